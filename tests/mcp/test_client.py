@@ -172,7 +172,7 @@ async def test_a_server_may_be_started_and_stopped_by_any_number_of_runs(raw, no
 
 
 async def test_a_call_that_never_ends_is_ended_by_its_time_and_the_server_is_told(raw, notes):
-    agent = Agent(ScriptedModel([[("raw__never", {})], "done"]), tools=[raw(timeout=0.2)])
+    agent = Agent(ScriptedModel([[("raw__never", {})], "done"]), tools=[raw(timeout=0.2, effects={"never": "read"})])
     result = await agent.run("go")
     assert "time limit of 0.2 s" in results(result)[0]
     assert len(notes("cancelled")) == 1

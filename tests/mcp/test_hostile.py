@@ -20,38 +20,12 @@ from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-OPENING = """
-import json, sys, os, time
-def send(**message):
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n"); sys.stdout.flush()
-def said(message):
-    method, number = message.get("method"), message.get("id")
-    if method == "initialize":
-        return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
-                "serverInfo": {"name": "evil", "version": "\\x1b[2J"}}
-    if method == "tools/list":
-        return listed(message.get("params") or {})
-    if method == "tools/call":
-        return called(message["params"])
-    if number is not None and method != "server/discover":
-        return {}
-def tool(name="t", description="Is of use.", **more):
-    return {"name": name, "description": description, "inputSchema": {"type": "object"}, **more}
-def listed(params): return {"tools": [tool()]}
-def called(params): return {"content": [{"type": "text", "text": "ok"}]}
-"""
-LOOP = """
-for line in sys.stdin:
-    message = json.loads(line)
-    result = said(message)
-    if result is not None: send(id=message["id"], result=result)
-    elif message.get("id") is not None: send(id=message["id"], error={"code": -32601, "message": "no"})
-"""
+SCRIPTED = Path(__file__).parent / "scripted_server.py"
 
 
 def server(script, name="evil", **options):
     """A server that does what the script says, in the place of what it does by default."""
-    return MCPServer.stdio(sys.executable, "-S", "-c", OPENING + script + LOOP, name=name, **options)
+    return MCPServer.stdio(sys.executable, "-S", str(SCRIPTED), script, name=name, **options)
 
 
 def calling(evil, *calls, **options):
@@ -306,7 +280,7 @@ NAMES = st.lists(st.text(max_size=80), max_size=8)
 def test_names_are_such_as_models_take_and_differ_and_are_the_servers(server, remote):
     found = tool_names(server, remote)
     assert set(found) == set(remote)
-    assert len({one.casefold() for one in found.values()}) == len(found)
+    assert len(set(found.values())) == len(found)
     for one in found.values():
         assert one.startswith(f"{server}__")
         assert len(one) <= LONGEST

@@ -2,8 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -11,6 +15,12 @@ from treadle.mcp.secrets import Secrets
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
+
+
+MOST_QUESTIONS: Final = 100
+"""Questions that a server may ask from when a call of it begins until the next one does."""
+
+_log = logging.getLogger("treadle")
 
 
 class Question(Struct, frozen=True):
@@ -33,20 +43,68 @@ Ask = Callable[[Question], Mapping[str, Any] | None | Awaitable[Mapping[str, Any
 """Asks the person: returns the answer, an empty one for a `url` that was opened, or None if the person declines."""
 
 
-async def answered(
-    ask: Ask, server: str, params: "ElicitRequestParams", secrets: Secrets, loop: asyncio.AbstractEventLoop | None
-) -> "ElicitResult":
-    """What the person answers. `ask` is called in the event loop of the application, where there is one."""
-    from mcp_types import ElicitResult
+class Person:
+    """Whom a server asks: the application, in the event loop of a call that is under way, and in no other.
 
-    schema, url = getattr(params, "requested_schema", None), getattr(params, "url", None)
-    question = Question(server, secrets.hidden(params.message), schema, url)
-    if loop is None or loop.is_closed():
+    Args:
+        server: its name.
+        secrets: what is not shown of what it asks.
+    """
+
+    def __init__(self, server: str, secrets: Secrets) -> None:
+        self._server, self._secrets = server, secrets
+        self._lock = threading.Lock()
+        self._under_way: list[asyncio.AbstractEventLoop] = []
+        self._open: list[tuple[asyncio.AbstractEventLoop, Future[Any]]] = []
+        self._left = 0
+
+    @contextmanager
+    def during_call(self) -> Iterator[None]:
+        """While a call of this event loop is under way the server may ask. What is open when its last ends is dropped:
+        nobody needs the answer any more.
+        """
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._under_way.append(loop)
+            self._left = MOST_QUESTIONS
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way.remove(loop)
+                over = [] if loop in self._under_way else [one for one in self._open if one[0] is loop]
+            for _, question in over:
+                question.cancel()
+
+    async def answered(self, ask: Ask, params: "ElicitRequestParams") -> "ElicitResult":
+        """What the person answers; "cancel" where no call is under way, or too much was asked."""
+        from mcp_types import ElicitResult
+
+        schema, url = getattr(params, "requested_schema", None), getattr(params, "url", None)
+        question = Question(self._server, self._secrets.hidden(params.message), schema, url)
+        with self._lock:
+            self._left -= 1
+            if not self._under_way or self._left < 0:
+                return ElicitResult(action="cancel")
+            loop = self._under_way[-1]
+            future = asyncio.run_coroutine_threadsafe(_asked(ask, question), loop)
+            self._open.append((loop, future))
+        try:
+            found = await asyncio.wrap_future(future)
+            if found is None:
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content=None if url is not None else _with_defaults(found, schema))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling() > 0:
+                raise
+        except Exception:
+            # What is wrong here is not for the server to read.
+            _log.exception("ask= of the server %s failed; it is told that nobody answered", self._server)
+        finally:
+            with self._lock:
+                self._open.remove((loop, future))
         return ElicitResult(action="cancel")
-    found = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_asked(ask, question), loop))
-    if found is None:
-        return ElicitResult(action="decline")
-    return ElicitResult(action="accept", content=None if url is not None else _with_defaults(dict(found), schema))
 
 
 async def _asked(ask: Ask, question: Question) -> Mapping[str, Any] | None:
@@ -54,8 +112,9 @@ async def _asked(ask: Ask, question: Question) -> Mapping[str, Any] | None:
     return await found if inspect.isawaitable(found) else found
 
 
-def _with_defaults(answer: dict[str, Any], schema: Any) -> dict[str, Any]:
+def _with_defaults(found: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     """The answer with what the schema gives for what was left out."""
+    answer = dict(found)
     said = schema if isinstance(schema, Mapping) else schema.model_dump(by_alias=True, exclude_none=True)
     for name, one in (said.get("properties") or {}).items():
         if name not in answer and isinstance(one, Mapping) and "default" in one:

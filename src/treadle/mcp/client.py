@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack
@@ -12,14 +13,15 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ListedTool
 from treadle.kernel.messages import ToolSpec
 from treadle.mcp.address import over_http
-from treadle.mcp.asking import answered
+from treadle.mcp.asking import Person
 from treadle.mcp.connection import Connection
+from treadle.mcp.failing import OF_STREAMS, OF_TRANSPORTS
 from treadle.mcp.link import STARTING, Forgotten, Gone, Link
-from treadle.mcp.listed import MOST_TOOLS, Reader
-from treadle.mcp.naming import check_server_name
+from treadle.mcp.listed import MOST_TOOLS, Reader, digest_of
+from treadle.mcp.naming import KEY, check_server_name
 from treadle.mcp.options import Options, check_server_options
 from treadle.mcp.program import Command, Said, spoken_to
-from treadle.mcp.results import result_of
+from treadle.mcp.results import require_fitting, result_of
 from treadle.mcp.secrets import Secrets, of_header, of_url
 from treadle.mcp.waiting import MOST_ROUNDS, answers_to, question_of
 from treadle.tools import Tool, ToolContext, ToolError, ToolResult
@@ -37,11 +39,15 @@ T = TypeVar("T")
 MOST_NEWS: Final = 1000
 """Reports of how far it has come that one call may make."""
 
-KEY: Final = "io.treadle/idempotency-key"
-"""Under which name a call's `_meta` has the key that is the same whenever the call is made again."""
-
 _CONTEXT = "\0context"
 _log = logging.getLogger("treadle")
+
+
+class _Attempts:
+    """How often a call may yet be made, and whether the server was asked to carry it out."""
+
+    def __init__(self) -> None:
+        self.left, self.asked = 2, False
 
 
 class About(NamedTuple):
@@ -77,7 +83,7 @@ class MCPServer:
         self._connection = Connection(name, told, secrets, self._client)
         self._tools: tuple[Link, int, Sequence[mcp_types.Tool]] | None = None
         self._made: dict[tuple[Any, ...], Tool] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._person = Person(name, secrets)
 
     @classmethod
     def stdio(
@@ -132,7 +138,7 @@ class MCPServer:
             raise Misuse(f"MCPServer.http takes an address that begins with http:// or https://; not {url!r:.30}")
         named = {key: one for name, value in (headers or {}).items() for key, one in of_header(name, value).items()}
         secrets = Secrets({**named, **of_url(url)})
-        return cls(name, lambda _: over_http(url, headers or {}, auth), secrets, secrets.hidden(url), options)
+        return cls(name, lambda _: over_http(url, headers or {}, auth, secrets), secrets, secrets.hidden(url), options)
 
     @property
     def name(self) -> str:
@@ -200,14 +206,15 @@ class MCPServer:
             mcp.MCPError: it answers with an error.
         """
         async with self:
-            self._loop = asyncio.get_running_loop()
             try:
-                return await (await self._connection.up()).call(work)
+                with self._person.during_call():
+                    return await (await self._connection.up()).call(work)
             except (Gone, Forgotten) as error:
                 raise self._failed(error) from error
 
     def _tool(self, listed: ListedTool) -> Tool:
-        options: ToolOptions = {"effect": listed.effect, "timeout": self._options.get("timeout", 60.0)}
+        # Its time is looked at in `_call`, which knows what came of the call when it was up.
+        options: ToolOptions = {"effect": listed.effect, "timeout": None}
         options["max_output"] = self._options.get("max_output", 50_000)
         options["needs_approval"] = listed.effect != "read" and self._options.get("needs_approval", False)
 
@@ -228,28 +235,54 @@ class MCPServer:
         )
 
     async def _call(self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Makes one call. One of a tool that only reads, or may be repeated, is made again if the server died of it."""
-        self._loop = asyncio.get_running_loop()
-        progress, attempts, sent = self._progress(context), 2, False
-        async with self:
-            while True:
-                attempts -= 1
-                try:
-                    link = await self._connection.up()
-                    await self._require_as_shown(link, listed)
-                    return await link.call(lambda client: self._asked(client, listed, arguments, context, progress))
-                except Forgotten as error:
-                    if not attempts:
-                        raise self._not_made(error, sent) from error
-                except Gone as error:
-                    if listed.effect == "write" or not attempts:
-                        raise OutcomeUnknown(f"{self._failed(error)}; it may have done it") from error
-                    sent = True
-                except ServerFailed as error:
-                    raise self._not_made(error, sent) from error
+        """Makes one call, within its time. What the server was asked to do and did not answer is in doubt."""
+        seconds, attempts = self._options.get("timeout", 60.0), _Attempts()
+        try:
+            async with self, asyncio.timeout(seconds) as time:
+                with self._person.during_call():
+                    return await self._carried_out(listed, arguments, context, attempts)
+        except TimeoutError:
+            if not time.expired():
+                raise
+            words = f"{self._name} did not answer within the time limit of {seconds:g} s"
+            if not attempts.asked:
+                raise ToolError(f"{words} whether it can be called; nothing was called", executed=False) from None
+            raise OutcomeUnknown(f"{words}; it may have done it, or do it still") from None
+
+    async def _carried_out(
+        self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext, attempts: "_Attempts"
+    ) -> ToolResult:
+        """The call; that of a tool that only reads, or may be repeated, is made again if the server died of it."""
+        progress = self._progress(context)
+        while True:
+            attempts.left -= 1
+            asking = False
+            try:
+                link = await self._connection.up()
+                schema = (await self._as_shown(link, listed)).output_schema
+                before, attempts.asked, asking = attempts.asked, True, True
+                work = partial(self._asked, listed, arguments, context, progress, schema)
+                return await link.call(work)
+            except Forgotten as error:
+                attempts.asked = before if asking else attempts.asked
+                if not attempts.left:
+                    raise self._not_made(error, attempts.asked) from error
+            except Gone as error:
+                if asking and (listed.effect == "write" or not attempts.left):
+                    raise OutcomeUnknown(f"{self._failed(error)}; it may have done it") from error
+                if not attempts.left:
+                    raise self._not_made(error, attempts.asked) from error
+            except ServerFailed as error:
+                raise self._not_made(error, attempts.asked) from error
 
     async def _asked(
-        self, client: "Client", listed: ListedTool, arguments: dict[str, Any], context: ToolContext, progress: Any
+        self,
+        listed: ListedTool,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        progress: Any,
+        schema: Any,
+        client: "Client",
     ) -> ToolResult:
         """The call itself, in the link's loop."""
         from mcp import InputRequiredRoundsExceededError, MCPError
@@ -260,6 +293,7 @@ class MCPServer:
                 found = await self._asked_or_paused(client, listed, arguments, context, progress, meta)
             else:
                 found = await client.call_tool(listed.remote, arguments, progress_callback=progress, meta=meta)
+            require_fitting(found, schema)
         except MCPError as error:
             if _is_of_the_connection(error):
                 raise
@@ -319,20 +353,18 @@ class MCPServer:
 
         return progress
 
-    async def _require_as_shown(self, link: Link, listed: ListedTool) -> None:
-        """Refuses a call of what the server says something else of by now than was shown to whoever decided on it."""
-        if self._options.get("trusted", False):
-            return
-        tools = self._reader.read(await self._now(link), ())
-        now = next((one for one in tools if one.remote == listed.remote), None)
+    async def _as_shown(self, link: Link, listed: ListedTool) -> "mcp_types.Tool":
+        """What the server lists, unless it says something else than was shown to whoever decided on the call."""
+        now = {one.name: one for one in await self._now(link)}.get(listed.remote)
         if now is None:
             raise ToolError(f"{self._name} has no tool {listed.remote!r} any more; nothing was called", executed=False)
-        if now.digest != listed.digest:
+        if digest_of(now) != listed.digest and not self._options.get("trusted", False):
             raise ToolError(
                 f"{self._name} says something else of {listed.remote!r} than it did when the call was decided on; "
                 "nothing was called. It can be called again as it is listed now",
                 executed=False,
             )
+        return now
 
     async def _now(self, link: Link) -> "Sequence[mcp_types.Tool]":
         """What it lists now, asked for if it may have changed."""
@@ -398,6 +430,8 @@ class MCPServer:
             sampling_callback=sampled,
         )
         async with client:
+            session: Any = client.session
+            session.validate_tool_result = _unchecked
             yield client
 
     async def _elicited(self, _: Any, params: Any) -> Any:
@@ -407,7 +441,7 @@ class MCPServer:
         if ask is None or ask == "pause":
             # It holds the call open for the answer, which a run that waits cannot.
             return mcp_types.ElicitResult(action="cancel")
-        return await answered(ask, self._name, params, self._secrets, self._loop)
+        return await self._person.answered(ask, params)
 
     async def _rooted(self, _: Any) -> Any:
         import mcp_types
@@ -425,9 +459,13 @@ class MCPServer:
         return ServerFailed(f"the server {self._name} went away before it answered")
 
 
+async def _unchecked(name: str, result: Any) -> None:
+    """For the check of the official client, in whose place stands that of `results.py`."""
+
+
 def _is_of_the_connection(error: Any) -> bool:
     """Whether the link has to look at it: nothing that the server answered."""
     from mcp_types import CONNECTION_CLOSED
 
-    words = ("Connection closed", "Session terminated", "Server returned an error response")
-    return error.message in words or (error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"))
+    ended = error.code == CONNECTION_CLOSED and error.message.startswith(OF_STREAMS)
+    return ended or error.message in OF_TRANSPORTS

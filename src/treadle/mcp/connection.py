@@ -3,6 +3,7 @@ closed when nobody holds it any more.
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections import deque
@@ -41,10 +42,10 @@ class Connection:
         self, name: str, told: str, secrets: Secrets, connect: "Callable[[Said], AbstractAsyncContextManager[Client]]"
     ) -> None:
         self._name, self._told, self._secrets, self._connect = name, told, secrets, connect
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._link: Link | None = None
         self._ended: list[Link] = []
-        self._said = Said()
+        self._said = Said(secrets)
         self._holders = 0
         self._deaths: deque[float] = deque(maxlen=MOST_STARTS)
         self.changes = 0
@@ -54,19 +55,26 @@ class Connection:
         self.changes += 1
 
     async def __aenter__(self) -> "Connection":
+        self._leave_to_parent()
         with self._lock:
             self._holders += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
         with self._lock:
-            self._holders -= 1
+            self._holders = max(0, self._holders - 1)
             ended, self._ended = self._ended, []
             if not self._holders and self._link is not None:
                 ended.append(self._link)
                 self._link = None
         for link in ended:
             await link.close()
+
+    def _leave_to_parent(self) -> None:
+        """In a process that was forked: the link's thread is not here, nor is the server this one's to end."""
+        if self._process != os.getpid():
+            self._lock, self._process = threading.Lock(), os.getpid()
+            self._link, self._ended, self._holders = None, [], 0
 
     async def up(self) -> Link:
         """A link that is connected.
@@ -99,6 +107,6 @@ class Connection:
                     f"the server {self._name} was started {MOST_STARTS} times within a minute and ended each time; it "
                     "is left alone until that is over"
                 )
-            self._said = said = Said()
+            self._said = said = Said(self._secrets)
             self._link = Link(self._name, partial(self._connect, said), self.changed)
             return self._link

@@ -1,6 +1,14 @@
 """Failing: why a server cannot be reached, in words for a person."""
 
+from typing import Final
+
 from treadle.kernel.errors import Misuse
+
+OF_TRANSPORTS: Final = ("Connection closed", "Session terminated", "Server returned an error response")
+"""What the transports of the official package say, as if the server had answered it."""
+
+OF_STREAMS: Final = "SSE stream"
+"""With what they begin to say that a stream of events has ended."""
 
 
 def in_words(error: BaseException, told: str) -> str:

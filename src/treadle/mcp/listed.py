@@ -65,7 +65,7 @@ class Reader:
         """
         for one in known:
             self._first.setdefault(one.remote, one)
-        by_name = {one.name: one for one in tools if self._only is None or one.name in self._only}
+        by_name = {one.name: one for one in tools if self._is_wanted(one.name)}
         names = tool_names(self._server, by_name)
         found: list[ListedTool] = []
         for remote, tool in by_name.items():
@@ -81,15 +81,20 @@ class Reader:
             self._first.setdefault(one.remote, one)
         return tuple(found)
 
+    def _is_wanted(self, name: str) -> bool:
+        if self._secrets.hidden(name) != name:
+            # The name is what it is called by, so nothing can stand in its place.
+            _log.warning("a tool of the server %s is left out: a secret is in its name", self._server)
+            return False
+        return self._only is None or name in self._only
+
     def _listed(self, name: str, tool: "mcp_types.Tool") -> ListedTool:
-        said = tool.model_dump(mode="json", by_alias=True, exclude={"meta", "icons"}, exclude_none=True)
-        digest = sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
         words = self._secrets.hidden(tool.description or tool.title or "").encode("utf-8", "replace").decode()
         if len(words) > LONGEST_WORDS:
             words = f"{words[:LONGEST_WORDS]} […]"
         effect, says = self._effect(tool)
         schema, output = self._secrets.without(tool.input_schema), self._secrets.without(tool.output_schema)
-        return ListedTool(name, self._server, tool.name, words, schema, output, effect, says, digest[:32])
+        return ListedTool(name, self._server, tool.name, words, schema, output, effect, says, digest_of(tool))
 
     def _effect(self, tool: "mcp_types.Tool") -> tuple[Effect, bool]:
         own, hints = self._effects.get(tool.name), tool.annotations
@@ -118,6 +123,12 @@ class Reader:
                 f"the server {self._server} lists {len(found)} tools with {size:,} bytes of descriptions, and at most "
                 f"{MOST_TOOLS} with {MOST_BYTES:,} are taken: name those that are wanted (only=[…])"
             )
+
+
+def digest_of(tool: "mcp_types.Tool") -> str:
+    """What tells whether a server says the same of a tool as before."""
+    said = tool.model_dump(mode="json", by_alias=True, exclude={"meta", "icons"}, exclude_none=True)
+    return sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _change(first: ListedTool, now: ListedTool) -> str:

@@ -5,8 +5,9 @@ has no two underscores in it, so the first two tell whose a tool is, whatever th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
+from itertools import count
 from typing import Final
 
 from treadle.kernel.errors import Misuse
@@ -14,6 +15,9 @@ from treadle.tools.server import JOINT
 
 LONGEST: Final = 64
 """Characters of a name that every model takes."""
+
+KEY: Final = "io.treadle/idempotency-key"
+"""Under which name a call's `_meta` has the key that is the same whenever the call is made again."""
 
 _SERVER = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")
 _LONGEST_SERVER = 32
@@ -42,17 +46,26 @@ def plain_name(name: str) -> str:
 def tool_names(server: str, remote: Iterable[str]) -> dict[str, str]:
     """By what the server calls each of its tools, what the model calls it; every name is one that a model takes.
 
-    What no model takes is replaced. Where two would be one, or it is too long, the end says by a digest which it is.
+    A name that a model takes as it is stays, whatever else is listed: a rule that names it must not lose it. In others
+    what no model takes is replaced; where two would be one, or it is too long, the end says by a digest which it is.
     """
     names = list(dict.fromkeys(remote))
     found = {name: f"{server}{JOINT}{re.sub(r'[^A-Za-z0-9_-]', '_', name)}" for name in names}
-    taken = [one.casefold() for one in found.values()]
-    return {
-        name: _with_digest(one, name) if len(one) > LONGEST or taken.count(one.casefold()) > 1 or not name else one
-        for name, one in found.items()
-    }
+    kept = {name for name, one in found.items() if name and one == f"{server}{JOINT}{name}" and len(one) <= LONGEST}
+    wanted = [one.casefold() for one in found.values()]
+    taken = {found[name].casefold() for name in kept}
+    for name, one in found.items():
+        if name not in kept:
+            if len(one) > LONGEST or wanted.count(one.casefold()) > 1 or not name:
+                found[name] = _with_digest(one, name, taken)
+            taken.add(found[name].casefold())
+    return found
 
 
-def _with_digest(name: str, remote: str) -> str:
-    digest = sha256(remote.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: LONGEST - 9]}_{digest}"
+def _with_digest(name: str, remote: str, taken: Collection[str]) -> str:
+    for number in count():
+        digest = sha256(f"{remote}{number or ''}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        found = f"{name[: LONGEST - 9]}_{digest}"
+        if found.casefold() not in taken:
+            break
+    return found

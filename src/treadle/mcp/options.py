@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from treadle.kernel.errors import Misuse
 from treadle.mcp.asking import Ask
@@ -33,14 +33,34 @@ class Options(TypedDict, total=False):
     sampling: Callable[..., Awaitable[Any]] | None
 
 
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(one, str) for one in value)
+
+
+def _plain(folder: Any) -> Any:
+    return str(folder) if isinstance(folder, Path) else folder
+
+
+_FITS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "trusted": (lambda value: isinstance(value, bool), "true or false"),
+    "needs_approval": (lambda value: isinstance(value, bool), "true or false"),
+    "effects": (lambda value: isinstance(value, Mapping), "an effect for each name of a tool"),
+    "only": (lambda value: value is None or _is_texts(value), "a list of names"),
+    "roots": (lambda value: isinstance(value, (list, tuple)) and _is_texts([*map(_plain, value)]), "a list of folders"),
+    "ask": (lambda value: value is None or value == "pause" or callable(value), 'a function, or "pause"'),
+    "sampling": (lambda value: value is None or callable(value), "a function"),
+}
+"""What an option can be, and how that is told: a word such as "false" must not count as a yes."""
+
+
 def check_server_options(options: Options) -> None:
     """Refuses options that there are not, or that cannot be."""
     for name in options:
         if name not in Options.__annotations__:
             raise Misuse(f"MCPServer takes no option {name!r}; it takes {', '.join(Options.__annotations__)}")
+    for name, (fits, words) in _FITS.items():
+        if name in options and not fits(options[name]):  # type: ignore[literal-required]
+            raise Misuse(f"MCPServer takes {name}= as {words}; it was given {options[name]!r:.100}")  # type: ignore[literal-required]
     told: dict[str, Any] = {key: options[key] for key in ("timeout", "max_output") if key in options}
     for effect in {"write", *options.get("effects", {}).values()}:
         check_options({"effect": effect, **told}, "MCPServer")  # type: ignore[typeddict-item]
-    for name in ("only", "roots"):
-        if isinstance(options.get(name), (str, Path)):
-            raise Misuse(f"MCPServer takes {name}= as a list")

@@ -18,6 +18,9 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from treadle.mcp.failing import OF_STREAMS, OF_TRANSPORTS
+from treadle.mcp.secrets import Secrets
+
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
@@ -28,7 +31,9 @@ MOST_JUNK: Final = 1000
 """Lines that are no message, after which it is taken for a program that speaks no MCP."""
 
 MOST_SAID: Final = 500
-"""Bytes of what it said on its standard error that are shown if it does not start."""
+"""Characters of what it said on its standard error that are shown if it does not start."""
+
+_LOOKED_AT: Final = 1_000_000
 
 PATIENCE: Final = 2.0
 """Seconds that it is given to end by itself, and again after it was told to."""
@@ -48,12 +53,15 @@ class Command(NamedTuple):
 class Said:
     """What a program said on its standard error.
 
+    Args:
+        secrets: what is not shown of it.
+
     Attributes:
         end: the end of it, on one line, once the program has ended.
     """
 
-    def __init__(self) -> None:
-        self.end = ""
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets, self.end = secrets, ""
 
     @contextmanager
     def heard(self) -> Iterator[IO[bytes]]:
@@ -62,8 +70,12 @@ class Said:
             try:
                 yield file
             finally:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_SAID))
-                self.end = " ".join(file.read(MOST_SAID).decode("utf-8", "replace").split())
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - _LOOKED_AT))
+                text = self._secrets.hidden(file.read(_LOOKED_AT).decode("utf-8", "replace"))
+                # Hidden before it is cut: of a secret that is cut the rest would be shown.
+                whole = text if size <= _LOOKED_AT else text[self._secrets.longest :]
+                self.end = " ".join(whole[-MOST_SAID:].split())
 
 
 @asynccontextmanager
@@ -123,9 +135,25 @@ async def _hear(process: Process, heard: "MemoryObjectSendStream[SessionMessage]
                     junk += bool(whole.strip())
                     message = _refused(whole)
                 if message is not None:
+                    message = _its_own(message)
                     await heard.send(SessionMessage(message))
             parts.append(rest)
             length += len(rest)
+
+
+def _its_own(message: Any) -> Any:
+    """An error in the program's words, which must not be taken for those in which a transport tells of its end: a call
+    that the server has answered was made, and is not made again.
+    """
+    from mcp_types import JSONRPCError
+
+    if not isinstance(message, JSONRPCError):
+        return message
+    words = message.error.message
+    if words not in OF_TRANSPORTS and not words.startswith(OF_STREAMS):
+        return message
+    error = message.error.model_copy(update={"message": f"it says: {words}"})
+    return message.model_copy(update={"error": error})
 
 
 def _refused(line: bytes) -> Any:
@@ -140,7 +168,9 @@ def _refused(line: bytes) -> Any:
     if isinstance(number, bool) or not isinstance(number, (int, str)):
         return None
     return JSONRPCError(
-        jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message="(what it sent is no message)")
+        jsonrpc="2.0",
+        id=number,
+        error=ErrorData(code=PARSE_ERROR, message="(what it sent is no message; it may have done the call)"),
     )
 
 

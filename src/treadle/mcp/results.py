@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.secrets import Secrets
@@ -13,14 +13,42 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 
+MOST_MEDIA: Final = 100
+"""Images and files of one result: more than any model takes with a request, so that the run could not go on."""
+
+
 def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
     """What the model is shown of a result, and as `for_app` its structured content, if it has any."""
     parts: list[Content] = [part for one in found.content for part in parts_of(one, secrets)]
+    media = sum(not isinstance(part, Text) for part in parts)
+    if media > MOST_MEDIA:
+        words = f"[{media:,} images and files were given, of which at most {MOST_MEDIA} are shown: none is]"
+        parts = [*(part for part in parts if isinstance(part, Text)), Text(words)]
     data = secrets.without(found.structured_content)
     shown: Any = data if not parts and data is not None else parts
     if all(isinstance(part, Text) for part in parts) and parts:
         shown = "\n".join(part.text for part in parts if isinstance(part, Text))
     return ToolResult(shown if shown or shown == 0 else "", data, found.is_error)
+
+
+def require_fitting(found: "CallToolResult", schema: Any) -> None:
+    """Refuses a result whose structured content is not what the server said that it would be.
+
+    Not left to the official client, which matches the patterns of a schema with `re`: a server could hold up the whole
+    process with one.
+
+    Raises:
+        ValueError: it does not fit, or what the server says of it is no schema.
+    """
+    import jsonschema_rs
+
+    if schema is None or found.is_error:
+        return
+    if found.structured_content is None and "structured_content" not in found.model_fields_set:
+        raise ValueError("it has no structured content, and the server said that it would")
+    wrong = next(jsonschema_rs.validator_for(schema, offline=True).iter_errors(found.structured_content), None)
+    if wrong is not None:
+        raise ValueError(wrong.message)
 
 
 def parts_of(block: Any, secrets: Secrets) -> Sequence[Content]:

@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -13,7 +14,8 @@ from treadle.agent import Agent
 from treadle.drivers.watching import RunEvent, StepCompleted, ToolProgress
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ModelReplied, ToolStarted
-from treadle.kernel.messages import Content, File, Image, Text, UserMessage
+from treadle.kernel.messages import Content, File, Image, Text
+from treadle.mcp.keyed import key_in, known, run_once
 from treadle.mcp.relay import asked
 from treadle.result import Pending, RunResult
 from treadle.tools.server import ServerFailed
@@ -42,7 +44,7 @@ class Calls:
 
     def __init__(self, agent: Agent[Any, Any], names: Collection[str], *, is_agent: bool) -> None:
         self._agent, self._names, self._is_agent = agent, names, is_agent
-        self._waiting: OrderedDict[str, RunResult[Any]] = OrderedDict()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
 
     async def call(
         self, context: "ServerRequestContext[Any, Any]", params: "mcp_types.CallToolRequestParams"
@@ -69,12 +71,20 @@ class Calls:
         return found  # type: ignore[no-any-return]
 
     async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
+        from mcp import MCPError
+
         try:
             result = await self._begun(params, watch)
             while result.stop.reason == "waiting" and result.pending and _can_ask(context):
                 if _is_stateless(context):
-                    return self._asks(result)
-                answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                    return self._asks(params, result)
+                try:
+                    answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                except MCPError as error:
+                    _log.warning(
+                        "run %s waits: the client was to ask its person, and answers: %.500s", result.run_id, error
+                    )
+                    break
                 if not answers:
                     break
                 result = await self._gone_on(result, answers, watch)
@@ -89,19 +99,44 @@ class Calls:
 
     async def _begun(self, params: Any, watch: "_Watch") -> RunResult[Any]:
         """The run of a new call; or, gone on with, that which waited for what the client brings."""
-        given = params.arguments or {}
         if params.request_state is not None:
-            paused = self._waiting.pop(params.request_state, None)
-            if paused is None:
-                raise Misuse("nothing is known of what this goes on with: call the tool anew")
-            answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
-            return await self._gone_on(paused, answers, watch)
-        if self._is_agent:
-            task = given.get("task")
-            if not isinstance(task, str) or not task.strip():
-                raise Misuse('the arguments are {"task": "…"}, the whole task in words')
-            return await self._agent.run(task, on_event=watch)
-        return await self._agent.step([UserMessage(asked(params.name, given))], on_event=watch)
+            return await self._continued(params, watch)
+        said, key = self._said(params), key_in(params.meta)
+        return await run_once(self._agent, said, key, watch, one_step=not self._is_agent)
+
+    def _said(self, params: Any) -> str:
+        """What the run of a call is asked."""
+        given = params.arguments or {}
+        if not self._is_agent:
+            return asked(params.name, given)
+        task = given.get("task")
+        if not isinstance(task, str) or not task.strip():
+            raise Misuse('the arguments are {"task": "…"}, the whole task in words')
+        return task
+
+    async def _continued(self, params: Any, watch: "_Watch") -> RunResult[Any]:
+        """The run that waited for what the client brings, which is done once, however often it is brought."""
+        waiting, key = self._waiting.get(params.request_state), key_in(params.meta)
+        answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
+        if waiting is None and key is not None and self._agent.journal is not None:
+            # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
+            found = await run_once(self._agent, self._said(params), key, watch, one_step=not self._is_agent)
+            wanted = {one.call_id for one in _askable(found.pending)}
+            return await self._gone_on(found, answers, watch) if wanted and wanted == set(answers) else found
+        if waiting is None:
+            raise Misuse(
+                "nothing is known of what this goes on with, and nothing was done now: it may have been done before, "
+                "if this server was started anew meanwhile. See to that before you call the tool anew"
+            )
+        if waiting.said != self._said(params):
+            raise Misuse("this goes on with another call, or with other arguments than it waits with: nothing was done")
+        run_id = waiting.result.run_id
+        if waiting.answered and self._agent.journal is None:
+            raise Misuse(f"this was answered already, and run {run_id} went on by it; it is not done a second time")
+        if waiting.answered:
+            return await known(self._agent, run_id, watch)
+        waiting.answered = True
+        return await self._gone_on(waiting.result, answers, watch)
 
     async def _gone_on(
         self, paused: RunResult[Any], answers: Mapping[str, Mapping[str, Any] | None], watch: "_Watch"
@@ -123,7 +158,7 @@ class Calls:
         run = paused if self._agent.journal is None else paused.run_id
         return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
 
-    def _asks(self, result: RunResult[Any]) -> Any:
+    def _asks(self, params: Any, result: RunResult[Any]) -> Any:
         """What the client is to bring, in the era in which it is not asked during the call."""
         import mcp_types
 
@@ -131,7 +166,7 @@ class Calls:
         if not requests:
             return self._told(result)
         state = secrets.token_urlsafe(24)
-        self._waiting[state] = result
+        self._waiting[state] = _Waiting(self._said(params), result)
         while len(self._waiting) > MOST_WAITING:
             self._waiting.popitem(last=False)
         return mcp_types.InputRequiredResult(input_requests=requests, request_state=state)
@@ -157,6 +192,15 @@ class Calls:
         data = output if isinstance(output, dict) else None
         text = mcp_types.TextContent(type="text", text=result.text)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
+
+
+@dataclass
+class _Waiting:
+    """A run that waits for what the client brings: what it was asked, and whether the client has brought it."""
+
+    said: str
+    result: RunResult[Any]
+    answered: bool = False
 
 
 class _Watch:

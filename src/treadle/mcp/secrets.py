@@ -24,11 +24,19 @@ class Secrets:
         forms = {
             form: name
             for name, value in named.items()
-            for form in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, ""))
+            for written in (value, value.strip())
+            for form in (
+                written, json.dumps(written)[1:-1], json.dumps(written, ensure_ascii=False)[1:-1], quote(written, "")
+            )
             if len(value.strip()) >= SHORTEST
-        }
+        }  # fmt: skip
         # The longest first: one may be a part of another.
         self._forms = sorted(forms.items(), key=lambda one: -len(one[0]))
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest of them."""
+        return max((len(form) for form, _ in self._forms), default=0)
 
     def hidden(self, text: str) -> str:
         """`text` with a name in the place of each value."""
@@ -53,8 +61,8 @@ def of_header(name: str, value: str) -> dict[str, str]:
 
 
 def of_url(url: str) -> dict[str, str]:
-    """The secrets in an address: what stands for a password, and the values that follow a question mark."""
+    """The secrets in an address: a user and a password, either of which may be a key, and what follows a "?"."""
     parts = urlsplit(url)
     found = {f"url {number}": one.partition("=")[2] for number, one in enumerate(parts.query.split("&"))}
-    found |= {f"{name} decoded": unquote(value) for name, value in found.items() if unquote(value) != value}
-    return {**found, **({"url password": parts.password} if parts.password else {})}
+    found |= {"url user": parts.username or "", "url password": parts.password or ""}
+    return found | {f"{name} decoded": unquote(value) for name, value in found.items() if unquote(value) != value}

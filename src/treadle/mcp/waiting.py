@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 MOST_ROUNDS: Final = 20
 """Times that a server may have the same call made again without asking anything."""
 
+MOST_KEPT: Final = 100_000
+"""Characters of the forms that it wants filled in and of what it is given back: they stand in the run's journal."""
+
+LONGEST_QUESTION: Final = 4_000
+"""Characters of what it asks that the person is shown."""
+
 _WORDS = {"yes": True, "y": True, "no": False, "n": False}
 
 
@@ -29,9 +35,15 @@ def question_of(found: "InputRequiredResult", server: str, secrets: Secrets) -> 
         schema = getattr(request.params, "requested_schema", None)
         if request.method != "elicitation/create" or schema is None:
             return ToolError(f"{server} asks for what it may not have: {request.method}")
-        words.append(f"{server} asks: {secrets.hidden(request.params.message)} ({_form(schema)})")
+        told = secrets.hidden(request.params.message)
+        told = told if len(told) <= LONGEST_QUESTION else f"{told[:LONGEST_QUESTION]} […]"
+        words.append(f"{server} asks: {told} ({_form(schema)})")
         schemas[key] = schema
     again = json.dumps({"state": found.request_state, "schemas": schemas})
+    if len(again) > MOST_KEPT:
+        return ToolError(
+            f"{server} wants more kept than {MOST_KEPT:,} characters of forms and of what it is given back"
+        )
     if secrets.hidden(again) != again:
         return ToolError(f"{server} wants to be given back what must not be written down")
     return AsksPerson("; ".join(words), again)
@@ -54,7 +66,9 @@ def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
 
 def _form(schema: Mapping[str, Any]) -> str:
     """What is to be filled in, on a line."""
-    return ", ".join(f"{name}: {one.get('type', 'text')}" for name, one in (schema.get("properties") or {}).items())
+    fields: Mapping[str, Any] = schema.get("properties") or {}
+    kinds = {name: one.get("type", "text") if isinstance(one, Mapping) else "text" for name, one in fields.items()}
+    return ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
 
 
 def _data(answer: Any) -> Any:
@@ -75,7 +89,7 @@ def _filled(answer: Any, schema: Mapping[str, Any]) -> Any:
     if len(fields) != 1:
         raise ToolError(f"the answer is to be an object with {', '.join(fields)}; nothing was called", executed=False)
     ((name, one),) = fields.items()
-    kind = one.get("type")
+    kind = one.get("type") if isinstance(one, Mapping) else None
     if kind == "boolean" and isinstance(answer, str):
         answer = _WORDS.get(answer.strip().lower(), answer)
     return {name: str(answer) if kind == "string" else answer}

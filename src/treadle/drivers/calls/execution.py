@@ -46,7 +46,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         question, again = output.asks
         return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
     if output.in_doubt and tool.effect == "write":
-        why = f"{tool.name} was under way when what served it went away."
+        why = f"{tool.name} was under way, and what served it gave no answer."
         return unknown_outcome(run, replace(record, in_doubt=True), why), output
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
