@@ -5,7 +5,7 @@ result (`on_tool_result`); before a tool call it is the rules of `treadle.driver
 order in which they were given, each with what those before it made of the matter; what comes of it is one event.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,7 +21,9 @@ def hooks_in(name: str, given: Any, wanted: str) -> tuple[Callable[..., Any], ..
         Misuse: something is no function.
     """
     several = isinstance(given, (list, tuple)) or (isinstance(given, Iterable) and not callable(given))
-    functions = () if given is None else tuple(given) if several and not isinstance(given, str) else (given,)
+    # Of these the members are no functions, or in no order.
+    several = several and not isinstance(given, (str, bytes, Mapping, Set))
+    functions = () if given is None else tuple(given) if several else (given,)
     for one in functions:
         if not callable(one):
             raise Misuse(f"{name} takes {wanted}, or a list of them; it was given {one!r:.100}")
