@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tools.skill_folders import skill_in
 
-from treadle import Agent, MemoryJournal, Misuse, Retry, ToolSearch, ask_before, handoff, tool
+from treadle import Agent, MemoryJournal, Misuse, Retry, StepSettings, ToolSearch, ask_before, handoff, tool
 from treadle.testing import ScriptedModel
 from treadle.tools import Tool
 
@@ -104,6 +104,29 @@ def test_a_hook_that_rewrites_what_was_found_takes_no_tool_away(result: Any) -> 
 
     agent = Agent(model, tools=search.tools, prepare_step=search, on_tool_result=rewritten)
     assert results(agent.run_sync("Hello."))[-1] == "the taxes"
+
+
+def test_what_a_step_chooses_may_be_read_only_once() -> None:
+    model = ScriptedModel(["Yes."])
+    agent = Agent(
+        model, tools=[fill, shred],
+        prepare_step=[
+            lambda context: StepSettings(tools=(name for name in ["fill", "shred"]), messages=iter(context.messages)),  # type: ignore[arg-type]
+            lambda context: StepSettings(tools=(name for name in ["shred", "fill"]) if list(context.messages) else []),  # type: ignore[arg-type]
+        ],
+    )  # fmt: skip
+    agent.run_sync("Well?")
+    assert [sorted(names) for names in offered(model)] == [["fill", "shred"]]
+    assert [message.text for message in model.requests[0].messages] == ["Well?"]
+
+
+@pytest.mark.parametrize("tools", ["fill", {"fill": 1}, 5, [None], ["fill", "other"]])
+@pytest.mark.parametrize("first", [True, False])
+def test_each_of_several_functions_chooses_among_the_tools_that_there_are(tools: Any, first: bool) -> None:
+    chosen = [lambda context: StepSettings(tools=tools), lambda context: StepSettings(tools=["fill"])]
+    agent = Agent(ScriptedModel(["Yes."]), tools=[fill, shred], prepare_step=chosen if first else chosen[::-1])
+    with pytest.raises(Misuse, match=r"tools as a list of names|offers a tool"):
+        agent.run_sync("Well?")
 
 
 @pytest.mark.parametrize("given", [{}, b"", set(), {"first": lambda answer, context: "No."}])
