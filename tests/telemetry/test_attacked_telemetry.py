@@ -1,5 +1,6 @@
 """What was found wrong with telemetry: one test for each."""
 
+import asyncio
 import os
 import warnings
 from pathlib import Path
@@ -11,9 +12,10 @@ pytest.importorskip("opentelemetry.sdk")
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from treadle import Agent
-from treadle.telemetry import Telemetry
+from treadle import Agent, MemoryJournal, Misuse
+from treadle.telemetry import Telemetry, send
 from treadle.testing import ScriptedModel
 
 
@@ -45,3 +47,29 @@ def test_a_process_that_was_forked_does_not_send_what_the_other_one_sends(tmp_pa
     assert os.waitpid(child, 0)[1] == 0
     assert telemetry.flush(5)
     assert [line.split()[0] for line in told.read_text().splitlines()] == [str(os.getpid())] * 4
+
+
+def test_telemetry_is_an_object_and_not_its_class() -> None:
+    with pytest.raises(Misuse, match=r"telemetry takes treadle.telemetry.Telemetry\(…\)"):
+        Agent(ScriptedModel(["Yes."]), telemetry=Telemetry)  # type: ignore[arg-type]
+
+
+def test_a_redact_function_that_raises_is_told_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(text: str) -> str:
+        raise KeyError("4711")
+
+    async def run() -> None:
+        journal, kept = MemoryJournal(), InMemorySpanExporter()
+        tracers = TracerProvider(shutdown_on_exit=False)
+        tracers.add_span_processor(SimpleSpanProcessor(kept))
+        telemetry = Telemetry(tracer_provider=tracers, content=True, redact=broken)
+        result = await Agent(ScriptedModel(["Yes."]), journal=journal, telemetry=telemetry).run("Well?")
+        assert telemetry.flush(5)
+        told = f"run {result.run_id} is not told of any further: a redact function raised KeyError"
+        assert told in caplog.text
+        with pytest.raises(Misuse, match=told):
+            await send(journal, exporter=kept, content=True, redact=broken)
+        assert not kept.get_finished_spans()
+        assert "4711" not in caplog.text
+
+    asyncio.run(run())
