@@ -1,6 +1,7 @@
 """What was found wrong with lists of hooks, the search among tools, and skills in folders: one test for each."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,31 @@ def test_a_skill_of_the_agent_that_hands_on_takes_no_tools_from_the_other(tmp_pa
     agent = Agent(first, tools=[fill, handoff(other)], skills=[tmp_path / "one"])
     assert agent.run_sync("Go.").text == "Shredded."
     assert offered(model)[0] == ["activate_skill", "read_skill_file", "fill", "shred"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+@pytest.mark.parametrize("above", [False, True], ids=["itself", "above"])
+def test_a_folder_that_has_become_a_link_is_not_followed(tmp_path: Path, above: bool) -> None:
+    place = skill_in(tmp_path / "skills", "pdf2", mine__md="mine")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "pdf2").mkdir(parents=True)
+    for folder in (elsewhere, elsewhere / "pdf2"):
+        (folder / "secret.md").write_text("4711", "utf-8")
+    model = ScriptedModel([[ACTIVATE], [("read_skill_file", {"skill": "pdf2", "path": "secret.md"})], "Done."])
+    agent = narrowing(tmp_path / "skills", model)
+    moved = place.parent if above else place
+    moved.rename(tmp_path / "moved")
+    moved.symlink_to(elsewhere)
+    told, read = results(agent.run_sync("Go."))
+    assert "secret.md" not in told
+    assert "is a link, which is not followed" in read
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_a_path_that_is_given_may_be_a_link(tmp_path: Path) -> None:
+    skill_in(tmp_path / "skills", "pdf2", mine__md="mine")
+    (tmp_path / "link").symlink_to(tmp_path / "skills" / "pdf2")
+    model = ScriptedModel([[ACTIVATE], [("read_skill_file", {"skill": "pdf2", "path": "mine/md"})], "Done."])
+    told, read = results(narrowing(tmp_path / "link", model).run_sync("Go."))
+    assert "mine/md" in told
+    assert read == "mine"

@@ -75,7 +75,7 @@ def looked_at(path: Path) -> Looked:
     if name is None:
         return Looked(None, ("there is no SKILL.md in it",))
     try:
-        fields, body = parted(read_text(path, name, LARGEST))
+        fields, body = parted(read_text(path.resolve(), name, LARGEST))
     except (ToolError, Unreadable) as error:
         return Looked(None, (f"{name}: {error}",))
     except ImportError as error:
