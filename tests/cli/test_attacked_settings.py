@@ -78,6 +78,20 @@ def test_a_link_that_came_with_a_folder_is_not_written_through(here: Here) -> No
     assert (here.folder / "treadle.toml").read_text("utf-8") == "[limits]\nusd = 1\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_ones_own_file_may_be_a_link_to_what_is_still_to_be_written(here: Here) -> None:
+    file = users(here, "")
+    file.unlink()
+    file.symlink_to(here.folder / "dotfile.toml")
+    assert here("config", "set", "usd", "1").code == 0
+    assert (here.folder / "dotfile.toml").read_text("utf-8") == "[limits]\nusd = 1\n"
+
+
+def test_no_skills_are_told_as_that(here: Here) -> None:
+    assert here("config", "set", "skills", "").out.startswith("skills is none, in ")
+    assert here("config", "get", "skills").out == "none\n"
+
+
 def test_what_is_allowed_is_what_was_shown(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that changes while it is being allowed is not allowed as it has become."""
     project = here.folder / "treadle.toml"

@@ -150,7 +150,7 @@ def _document(path: Path, project: bool) -> "TOMLDocument":
     """The file with its comments, to be changed."""
     import tomlkit
 
-    if not path.exists() and not path.is_symlink():
+    if not path.exists() and not (project and path.is_symlink()):
         return tomlkit.document()
     if project and not is_trusted(path):
         raise click.UsageError(f"{path} is not allowed yet: look at it, then treadle config trust")
@@ -201,7 +201,7 @@ def _shown(name: str, value: Any) -> str:
     """A value as it is typed; of a journal's address without its password."""
     if name == "journal":
         return told(str(value))
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
 def _homely(path: Path) -> str:
