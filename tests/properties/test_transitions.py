@@ -223,7 +223,7 @@ any_event = st.one_of(
 )
 
 
-@examples(500)
+@examples(300)
 @given(st.lists(any_event, max_size=40))
 def test_any_events_in_any_order_are_folded_or_refused(events):
     state = fold(fold_all([]), STARTED)
