@@ -49,6 +49,24 @@ def test_a_tool_that_says_nothing_of_itself_can_be_searched_for(nothing: str) ->
     assert results(result) == ['{"tools":{"report_taxes":""}}', "the taxes"]
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("Für wen ist das?", []),
+        ("Bär", []),
+        ("Prämien", ["report_a"]),
+        ("Pra\u0308mien", ["report_a"]),
+        ("PDFReader of prämien", ["report_a", "report_b"]),
+        ("отчёты", ["report_c"]),
+    ],
+)
+def test_words_of_other_alphabets_are_whole(said: str, found: list[str]) -> None:
+    search = ToolSearch(
+        [report("a", "Nennt die Prämien."), report("b", "Liest je ein PDF."), report("c", "Все отчёты")]
+    )
+    assert search.fitting(said) == found
+
+
 def test_what_is_found_with_a_persons_words_is_offered() -> None:
     async def run() -> None:
         search = ToolSearch([report("taxes"), report("stock"), report("visits")], most=1)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import Any, Final
+from unicodedata import normalize
 
 from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.kernel.calls import CallRecord
@@ -28,7 +29,8 @@ _READ: Final = 5_000
 """Characters at the beginning and at the end of a long text in which words are looked for."""
 
 _K1, _B = 1.2, 0.75
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+# Letters of other alphabets belong to the word that they stand in.
+_WORD = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _SAY_NOTHING = "a an and are as at be by for from how i in is it its me my of on or the this to us we what with you"
 _COMMON = frozenset(_WORD.findall(_SAY_NOTHING))
 
@@ -138,7 +140,7 @@ def _text_of(one: Tool) -> str:
 
 def _stems(text: str) -> Iterator[str]:
     """The words of a text, without those that say nothing and the endings of plurals."""
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(normalize("NFKC", text)):
         plain = word.casefold()
         if plain in _COMMON:
             continue
