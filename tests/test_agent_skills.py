@@ -349,7 +349,7 @@ async def test_no_instructions_end_their_frame(tmp_path: Path, body: str) -> Non
     agent = Agent(model, tools=[fill, shred], skills=[tmp_path])
     (told,) = results(await agent.run("Go."))
     assert told.lower().count("<skill_content") == told.lower().count("</skill_content") == 1
-    assert told.startswith('<skill_content name="pdf">')
+    assert told.startswith('<skill_content name="pdf"')
     assert told.endswith("</skill_content>")
     assert [spec.name for spec in seen[1].tools] == [ACTIVATE, READ, "fill"]
 

@@ -13,6 +13,9 @@ Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd",
 _MOST = 2**63 - 1
 """The largest number that a journal can hold."""
 
+_FINEST = 15
+"""Decimal places of an amount at most: with millions of them each sum would take as many digits."""
+
 
 class BadSetting(ValueError):
     """A setting that there is not, or a value that it cannot have; says what would be right."""
@@ -173,5 +176,7 @@ def _number(name: str, kind: Kind, value: object) -> int | float | Decimal:
         raise BadSetting(f"{name} is a {'whole number' if whole else 'number'} from {least}, not {value!s:.60}")
     if whole:
         return int(value)
+    if isinstance(value, Decimal) and int(value.as_tuple().exponent) < -_FINEST:
+        raise BadSetting(f"{name} has at most {_FINEST} decimal places, unlike {value!s:.60}")
     convert: Callable[[Any], float | Decimal] = Decimal if kind == "usd" else float
     return convert(str(value))

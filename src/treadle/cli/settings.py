@@ -87,7 +87,11 @@ def values_of(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in _flat(table_of(path)):
         try:
-            found[name] = setting_named(name).read(value, path.parent, users=path == user_file())
+            one = setting_named(name)
+            if one.name != name:
+                # Only commands take it without its table: one file would else say it in two places.
+                raise BadSetting(f"there is no setting {name!r:.60}; did you mean {one.name!r}?")
+            found[name] = one.read(value, path.parent, users=path == user_file())
         except BadSetting as error:
             raise click.UsageError(f"{path}: {error}") from error
     return found
@@ -103,8 +107,11 @@ def table_of(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise click.UsageError(f"{path} cannot be read: values stand too deep in each other") from error
+    except ValueError as error:
+        # Of TOML that is none, bytes that are no text, and a number of more digits than are read.
+        raise click.UsageError(f"{path} is not valid TOML: {error!s:.300}") from error
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -96,13 +96,12 @@ def store(variable: str, key: str) -> None:
     Raises:
         click.UsageError: there is no keyring that keeps it; says what to do instead.
     """
-    from keyring.errors import KeyringError
-
     keyring = _keyring()
     try:
         keyring.set_password(SERVICE, variable, key)
         kept = keyring.get_password(SERVICE, variable) == key
-    except (KeyringError, RuntimeError, OSError) as error:
+    except Exception as error:
+        # Whatever a backend raises: its words may hold the key.
         raise click.UsageError(f"the keyring did not take the key ({_why(error)}); {ELSEWHERE}") from None
     if not kept:
         raise click.UsageError(f"the keyring of this machine ({_called(keyring)}) keeps nothing; {ELSEWHERE}")
@@ -115,7 +114,7 @@ def remove(variable: str) -> None:
     Raises:
         click.UsageError: it is not in there, or the keyring cannot be used.
     """
-    from keyring.errors import KeyringError, PasswordDeleteError
+    from keyring.errors import PasswordDeleteError
 
     names = stored_names()
     if variable not in names:
@@ -127,7 +126,7 @@ def remove(variable: str) -> None:
         with suppress(PasswordDeleteError):
             keyring.delete_password(SERVICE, variable)
         left = keyring.get_password(SERVICE, variable)
-    except (KeyringError, RuntimeError, OSError) as error:
+    except Exception as error:
         raise click.UsageError(f"the keyring cannot be used: {_why(error)}") from None
     if left is not None:
         raise click.UsageError(f"the keyring ({_called(keyring)}) did not give the key up; it is still there")

@@ -25,10 +25,22 @@ def is_trusted(path: Path) -> bool:
     return False
 
 
-def trust(path: Path) -> None:
-    """Allows the file as it is now."""
-    kept = _kept()
-    write_own(kept, json.dumps(_trusted() | {str(path.resolve()): _digest(path)}, indent=1))
+def trust(path: Path, seen: str | None = None) -> None:
+    """Allows the file as it is now, or as it was `seen` (see `state_of`)."""
+    kept = _trusted() | {str(path.resolve()): _digest(path) if seen is None else seen}
+    write_own(_kept(), json.dumps(kept, indent=1))
+
+
+def state_of(path: Path) -> str:
+    """What a file is allowed by, taken before it is shown: what it becomes in the meantime is not allowed.
+
+    Raises:
+        click.UsageError: it cannot be read.
+    """
+    try:
+        return _digest(path)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def distrust(path: Path) -> None:
@@ -48,7 +60,9 @@ def write_own(path: Path, text: str, mode: int = 0o600) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = path.resolve()
         beside = target.with_name(f".{target.name}.{os.getpid()}")
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+        # What stands there under this name was left by a crash, or is a link that somebody laid out.
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -222,7 +222,12 @@ def _check_kinds(given: Configuration) -> None:
     kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
     check_settings(given.settings)
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
-    kind("telemetry", given.telemetry, lambda it: hasattr(it, "observed"), "treadle.telemetry.Telemetry(…)")
+    kind(
+        "telemetry",
+        given.telemetry,
+        lambda it: hasattr(it, "observed") and not isinstance(it, type),
+        "treadle.telemetry.Telemetry(…)",
+    )
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
 
 

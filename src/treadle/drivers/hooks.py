@@ -5,11 +5,12 @@ result (`on_tool_result`); before a tool call it is the rules of `treadle.driver
 order in which they were given, each with what those before it made of the matter; what comes of it is one event.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, replace
 from typing import Any
 
 from treadle.drivers.configuration import StepContext, StepSettings
+from treadle.drivers.request import require_tools
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
 
@@ -21,7 +22,9 @@ def hooks_in(name: str, given: Any, wanted: str) -> tuple[Callable[..., Any], ..
         Misuse: something is no function.
     """
     several = isinstance(given, (list, tuple)) or (isinstance(given, Iterable) and not callable(given))
-    functions = () if given is None else tuple(given) if several and not isinstance(given, str) else (given,)
+    # Of these the members are no functions, or in no order.
+    several = several and not isinstance(given, (str, bytes, Mapping, Set))
+    functions = () if given is None else tuple(given) if several else (given,)
     for one in functions:
         if not callable(one):
             raise Misuse(f"{name} takes {wanted}, or a list of them; it was given {one!r:.100}")
@@ -49,13 +52,25 @@ async def settings_of(run: Run, step: int) -> StepSettings | None:
         if found is not None and not isinstance(found, StepSettings):
             raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
         if found is not None:
+            found = _readable(found)
+            require_tools(run.config, found.tools)
             settings = found if settings is None else _together(settings, found)
     return settings
 
 
+def _readable(found: StepSettings) -> StepSettings:
+    """`found` with lists in place of what can be read only once: the functions after this one read it, and the step."""
+    tools, messages = found.tools, found.messages
+    return replace(
+        found,
+        tools=list(tools) if isinstance(tools, Iterator) else tools,
+        messages=list(messages) if isinstance(messages, Iterator) else messages,
+    )
+
+
 def _together(before: StepSettings, after: StepSettings) -> StepSettings:
     chosen = {one.name: getattr(after, one.name) for one in fields(after) if getattr(after, one.name) is not None}
-    if before.tools is not None and after.tools is not None and not isinstance(after.tools, str):
+    if before.tools is not None and after.tools is not None:
         chosen["tools"] = [name for name in after.tools if name in before.tools]
     return replace(before, **chosen)
 

@@ -3,7 +3,7 @@
 Pure but for the clock: the choice is an event (`StepPrepared`), and the request follows from it and the state alone.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from decimal import Decimal
 from typing import get_args
 
@@ -77,11 +77,20 @@ def _used_up(within: Within, reason: Reached) -> Stop:
     return stopped(reason, f"{used}, and what is left is kept for a closing reply.")
 
 
+def require_tools(config: Configuration, names: Sequence[str] | None) -> None:
+    """Refuses as the tools of a step what is no list of names of tools of the agent. Raises `Misuse`."""
+    if names is not None and (isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, Set))):
+        raise Misuse(f"StepSettings takes tools as a list of names; it was given {names!r:.100}")
+    for name in names or ():
+        if name not in config.tools:
+            known = ", ".join(config.tools) or "none"
+            raise Misuse(f"prepare_step offers a tool {name!r:.100}; this agent has {known}")
+
+
 def _with_choice(
     config: Configuration, state: RunState, event: StepPrepared, chosen: StepSettings, model: Model
 ) -> StepPrepared:
-    if isinstance(chosen.tools, str):
-        raise Misuse("StepSettings takes tools as a list of names")
+    require_tools(config, chosen.tools)
     said = chosen.messages
     if said is not None and (isinstance(said, str) or not all(isinstance(one, get_args(Message)) for one in said)):
         raise Misuse(f"StepSettings takes messages as a list out of context.messages; it was given {said!r:.100}")
@@ -94,10 +103,6 @@ def _with_choice(
         check_settings(chosen.settings)
     tools = None if chosen.tools is None else tuple(chosen.tools)
     choice = event.tool_choice or chosen.tool_choice
-    for name in tools or ():
-        if name not in config.tools:
-            known = ", ".join(config.tools) or "none"
-            raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
     final = () if config.output is None or config.output.tool is None else (config.output.tool.name,)
     offered = [*(config.tools if tools is None else tools), *final]
     check_tool_choice(choice or (config.tool_choice if event.tool_choice is None else None), offered, "prepare_step")

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import Any, Final
+from unicodedata import normalize
 
 from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
+from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.tools import Tool, tool
 
 FIND: Final = "find_tools"
@@ -28,7 +29,8 @@ _READ: Final = 5_000
 """Characters at the beginning and at the end of a long text in which words are looked for."""
 
 _K1, _B = 1.2, 0.75
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+# Letters of other alphabets belong to the word that they stand in.
+_WORD = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _SAY_NOTHING = "a an and are as at be by for from how i in is it its me my of on or the this to us we what with you"
 _COMMON = frozenset(_WORD.findall(_SAY_NOTHING))
 
@@ -60,7 +62,7 @@ class ToolSearch:
             raise Misuse(f"ToolSearch has several tools of the name {doubled[0]!r}")
         self._index = _Index(many)
         self._most = most
-        self._told = {one.name: one.description.strip().splitlines()[0] if one.description else "" for one in many}
+        self._told = {one.name: one.description.strip().partition("\n")[0].rstrip() for one in many}
         self.tools: tuple[Tool, ...] = (*many, self._finder())
 
     def __call__(self, context: StepContext[Any]) -> StepSettings:
@@ -69,9 +71,17 @@ class ToolSearch:
         # The one tool that the model is held to must be there, whatever was asked.
         offered.add(context.chosen.tool_choice or context.state.started.tool_choice)
         offered.update(self.fitting(_asked(context)))
-        for call in _calls(context):
-            offered.update(self.fitting(_words_of(call)) if call.name == FIND else [call.name])
+        for call, result in _calls(context):
+            offered.update(self._found(call, result) if call.name == FIND else [call.name])
         return StepSettings(tools=[name for name in context.tools if name in offered])
+
+    def _found(self, call: ToolCall, result: str) -> Iterable[str]:
+        """What the model was told of. Found anew, it may be another: there may be other tools by now."""
+        told = _read(result).get("tools")
+        if isinstance(told, dict) and self._told.keys() >= told.keys():
+            return told
+        # Of what a hook, or a journal's redaction, made of it the names cannot be read.
+        return self.fitting(str(_read(call.arguments).get("words", "")))
 
     def fitting(self, words: str) -> list[str]:
         """The names of the tools that fit `words`, the best first; those that share none of them do not."""
@@ -130,7 +140,7 @@ def _text_of(one: Tool) -> str:
 
 def _stems(text: str) -> Iterator[str]:
     """The words of a text, without those that say nothing and the endings of plurals."""
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(normalize("NFKC", text)):
         plain = word.casefold()
         if plain in _COMMON:
             continue
@@ -142,22 +152,29 @@ def _asked(context: StepContext[Any]) -> str:
     return " ".join(said[-_LATEST:])
 
 
-def _calls(context: StepContext[Any]) -> Iterator[ToolCall]:
-    """The calls that were made in this run, and those of the conversation before it."""
+def _calls(context: StepContext[Any]) -> Iterator[tuple[ToolCall, str]]:
+    """The calls that were made in this run, and those of the conversation before it, with their results."""
     records = {record.id: record for step in context.steps for record in step.calls}
-    yield from (record.call for record in records.values() if _was_made(record))
+    for record in records.values():
+        if _was_made(record):
+            result = "" if record.result is None else record.result.text
+            # What was run in its place, or with the arguments of a person, is what the result is of.
+            yield record.doing, result
+            yield record.call, result
+    results = {one.call_id: one.text for one in context.state.messages if isinstance(one, ToolMessage)}
     for message in context.state.messages:
         if isinstance(message, AssistantMessage):
-            yield from (call for call in message.calls if call.id not in records)
+            yield from ((call, results.get(call.id, "")) for call in message.calls if call.id not in records)
 
 
 def _was_made(record: CallRecord) -> bool:
     return record.executed and not (record.result is not None and record.result.is_error)
 
 
-def _words_of(call: ToolCall) -> str:
+def _read(text: str) -> dict[str, Any]:
+    """A JSON object; what is none is empty."""
     try:
-        found = json.loads(call.arguments)
-    except ValueError:
-        return ""
-    return str(found.get("words", "")) if isinstance(found, dict) else ""
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

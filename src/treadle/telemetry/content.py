@@ -8,6 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from treadle.journal.errors import RedactionFailed
+from treadle.journal.redaction import Redact, redacted
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -28,6 +32,20 @@ LONGEST = 20_000
 """Characters of one text."""
 
 Part = dict[str, Any]
+
+
+def without_secrets(run_id: str, seq: int, event: Event, redact: Redact) -> Event:
+    """Event number `seq` of a run as it may leave.
+
+    Raises:
+        Misuse: `redact` raised, or returned no text; then nothing of the event leaves.
+    """
+    try:
+        (found,) = redacted(run_id, seq, [event], redact, "")
+    except RedactionFailed as error:
+        raised = type(error.__cause__).__name__
+        raise Misuse(f"run {run_id} is not told of any further: a redact function raised {raised}") from error
+    return found
 
 
 def asked_of(state: RunState) -> dict[str, str]:

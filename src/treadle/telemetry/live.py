@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from treadle.journal.redaction import Redact, redacted
+from treadle.journal.redaction import Redact
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunStarted
+from treadle.telemetry.content import without_secrets
 from treadle.telemetry.metrics import Metrics, wants_newest
 from treadle.telemetry.spans import Span, Spans
 from treadle.telemetry.worker import MOST, PATIENCE, Worker
@@ -171,10 +172,11 @@ class _Watched(Struct):
         """The event as it may leave.
 
         Raises:
-            RedactionFailed: a function raised; then nothing of the event leaves.
+            Misuse: a function raised; then nothing of the event leaves.
         """
+        run_id = event.run_id if isinstance(event, RunStarted) else self.spans.run_id
         for redact in self.redact:
-            (event,) = redacted(self.spans.run_id, seq, [event], redact, "")
+            event = without_secrets(run_id, seq, event, redact)
         return event
 
 

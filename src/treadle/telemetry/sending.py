@@ -12,9 +12,10 @@ from msgspec import Struct
 from treadle.journal.errors import JournalDamaged
 from treadle.journal.families import families, family
 from treadle.journal.port import Journal
-from treadle.journal.redaction import Redact, redacted
+from treadle.journal.redaction import Redact
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunForked, RunStarted
+from treadle.telemetry.content import without_secrets
 from treadle.telemetry.metrics import wants_newest
 from treadle.telemetry.spans import Span, Spans
 
@@ -57,7 +58,7 @@ async def send(
         on_damage: called with a run that cannot be read, which is then left out; None raises it.
 
     Raises:
-        Misuse: `opentelemetry-sdk` is not installed.
+        Misuse: `opentelemetry-sdk` is not installed, or `redact` raised; of the run nothing further is sent.
         ConnectionError: the exporter could not send; what came before was sent.
         UnknownRun: there is no such run.
     """
@@ -128,7 +129,7 @@ class _Sender:
             if isinstance(event, RunStarted) and event.conversation:
                 self._conversations[run_id] = event.conversation
             if redact is not None and content:
-                (event,) = redacted(run_id, seq, [event], redact, "")
+                event = without_secrets(run_id, seq, event, redact)
             for span in spans.take(seq, event):
                 if seq <= own:
                     # It is of the run that this one was forked from.

@@ -59,6 +59,9 @@ class Worker:
 
     def flush(self, timeout: float = PATIENCE) -> bool:
         """Waits until all that was put is told, at most `timeout` seconds; whether it is."""
+        if self._pid != os.getpid():
+            # What was put before the fork is told by the process that it was put in.
+            self._begin_anew()
         if self._thread is None and not self._queue:
             return True
         done = Event()

@@ -12,7 +12,7 @@ from treadle.cli.settings import Found, files, project_file, setting, table_of, 
 from treadle.cli.storage import journal_named, told
 from treadle.cli.table import print_table
 from treadle.cli.terminal import note, print_json
-from treadle.cli.trust import is_trusted, trust, write_own
+from treadle.cli.trust import is_trusted, state_of, trust, write_own
 from treadle.kernel.stop import Limits
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def set_value(name: str, value: str, project: bool) -> int:
         read = one.read(plain, Path.cwd(), users=not project)
     except BadSetting as error:
         raise click.UsageError(str(error)) from error
+    if project and one.kind == "journal" and told(str(plain)) != str(plain):
+        raise click.UsageError(
+            "the address has a password, and treadle.toml is read by all who have the project; leave the password out "
+            "(PGPASSWORD and ~/.pgpass give it), or set it without --project"
+        )
     if one.kind in ("journal", "sources") and not project:
         # It holds in every folder, so it must not begin in this one.
         plain = read
@@ -121,8 +126,9 @@ def trust_file() -> int:
     path = project_file()
     if not path.is_file():
         raise click.UsageError(f"there is no {path}; treadle config set NAME VALUE --project makes one")
+    seen = state_of(path)
     values = values_of(path)
-    trust(path)
+    trust(path, seen)
     click.echo(f"{path} is allowed as it is now")
     for name, value in values.items():
         click.echo(f"  {name} = {_shown(name, value)}")
@@ -144,7 +150,7 @@ def _document(path: Path, project: bool) -> "TOMLDocument":
     """The file with its comments, to be changed."""
     import tomlkit
 
-    if not path.exists():
+    if not path.exists() and not (project and path.is_symlink()):
         return tomlkit.document()
     if project and not is_trusted(path):
         raise click.UsageError(f"{path} is not allowed yet: look at it, then treadle config trust")
@@ -195,7 +201,7 @@ def _shown(name: str, value: Any) -> str:
     """A value as it is typed; of a journal's address without its password."""
     if name == "journal":
         return told(str(value))
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
 def _homely(path: Path) -> str:

@@ -26,13 +26,14 @@ _BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and
 
 
 def read_bytes(folder: Path, path: str, largest: int = LARGEST) -> bytes:
-    """The bytes of the file at `path` in `folder`.
+    """The bytes of the file at `path` in `folder`, which is named as it resolves.
 
     Raises:
         ToolError: the path leads elsewhere, there is no such plain file, or it has more than `largest` bytes.
     """
     names = _names(path)
     try:
+        _require_in_place(folder)
         descriptor = _opened(folder, names) if _BY_DESCRIPTOR else _opened_by_path(folder, names)
     except OSError as error:
         raise _no_file(path, error) from error
@@ -69,6 +70,10 @@ def listed(folder: Path) -> list[str]:
 
     Of a folder that is deeper, or has more, than anybody would list, what comes first is looked at.
     """
+    try:
+        _require_in_place(folder)
+    except OSError:
+        return []
     found = sorted(_walked(folder, "", [_MOST_SEEN], 0))
     return [path for path in found if path not in ("SKILL.md", "skill.md")][:MOST_LISTED]
 
@@ -110,9 +115,15 @@ def _names(path: str) -> list[str]:
     return names
 
 
+def _require_in_place(folder: Path) -> None:
+    """Raises `OSError` where what was a folder, or one above it, has become a link that leads elsewhere."""
+    if folder.resolve(strict=True) != folder:
+        raise OSError(errno.ELOOP, "its folder has become a link")
+
+
 def _opened(folder: Path, names: list[str]) -> int:
     """A descriptor of the file, reached from the folder's own, name by name."""
-    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for i, name in enumerate(names):
             if name not in os.listdir(inside):
@@ -131,8 +142,7 @@ def _opened(folder: Path, names: list[str]) -> int:
 
 def _opened_by_path(folder: Path, names: list[str]) -> int:
     """Likewise where there are no descriptors of folders: what the path resolves to must be what it says."""
-    root = folder.resolve(strict=True)
-    found = root.joinpath(*names)
+    found = folder.joinpath(*names)
     if found.resolve(strict=True) != found:
         raise OSError(errno.ELOOP, "it is a link")
     if not stat.S_ISREG(found.lstat().st_mode):

@@ -75,7 +75,7 @@ def looked_at(path: Path) -> Looked:
     if name is None:
         return Looked(None, ("there is no SKILL.md in it",))
     try:
-        fields, body = parted(read_text(path, name, LARGEST))
+        fields, body = parted(read_text(path.resolve(), name, LARGEST))
     except (ToolError, Unreadable) as error:
         return Looked(None, (f"{name}: {error}",))
     except ImportError as error:
@@ -116,6 +116,11 @@ def _normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name.strip())
 
 
+def has_other_characters(name: str) -> bool:
+    """Whether `name` has more in it than letters, digits and hyphens, as no name of a skill has."""
+    return not all(one.isalnum() or one == "-" for one in name)
+
+
 def _name_faults(fields: dict[str, Any]) -> list[str]:
     given = fields.get("name")
     if not isinstance(given, str) or not given.strip():
@@ -127,7 +132,7 @@ def _name_faults(fields: dict[str, Any]) -> list[str]:
         faults.append(f"name {name!r:.80} has capital letters, and only small ones are allowed")
     if name.startswith("-") or name.endswith("-") or "--" in name:
         faults.append(f"name {name!r:.80} begins or ends with a hyphen, or has two in a row")
-    if not all(one.isalnum() or one == "-" for one in name):
+    if has_other_characters(name):
         faults.append(f"name {name!r:.80} has more in it than letters, digits and hyphens")
     return faults
 

@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 from treadle.tools.agent_skills.files import listed, read_text
-from treadle.tools.agent_skills.folder import FILES, LARGEST, Looked, SkillFolder, folders_in, looked_at
+from treadle.tools.agent_skills.folder import (
+    FILES,
+    LARGEST,
+    Looked,
+    SkillFolder,
+    folders_in,
+    has_other_characters,
+    looked_at,
+)
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import BadTool, ToolError
 from treadle.tools.skills import Skill
@@ -33,7 +41,8 @@ PAGE = 20_000
 """Characters of a file that one call returns: some 5,000 tokens."""
 
 _TAGS = re.compile(r"<(?=/?\s*(?:skill_content|skill_files|available_skills)\b)", re.IGNORECASE)
-_ACTIVE = re.compile(r'<skill_content name="([^"]*)">')
+_ACTIVE = re.compile(r'<skill_content name="([^"]*)"(?: allowed-tools="([^"]*)")?>')
+_TOOL = re.compile(r"[\w-]{1,64}")
 
 _CATALOGUE = (
     "These skills are instructions for certain tasks. When a task matches the description of one, call "
@@ -80,23 +89,26 @@ class AgentSkills(Skill, frozen=True, eq=False):
 
     def active(self, messages: Iterable[Message]) -> list[SkillFolder]:
         """Those of the skills whose instructions stand in `messages`, in the order in which they came."""
-        names = dict.fromkeys(name for message in messages for name in _named_in(message))
-        return [self.folders[name] for name in names if name in self.folders]
+        return [self.folders[name] for name in _active_in(messages) if name in self.folders]
 
     def narrowed(self, messages: Iterable[Message]) -> frozenset[str] | None:
         """The tools that may be offered: those that the active skills allow, together, and what reads skills.
 
         None while no active skill says which tools it wants. It only ever takes tools away: what a skill allows beyond
-        what the agent has, or a person must agree to, stays as it was.
+        what the agent has, or a person must agree to, stays as it was. What counts is what the skill said when it
+        became active, whatever has become of its folder since.
         """
-        if not self._narrows:
-            return None
-        said = [folder.allowed_tools for folder in self.active(messages) if folder.allowed_tools is not None]
+        active = _active_in(messages)
+        said = [allowed for name, told in active.items() if (allowed := self._allowed(name, told)) is not None]
         return frozenset([ACTIVATE, READ, *[name for names in said for name in names]]) if said else None
 
-    @property
-    def _narrows(self) -> bool:
-        return any(folder.allowed_tools is not None for folder in self.folders.values())
+    def _allowed(self, name: str, told: str | None) -> Sequence[str] | None:
+        """The tools that an active skill allows; None if it does not say, or is that of an agent which handed on."""
+        folder = self.folders.get(name)
+        # What no skill can be called is what a journal's redaction left of a name: it holds, whichever it was.
+        if folder is None and not has_other_characters(name):
+            return None
+        return told.split() if told is not None else None if folder is None else folder.allowed_tools
 
 
 def agent_skills(*paths: str | PathLike[str], name: str = "agent-skills") -> AgentSkills:
@@ -154,13 +166,24 @@ def instructions_of(folder: SkillFolder) -> str:
 
     Whatever the instructions say, they cannot end the frame that they stand in.
     """
-    lines = [f'<skill_content name="{escape(folder.name)}">', _ABOUT.format(name=folder.name), "", _framed(folder.body)]
+    allowed = "" if folder.allowed_tools is None else f' allowed-tools="{" ".join(_tools_in(folder.allowed_tools))}"'
+    lines = [
+        f'<skill_content name="{escape(folder.name)}"{allowed}>',
+        _ABOUT.format(name=folder.name),
+        "",
+        _framed(folder.body),
+    ]
     files = listed(folder.path)
     if files:
         listing = "\n".join(_framed(file) for file in files)
         call = f'{READ}(skill="{folder.name}", path=…)'
         lines += ["", f"<skill_files>\nTo be read with {call}:\n{listing}\n</skill_files>"]
     return "\n".join([*lines, "</skill_content>"])
+
+
+def _tools_in(allowed: Iterable[str]) -> list[str]:
+    """Those that can be names of tools; what is none allows none, and cannot end what it stands in."""
+    return [name for name in allowed if _TOOL.fullmatch(name)]
 
 
 def _framed(text: str) -> str:
@@ -182,17 +205,25 @@ def _line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in " ".join(text.split()))
 
 
-def _named_in(message: Message) -> list[str]:
-    """The skill whose instructions a message has, if it has any.
+def _active_in(messages: Iterable[Message]) -> dict[str, str | None]:
+    """The active skills, and the tools that each allowed as it was told last; None where that does not stand there."""
+    return {name: allowed for message in messages for name, allowed in _named_in(message)}
 
-    It is known by what the message is: a result of the tool, or what a user asked for by its name.
+
+def _named_in(message: Message) -> list[tuple[str, str | None]]:
+    """The skill whose instructions a message has, if it has any, and the tools that it allowed.
+
+    It is known by what the message is: a result of the tool, or what a user asked for by its name. A hook may have put
+    words before the instructions; in them there can be no second frame, so the last one is it.
     """
-    if isinstance(message, UserMessage):
-        return [message.skill] if message.skill else []
-    if isinstance(message, ToolMessage) and message.name == ACTIVATE and not message.is_error:
-        found = _ACTIVE.match(message.text)
-        return [] if found is None else [found.group(1)]
-    return []
+    by_user = isinstance(message, UserMessage) and bool(message.skill)
+    by_tool = isinstance(message, ToolMessage) and message.name == ACTIVATE and not message.is_error
+    if not (by_user or by_tool):
+        return []
+    found = [(one.group(1), one.group(2)) for one in _ACTIVE.finditer(message.text)][-1:]
+    if not isinstance(message, UserMessage):
+        return found
+    return [(message.skill, found[0][1] if found else None)]
 
 
 def _is_told(told: str, messages: Iterable[Message]) -> bool:
