@@ -340,9 +340,9 @@ class Heard:
             told = ModelError(str(error))
             told.usage = self.counted
             raise told from error
+        self.begun = ""
         if event is None:
             return first or None
-        self.begun = ""
         return [*first, *self._written(event)]
 
     def _written(self, event: ModelEvent) -> list[Json]:
