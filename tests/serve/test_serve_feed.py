@@ -14,7 +14,7 @@ from treadle.kernel.stop import Stop
 from treadle.models import TextDelta
 from treadle.serve import feed
 from treadle.serve.feed import Hearing, Numbered
-from treadle.serve.live import Driven, Live
+from treadle.serve.live import Carried, Live
 
 WAITING = Stop("waiting", "for somebody")
 
@@ -49,7 +49,7 @@ async def followed(sizes, coming, pauses, live):
     async with following.running(), asyncio.TaskGroup() as group:
         task = asyncio.current_task()
         if live:
-            following._driven["r"] = Driven(SimpleNamespace(driven=SimpleNamespace()), hearing, task)
+            following._driven["r"] = Carried(SimpleNamespace(driven=SimpleNamespace()), hearing, task)
         reading, count = [], 1
         for number, size in enumerate([*sizes, 0]):
             reading += [

@@ -12,7 +12,7 @@ from served import events_of, run_when, serving, talker
 from treadle import MemoryJournal
 from treadle.serve import app
 from treadle.serve.feed import Feed, Hearing
-from treadle.serve.live import Driven
+from treadle.serve.live import Carried
 from treadle.serve.serving import EventStream
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "load.py"
@@ -46,7 +46,7 @@ async def test_what_is_over_leaves_nothing_behind():
             await run_when(client, run_id, "finished")
         for _ in range(1000):
             gc.collect()
-            left = [one for one in gc.get_objects() if isinstance(one, Feed | Hearing | Driven | EventStream)]
+            left = [one for one in gc.get_objects() if isinstance(one, Feed | Hearing | Carried | EventStream)]
             if not left:
                 break
             await asyncio.sleep(0.01)

@@ -30,8 +30,8 @@ STOPPED: Final = Stop("waiting", "the server was stopped", "It goes on when the 
 """Why a run waits that was under way when the server was told to stop."""
 
 
-class Driven:
-    """A run that is driven here.
+class Carried:
+    """A run that is carried out here.
 
     Attributes:
         run: the run.
@@ -64,7 +64,7 @@ class Live:
         self._journal, self._most, self._grace = journal, runs, grace
         self._shows_pieces = getattr(journal, "redact", None) is None
         self._group: asyncio.TaskGroup | None = None
-        self._driven: dict[str, Driven] = {}
+        self._driven: dict[str, Carried] = {}
         self._beginning = 0
         self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
         self._pausing = Pausing(STOPPED)
@@ -121,7 +121,7 @@ class Live:
             task.cancel()
 
     @property
-    def driven(self) -> Mapping[str, Driven]:
+    def driven(self) -> Mapping[str, Carried]:
         """The runs that are driven here."""
         return self._driven
 
@@ -168,7 +168,7 @@ class Live:
                     await look(run.run_id)
                 task = asyncio.current_task()
                 assert task is not None  # noqa: S101 - it runs in one
-                self._driven[run.run_id] = driven = Driven(run, hearing, task)
+                self._driven[run.run_id] = driven = Carried(run, hearing, task)
             self._beginning, counted = self._beginning - 1, False
             self._attach(run.run_id)
             told.set_result(run.run_id)
