@@ -171,6 +171,21 @@ async def test_a_run_of_another_process_is_seen_followed_and_not_paused_from_her
             assert numbered(await events_of(client, f"/api/runs/{run.run_id}/stream")) == await told(theirs, run.run_id)
 
 
+async def test_a_run_that_no_server_began_is_left_for_whoever_did(journal):
+    """Its process has died: somebody may go on with it, and a server that starts does not."""
+    left = talker(journal=journal).start("hello")
+    left.feed(left.prepare(left.next()))
+    await left.commit()
+    before = await journal.read(left.run_id)
+    async with serving(app([talker()], journal=journal)) as client:
+        begun = await begin(client, "talker", "hello")
+        await run_when(client, begun, "finished")
+        assert (await client.get(f"/api/runs/{left.run_id}")).json()["driven"] is False
+        assert await journal.read(left.run_id) == before
+        assert (await client.post(f"/api/runs/{left.run_id}/resume", json={})).is_success
+        await run_when(client, left.run_id, "finished")
+
+
 async def test_speak_pause_resume_and_cancel(journal, gate):
     async with serving(app([waiter(gate)], journal=journal)) as client:
         run_id = await begin(client, "waiter", "go")
