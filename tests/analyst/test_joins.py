@@ -54,7 +54,7 @@ def compared(folder: Path, a: Source, b: Source, told: list[str] | None = None, 
     return compare(Catalog([a, b], folder), request, bounds=Bounds(threads=1), tell=tell)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(ROWS, ROWS, st.sampled_from([None, {"k": "a"}, {"n": [1, 2]}]))
 def test_a_join_finds_what_the_aggregate_finds(a: dict[Any, Any], b: dict[Any, Any], filters: Any) -> None:
     found = []

@@ -55,7 +55,7 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(held=TEXTS, values=st.lists(TEXTS, min_size=2, max_size=2), form=st.sampled_from(FORMATS), data=st.data())
 def test_no_row_is_lost(engine: Any, held: str, values: list[str], form: str, data: Any) -> None:
     if data.draw(st.booleans()):

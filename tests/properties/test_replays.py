@@ -43,7 +43,7 @@ def hold_again(trial: Trial) -> None:
     assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()
 
 
-@examples(140, shrink=False)
+@examples(90, shrink=False)
 @given(setups())
 def test_every_run_replays_to_the_same_state(setup):
     trial = Trial.of(setup).carry_out()

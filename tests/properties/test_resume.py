@@ -21,7 +21,7 @@ from treadle.kernel.events import ToolStarted
 NAMES = tuple(one.name for one in QUICK)
 
 
-@examples(50, shrink=False)
+@examples(30, shrink=False)
 @given(setups(max_size=4), st.lists(st.integers(1, 10_000), min_size=3, max_size=3))
 def test_killed_between_any_two_events_of_any_run_of_the_tree(setup, cuts):
     trial = Trial.of(setup).carry_out()

@@ -200,7 +200,7 @@ def test_budgets_and_notes_of_a_process_that_forks(run_program):
 from treadle.drivers.purse.patience import outside
 from treadle.tools.builtin.memory_store import MemoryStore
 
-notes = MemoryStore(sys.argv[1])
+notes = MemoryStore(sys.argv[1], max_notes=1_000_000, max_total=100_000_000)
 budget = Budget(tokens=1_000_000, path=sys.argv[1] + ".budget")
 done = threading.Event()
 

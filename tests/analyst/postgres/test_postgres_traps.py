@@ -353,7 +353,7 @@ AMOUNTS = st.none() | st.decimals(min_value=-(10**15), max_value=10**15, places=
 TABLES = st.lists(st.tuples(KEYS, KEYS, AMOUNTS), max_size=12)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=TABLES, b=TABLES, form=st.sampled_from(["", "alpha(4)", "trim", "upper"]))
 def test_generated_tables_agree_with_an_oracle_of_decimals(table: Table, a: Any, b: Any, form: str) -> None:
     columns = ("company", "account", "amount")

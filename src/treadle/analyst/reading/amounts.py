@@ -8,7 +8,7 @@ and called approximate. Builds SQLGlot expressions in DuckDB's terms.
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -212,13 +212,13 @@ def scale_for(
 
 
 def _number(text: str) -> Decimal | None:
-    """The number that a text is, or None."""
+    """The number that a text is, or None; one that is beyond all bounds is none either."""
     try:
         number = Decimal(text)
-    except InvalidOperation:
+        plain = number.is_finite() and text.isascii() and "_" not in text
+        return EXACT.normalize(number) if plain else None
+    except DecimalException:
         return None
-    plain = number.is_finite() and text.isascii() and "_" not in text
-    return EXACT.normalize(number) if plain else None
 
 
 def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amount:
