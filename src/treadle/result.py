@@ -1,6 +1,5 @@
 """RunResult: what came of a run, as data, and in words for a person."""
 
-import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
+from treadle.visible import visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
 """The type of the answer."""
@@ -278,13 +278,6 @@ def history(state: RunState, stop: Stop) -> list[Message]:
 def conversation_part(messages: Sequence[Message]) -> list[Message]:
     """`messages` without the system message, which belongs to the agent and not to the conversation."""
     return [message for message in messages if not isinstance(message, SystemMessage)]
-
-
-def visible(text: str) -> str:
-    """`text` with what cannot be seen, or turns the writing round, as JSON escapes it."""
-    if text.isprintable():
-        return text
-    return "".join([sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text])
 
 
 def _instead_of_text(result: RunResult[Any]) -> str:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from treadle.context.chosen import rejoined
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
@@ -16,7 +17,7 @@ from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_pri
 from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
-from treadle.kernel.history import instructed, rejoined
+from treadle.kernel.history import instructed
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
