@@ -233,6 +233,7 @@ def said(*events, **fields):
 
 def test_what_follows_a_reply_in_words():
     assert said(prepared(), replied(Text("hi"))) == Finish(stopped("answered"))
+    assert said(prepared(), replied(Text("hi")), tool_choice="none") == Finish(stopped("answered"))
     for finish in ("length", "content_filter", "refusal"):
         found = said(prepared(), replied(Text("hi"), finish=finish, finish_detail="word"))
         assert found == Finish(stopped(finish, "word"))
