@@ -22,6 +22,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
+from treadle.visible import visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
 """The type of the answer."""

@@ -25,8 +25,8 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import Message, UserMessage, text_of
-from treadle.kernel.names import visible
 from treadle.kernel.stop import Stop
+from treadle.visible import visible
 
 LONGEST = 600
 """Characters of a text that a trace shows."""

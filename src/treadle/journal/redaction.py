@@ -21,7 +21,6 @@ from treadle.kernel.events import (
     ErrorInfo,
     Event,
     Happened,
-    ListedTool,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -38,6 +37,7 @@ from treadle.kernel.events import (
 from treadle.kernel.messages import (
     File,
     Image,
+    ListedTool,
     ModelSettings,
     Opaque,
     Thinking,

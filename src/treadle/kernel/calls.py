@@ -138,15 +138,15 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def answered(self, content: Any, is_error: bool, *, at: float, app: Any = None) -> "CallRecord":
         """The same call with its one result."""
-        result = ToolMessage(self.call.id, self.call.name, content, is_error)
-        back = self.came_back(at)
-        return replace(back, status="done", result=result, app=app, in_doubt=False, ended_at=at)
+        result, seconds = ToolMessage(self.call.id, self.call.name, content, is_error), self._worked_on(at)
+        return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at, seconds=seconds)
 
     def came_back(self, at: float) -> "CallRecord":
         """The same call with the time that was worked on it since it was started; itself where nobody did."""
-        if self.status != "started":
-            return self
-        return replace(self, seconds=(self.seconds or 0.0) + max(0.0, at - self.started_at))
+        return replace(self, seconds=self._worked_on(at)) if self.status == "started" else self
+
+    def _worked_on(self, at: float) -> float | None:
+        return (self.seconds or 0.0) + max(0.0, at - self.started_at) if self.status == "started" else self.seconds
 
     def settled(self, at: float) -> "CallRecord":
         """The same call with the result that was found as its one result."""
