@@ -19,6 +19,7 @@ from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.assembly import Stock, Tools, assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
+from treadle.drivers.calls.change import OnToolCall
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
 from treadle.drivers.configuration import Configuration, Errors, Instructions, OnAnswer, PrepareStepFunction, Retries
@@ -93,6 +94,8 @@ class Agent(Generic[Deps, Output]):
             and then ends with `no_progress`.
         approvals: rules on which calls a person must decide and which are never made: `ask_before(…)`, `deny(…)`,
             `allow(…)`, beside what each tool says of itself.
+        on_tool_call: called with each call that the model makes, before anybody judges it; may return other arguments,
+            which are judged, recorded and run in place of the model's. A function, or several in their order.
         on_tool_result: called with each call and its result; may return another result, `Retry`, `Alternative` or
             `AskUser`; None leaves the result as it is. A function, or several in their order.
         on_answer: called with an answer (of its type, else its text) and a `StepContext` before the run ends with it;
@@ -138,6 +141,7 @@ class Agent(Generic[Deps, Output]):
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
         approvals: Iterable[ApprovalRule] = (),
+        on_tool_call: OnToolCall | Sequence[OnToolCall] | None = None,
         on_tool_result: OnToolResult | Sequence[OnToolResult] | None = None,
         on_answer: OnAnswer[Deps] | Sequence[OnAnswer[Deps]] | None = None,
         tell_remaining: bool = False,
@@ -169,6 +173,7 @@ class Agent(Generic[Deps, Output]):
             on_interrupted=on_interrupted,
             context=policies,
             approvals=rules_in(approvals),
+            on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call"),
             on_tool_result=hooks_in("on_tool_result", on_tool_result, "a function of a call and its result"),
             on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext"),
             tell_remaining=tell_remaining,
@@ -509,7 +514,7 @@ class Agent(Generic[Deps, Output]):
         What came from outside is taken as it was recorded; what the agent decides is decided anew at the same place:
         the first request, each step, nudge, edit of the history, pause and end, and whether each call is made. Of your
         functions those are called that choose: the instructions, `prepare_step`, `stop_when`, context policies of your
-        own, rules, and checks of arguments and answers; never a tool, `on_tool_result` or `on_event`.
+        own, rules, and checks of arguments and answers; never a tool, `on_tool_call`, `on_tool_result` or `on_event`.
 
         Args:
             run: the run's id in the agent's journal, or its result.

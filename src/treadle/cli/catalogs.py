@@ -1,7 +1,6 @@
 """The catalogue of sources that a command works on: the user's `sources.yaml`, else the sample."""
 
 import re
-from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,8 +9,10 @@ import click
 
 from treadle.cli.settings import setting
 from treadle.cli.terminal import note
+from treadle.models.names import OFFLINE
 
 if TYPE_CHECKING:
+    from treadle.agent import Agent
     from treadle.analyst import Catalog
     from treadle.result import RunResult
 
@@ -54,22 +55,24 @@ def missing_package() -> str | None:
     return next((name for name in ("duckdb", "sqlglot", "yaml") if find_spec(name) is None), None)
 
 
-_OF_FIGURES = re.compile(
-    r"\b(compar\w*|reconcil\w*|differences?|varianc\w*|sources?|[a-z0-9]+_[a-z0-9_]+)\b", re.IGNORECASE
-)
-"""Words of a question that may be one about figures in sources."""
+_COMPARING = re.compile(r"\b(compar\w*|reconcil\w*|differences?|varianc\w*|sources?)\b", re.IGNORECASE)
+_NAMED = re.compile(r"\b[a-z0-9]+_[a-z0-9_]+\b", re.IGNORECASE)
+"""Words of a question that may be one about figures, and names such as those of sources."""
 
 
-def for_the_analyst(question: str, result: "RunResult", tools: Collection[str]) -> str | None:
+def for_the_analyst(question: str, result: "RunResult", agent: "Agent") -> str | None:
     """Who would answer a question that no tool was found for, if it may be one for the data analyst; else None.
+
+    A language model has an answer to most of what sounds so; there both must be in the question.
 
     Args:
         question: the question.
         result: what came of it.
-        tools: the names of the tools that it was asked with.
+        agent: who was asked.
     """
     called = any(call.executed and not call.is_error for call in result.tool_calls_made)
-    if called or "compare_sources" in tools or not _OF_FIGURES.search(question):
+    heard = any if agent.model.name == OFFLINE else all
+    if called or "compare_sources" in agent.tools or not heard(one.search(question) for one in (_COMPARING, _NAMED)):
         return None
     how = "questions about figures in sources are for the data analyst: --skill analyst (sample data) or --sources FILE"
     needs = "" if missing_package() is None else "; it needs: pip install 'treadle[analyst]'"
