@@ -68,12 +68,13 @@ def submit(
         raise click.UsageError(
             f"{' and '.join(beside)} cannot be changed of a run that is there; leave it out with --again"
         )
+    answers = _decided(**decided)
 
     async def submitted() -> str:
         async with journal_at(journal) as kept, queue_named(queue, journal) as to:
             one = keeping(load_agent(agent), kept)
             if again is not None:
-                return await one.resubmit(await find_run(kept, again), to=to, user=user, **_decided(**decided))
+                return await one.resubmit(await find_run(kept, again), to=to, user=user, **answers)
             return await one.submit(
                 " ".join(prompt), to=to, key=key, priority=priority, at=_time(at), run_id=run_id, user=user
             )
