@@ -21,11 +21,12 @@ USUAL: Final = "sources.yaml"
 """What people call the file that declares their sources."""
 
 
-def open_catalog(named: str | None) -> "Catalog":
+def open_catalog(named: str | None, *, told: bool = True) -> "Catalog":
     """The catalogue.
 
     Args:
         named: the value of --sources; without it what is set counts, and without that the sample is taken.
+        told: whether it is said, on standard error, that it is the sample.
 
     Raises:
         click.UsageError: the packages that the analyst needs are not installed.
@@ -36,9 +37,14 @@ def open_catalog(named: str | None) -> "Catalog":
     from treadle.analyst import Catalog, sample_catalog
 
     path = named_sources(named)
-    if not path and Path(USUAL).is_file():
+    if not path and told:
         # Taken only when named: whoever asks in a folder of somebody else's should not read what that file points to.
-        note(f"sources: the sample ({USUAL} in this folder is read with --sources {USUAL})")
+        there = (
+            f"--sources {USUAL} reads the one in this folder"
+            if Path(USUAL).is_file()
+            else "--sources FILE reads your own"
+        )
+        note(f"sources: the sample, which comes with treadle; {there}")
     return Catalog.load(path) if path else sample_catalog()
 
 
