@@ -17,7 +17,7 @@ from treadle.kernel.calls import CallRecord, parsed, plain
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
-from treadle.kernel.names import escaped, visible
+from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped

@@ -92,7 +92,7 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 }
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
-ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ApprovalDecided, Awaited})
+ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ToolReacted, ApprovalDecided, Awaited})
 """Whose `arguments` are JSON, in which each text is passed through it."""
 
 # A string in JSON; with a colon after it, it is the name of a value.

@@ -51,7 +51,15 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
 
 
 def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
-    """A call in place of another may be refused before it runs: then what was found before stands."""
+    """A call in place of another may be refused before it runs: then what was found before stands.
+
+    Only the arguments of the model are changed before a call is made, and once.
+    """
+    if event.action == "change":
+        step, place, record = _on_call(state, event, "asked")
+        if event.arguments is None or record.edited is not None or record.stand_in is not None:
+            raise IllegalEvent(f"call {record.id!r} cannot take this change of its arguments (run {state.run_id})")
+        return _with_call(state, step, place, replace(record, edited=event.arguments), event.at, {})
     step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
     if record.found is None:
         raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")

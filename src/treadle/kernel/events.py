@@ -199,19 +199,21 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
 
 
 class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
-    """What the application made of a result: it is kept, replaced by `content`, or `call` is made in its place.
+    """What the application made of a call: before it is made a `change` of its arguments (`arguments`, JSON text).
 
-    `reason` says why a reaction was not carried out, so that the result was kept instead.
+    Of its result: it is kept, replaced by `content`, or `call` is made in its place. `reason` says why a reaction was
+    not carried out, so that the result was kept instead.
     """
 
     step: int
     call_id: str
-    action: Literal["keep", "replace", "call"]
+    action: Literal["keep", "replace", "call", "change"]
     content: str | tuple[Content, ...] = ""
     is_error: bool = False
     app: Any = None
     call: ToolCall | None = None
     reason: str = ""
+    arguments: str | None = None
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):

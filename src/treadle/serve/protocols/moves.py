@@ -90,7 +90,7 @@ class CallStarted(Struct, frozen=True, gc=False):
 
 
 class CallEdited(Struct, frozen=True, gc=False):
-    """A person allowed the call with other arguments."""
+    """A person allowed the call with other arguments, or the application has given it others."""
 
     id: str
     name: str
