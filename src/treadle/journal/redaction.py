@@ -54,7 +54,8 @@ Redact = Callable[[str], str]
 """Given a text, returns what is written in its place."""
 
 _KEPT: dict[type[Struct], str] = {
-    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin",
+    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin "
+    "foreign_skills",
     StepPrepared: "model tools tool_choice withheld",
     ModelReplied: "finish model request_id",
     ModelFailed: "model",

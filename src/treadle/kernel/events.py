@@ -68,7 +68,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
-    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
+    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing.
     """
 
     run_id: str
@@ -92,6 +93,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     user: str = ""
     conversation: str = ""
     origin: str = ""
+    foreign_skills: tuple[str, ...] = ()
 
 
 class Reserve(Struct, frozen=True, gc=False):
