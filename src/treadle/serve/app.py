@@ -88,7 +88,7 @@ def app(
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
-        async with live.running(runs.take_up if take_up else None):
+        async with live.running(runs.carrying.take_up if take_up else None):
             yield
 
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())

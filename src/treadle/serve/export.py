@@ -12,7 +12,7 @@ from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.names import visible
 from treadle.kernel.step import Step
-from treadle.serve.runs import Described
+from treadle.serve.views import Described
 
 Format = Literal["jsonl", "markdown", "html"]
 

@@ -21,7 +21,8 @@ from treadle.models.port import TextDelta, ThinkingDelta, ToolCallCompleted, Too
 from treadle.models.profile import profile_of
 from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
-from treadle.serve.runs import Described, Waits
+from treadle.serve.verdicts import Waits
+from treadle.serve.views import Described
 from treadle.tools import Tool
 
 Form = dict[str, Any]

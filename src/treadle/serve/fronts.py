@@ -108,7 +108,7 @@ class Fronts:
         asked = self._asked(request)
         self._runs.agent(user, agent)
         last = await newest(self._runs, user, request.path_params["chat"])
-        if last is None or not (await self._runs.describe(user, last.run_id)).driven:
+        if last is None or not (await self._runs.views.describe(user, last.run_id)).driven:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
@@ -137,7 +137,7 @@ class Fronts:
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
         says = post.message is not None and not post.verdicts
-        begun = await self._runs.answering(user, posting, post.tools) if says else None
+        begun = await self._runs.again.answering(user, posting, post.tools) if says else None
         if begun is not None:
             return Point(begun)
         last = await newest(self._runs, user, post.thread)
@@ -148,7 +148,7 @@ class Fronts:
                 return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
             except Refused:
                 # A client that comes back may say nothing but which run it was.
-                begun = await self._runs.answering(user, posting._replace(digest=""), post.tools)
+                begun = await self._runs.again.answering(user, posting._replace(digest=""), post.tools)
                 if begun is None or post.verdicts:
                     raise
                 return Point(begun)
@@ -254,7 +254,7 @@ async def decided(
     """
     runs = serving.runs
     await settled(runs, run_id)
-    found = await runs.describe(user, run_id)
+    found = await runs.views.describe(user, run_id)
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)
     if decisions:
