@@ -3,13 +3,13 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from treadle.drivers.taking_up import GoingOn
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, Wanted, told_by
-from treadle.kernel.events import RunFinished, RunPaused
+from treadle.kernel.events import MessageAdded, RunFinished, RunPaused, StepPrepared
 from treadle.serve.carrying import Carrying
 from treadle.serve.live import STOPPED
 from treadle.serve.posting import AGAIN, Posting
@@ -22,6 +22,14 @@ from treadle.tools import Tool
 _LOOKS: Final = 20
 _LOOK: Final = 0.1
 """How often, and after how many seconds each, it is looked whether somebody has a run go on."""
+
+
+class SaidBefore(NamedTuple):
+    """Something that was said to a run: `text`, which is answered by what comes after its event number `after`."""
+
+    run_id: str
+    after: int
+    text: str
 
 
 class AskedAgain:
@@ -46,11 +54,33 @@ class AskedAgain:
         if line is None or not user.may_see(line.user, line.agent):
             return None
         if posting.digest and line.origin != posting.origin:
-            raise Refused(
-                "unfit", f"this key began run {line.run_id} with another request", "Give each request a key of its own."
-            )
+            raise _unfit(line.run_id)
+        if await self._carrying.taken_back(line.run_id):
+            return None
         await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user, tools)
         return line.run_id
+
+    async def said(
+        self, user: User, lines: Iterable[RunInfo], posting: Posting, tools: Iterable[Tool] = ()
+    ) -> SaidBefore | None:
+        """What such a request said to one of these runs; None if it said nothing. The run goes on, as above.
+
+        Raises:
+            Refused: the name said something else ("unfit"), or the run cannot go on.
+        """
+        for line in lines if posting.kept else ():
+            after = 0
+            for number, event in await self._views.events(user, line.run_id):
+                if isinstance(event, RunPaused):
+                    after = number
+                elif isinstance(event, StepPrepared):
+                    after = 0
+                elif isinstance(event, MessageAdded) and posting.is_named(event.origin):
+                    if posting.digest and event.origin != posting.said:
+                        raise _unfit(line.run_id)
+                    await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user, tools)
+                    return SaidBefore(line.run_id, after or number - 1, event.message.text)
+        return None
 
     async def _gone_on(self, whose: Whose, run_id: str, user: User, tools: Iterable[Tool]) -> None:
         """Has a run go on whose server died or was stopped: whoever asks again wants its answer."""
@@ -87,3 +117,9 @@ class AskedAgain:
         except JournalError as error:
             raise of_journal(error) from error
         return None
+
+
+def _unfit(run_id: str) -> Refused:
+    return Refused(
+        "unfit", f"this key was given to another request, of run {run_id}", "Give each request a key of its own."
+    )

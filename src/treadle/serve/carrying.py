@@ -23,6 +23,7 @@ from treadle.serve.live import STOPPED, Live
 from treadle.serve.posting import is_served
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
+from treadle.serve.views import Views
 from treadle.serve.whose import Whose
 from treadle.tools import Tool
 
@@ -36,6 +37,7 @@ class Carrying:
         agents: by the names that callers use.
         journal: where all their runs are.
         live: drives them.
+        views: how they stand.
         conversations: what was said before.
         deps: given a user's name, returns what that user's runs are given as dependencies; may be asynchronous.
     """
@@ -45,11 +47,12 @@ class Carrying:
         agents: Mapping[str, Agent[Any, Any]],
         journal: Journal,
         live: Live,
+        views: Views,
         conversations: Conversations,
         deps: Callable[[str], Any] | None,
     ) -> None:
         self._agents, self._journal, self._live = agents, journal, live
-        self._conversations, self._deps = conversations, deps
+        self._views, self._conversations, self._deps = views, conversations, deps
 
     def agent_of(self, whose: Whose) -> Agent[Any, Any]:
         """The agent of a run. Raises `Refused` if it is not here."""
@@ -94,6 +97,8 @@ class Carrying:
             Refused: it is driven elsewhere, or does not stand so that it could go on.
             Misuse: an answer does not fit it.
         """
+        if await kept(self.taken_back(run_id)):
+            raise Refused("not_found", f"run {run_id} was begun beside another of its conversation, and is taken back")
         config = with_tools(self.agent_of(whose)._config, tools)
         deps = await self.deps_of(whose.owner)
         going_on = going_on._replace(deps=deps)
@@ -106,6 +111,14 @@ class Carrying:
             if going_on.answers:
                 raise
             raise Refused("conflict", str(error)) from error
+
+    async def taken_back(self, run_id: str) -> bool:
+        """Whether a run was begun beside another of its conversation by a server that died, and is removed now."""
+        events, driven = await self._views.stands(run_id)
+        if driven or not await self._conversations.taken_back(events):
+            return False
+        log.warning("run %s was begun beside another of its conversation, with nothing done; it is taken back", run_id)
+        return True
 
     async def take_up(self) -> None:
         """Goes on with the runs that a server began, and that were under way when its process ended.
@@ -130,15 +143,18 @@ class Carrying:
         agent = self._agents.get(line.agent)
         while agent is not None:
             try:
+                if await self.taken_back(line.run_id):
+                    return True
                 going_on = GoingOn(deps=await self.deps_of(line.user))
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
                 return False
             except Refused as error:
-                if error.kind != "too_many":
-                    return True
-                await asyncio.sleep(1)
-                continue
+                if error.kind == "too_many":
+                    await asyncio.sleep(1)
+                    continue
+                if error.kind != "unavailable":
+                    log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
             except Exception as error:
                 # It is there as it was; whoever resumes it is told the same.
                 log.warning("run %s was left and could not be taken up: %s", line.run_id, error)

@@ -18,7 +18,7 @@ from treadle.kernel.events import RunStarted
 from treadle.kernel.messages import Json, Text, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
-from treadle.serve.fronts import Asked, data, decided
+from treadle.serve.fronts import Asked, data, decided, told_after
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
@@ -154,7 +154,7 @@ class Fronts:
             return await self._went_on(user, post, run_id)
         message, found = _together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
-            return await say(self._runs, user, run_id, message.text)
+            return await say(self._runs, user, run_id, message.text, posting, post.tools)
         return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
 
     async def response(self, request: Request) -> Response:
@@ -251,10 +251,18 @@ class Fronts:
 
         async def known() -> Point:
             found = await self._runs.again.answering(user, posting, post.tools)
-            return await begin() if found is None else Point(found)
+            return Point(found) if found is not None else await self._said(user, post, posting) or await begin()
 
         key = (user.name, *posting)
         return await (self._answers.once(key, known) if again else self._answers.anew(key, begin))
+
+    async def _said(self, user: User, post: Posted, posting: Posting) -> Point | None:
+        """From where is told what answers something that such a request said to a run, if it did."""
+        run_id, _ = openai_responses_post.run_of_response(post.before)
+        if post.message is None or not run_id or not await self._is_there(user, run_id):
+            return None
+        line = (await self._runs.views.describe(user, run_id)).line
+        return told_after(await self._runs.again.said(user, [line], posting, post.tools))
 
     async def _created(self, user: User, point: Point) -> float:
         first = await self._runs.views.events(user, point.run_id, max(0, point.number - 1), 1)

@@ -68,7 +68,7 @@ class Runs:
         self.conversations = Conversations(journal)
         self._owners = Owners(journal)
         self.views = Views(self.agents, journal, live, self._owners)
-        self.carrying = Carrying(self.agents, journal, live, self.conversations, deps)
+        self.carrying = Carrying(self.agents, journal, live, self.views, self.conversations, deps)
         self.again = AskedAgain(journal, self.views, self.carrying)
         self._starting = starting
         self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -153,8 +153,11 @@ class Runs:
             left = {one.key for one in await unsettled(state, self.journal)}
             raise Refused("unfit" if left.issuperset(answers.calls) else "conflict", str(error)) from error
 
-    async def say(self, user: User, run_id: str, text: str) -> None:
-        """Says something to a run that is driven here; its model is shown it at its next call."""
+    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN) -> None:
+        """Says something to a run that is driven here; its model is shown it at its next call.
+
+        `origin` is what says it (`Posting.said`).
+        """
         await self._owners.decided_on(user, run_id)
         driven = self.live.driven.get(run_id)
         if driven is None:
@@ -167,7 +170,7 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
-            driven.run.feed(MessageAdded(question, by=user.name))
+            driven.run.feed(MessageAdded(question, origin, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
@@ -201,13 +204,18 @@ class Runs:
         *,
         limits: Limits | None = None,
         message: str | None = None,
+        origin: str = ORIGIN,
         tools: Iterable[Tool] = (),
     ) -> None:
-        """Goes on with a run that is paused, that a limit stopped, or whose process died."""
+        """Goes on with a run that is paused, that a limit stopped, or whose process died, with `tools` as it was begun.
+
+        `origin` is what says the message (`Posting.said`).
+        """
         whose = await self._owners.decided_on(user, run_id)
         limits = _bounded(user, limits, self.carrying.agent_of(whose).limits)
         self._starting(user)
-        await self.carrying.go_on(whose, run_id, GoingOn(message=message, limits=limits, by=user.name), tools)
+        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
+        await self.carrying.go_on(whose, run_id, going_on, tools)
 
     async def fork(
         self,

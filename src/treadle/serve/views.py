@@ -115,8 +115,10 @@ class Views:
         """
         await (self._owners.decided_on if decides else self._owners.seen)(user, run_id)
 
-    async def events(self, user: User, run_id: str, after: int = 0, limit: int = 1000) -> builtins.list[Numbered]:
-        """The events of a run after number `after`, at most `limit`."""
+    async def events(
+        self, user: User, run_id: str, after: int = 0, limit: int | None = None
+    ) -> builtins.list[Numbered]:
+        """The events of a run after number `after`; at most `limit`, if there is one."""
         await self._owners.seen(user, run_id)
         stored = _shown(user, await self._read(run_id, after))
         return [Numbered(number, event) for number, event in enumerate(stored[:limit], after + 1)]
