@@ -30,6 +30,12 @@ class File(Struct, forbid_unknown_fields=True):
     format: Literal["jsonl", "markdown", "html"] = "jsonl"
 
 
+async def health(serving: Serving, request: Request) -> Response:
+    """Whether the server can be used: its journal can be read, and is the one that it began with."""
+    await serving.runs.health.look()
+    return json_response({"status": "ok"})
+
+
 async def step(serving: Serving, request: Request) -> Response:
     """A step of a run: its exact request, what came back, and why it was made."""
     run_id, number = request.path_params["run"], request.path_params["step"]
@@ -64,6 +70,7 @@ async def export(serving: Serving, request: Request, wanted: File) -> Response:
 
 
 ENDPOINTS = (
+    Endpoint("GET", "/health", health),
     Endpoint("GET", "/api/runs/{run}/steps/{step}", step),
     Endpoint("GET", "/api/runs/{run}/export", export, query=File, media=tuple(MEDIA.values())),
     Endpoint("GET", "/api/statistics", figures, query=Which),

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from treadle.journal.info import RunStatus, Wanted
+from treadle.journal.info import Wanted
 from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
@@ -29,6 +29,7 @@ from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response, sse
+from treadle.serve.status import Listed
 from treadle.serve.verdicts import Verb, Verdict
 
 EVENTS = "text/event-stream"
@@ -102,7 +103,7 @@ class Which(Struct, forbid_unknown_fields=True):
     """Which runs are wanted."""
 
     agent: str | None = None
-    status: RunStatus | None = None
+    status: Listed | None = None
     model: str | None = None
     search: str = ""
     since: float | None = None
@@ -165,12 +166,11 @@ async def list_runs(serving: Serving, request: Request, which: Which) -> Respons
     user, limit = serving.user(request), max(1, min(which.limit, MOST))
     text = which.search if which.parent is None else f"{which.parent}."
     wanted = Wanted(
-        status=which.status, agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
+        agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
         user=which.user, conversation=which.conversation, top=which.parent is None,
     )  # fmt: skip
     if which.parent is None:
-        found = await serving.runs.views.list(user, wanted, limit, place_of(which.before))
-        last = found[-1] if len(found) == limit else None
+        found, last = await serving.runs.views.list(user, wanted, limit, place_of(which.before), which.status)
     else:
         below = (await serving.runs.views.describe(user, which.parent)).below
         found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None

@@ -26,6 +26,7 @@ from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.serve.asked_again import AskedAgain
 from treadle.serve.carrying import Carrying, served, with_tools
 from treadle.serve.conversations import Conversations
+from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.posting import ORIGIN, Posting
 from treadle.serve.refused import Refused, kept
@@ -49,6 +50,7 @@ class Runs:
         starting: called before a user begins a run or has one go on; raises `Refused` if that is too often.
 
     Attributes:
+        health: whether what is told of them can be true.
         views: what there is to see of them.
         conversations: the conversations that they make up.
         carrying: how they are begun and go on here.
@@ -67,7 +69,8 @@ class Runs:
         self.journal, self.live = journal, live
         self.conversations = Conversations(journal)
         self._owners = Owners(journal)
-        self.views = Views(self.agents, journal, live, self._owners)
+        self.health = Health(journal)
+        self.views = Views(self.agents, journal, live, self._owners, self.health)
         self.carrying = Carrying(self.agents, journal, live, self.views, self.conversations, deps)
         self.again = AskedAgain(journal, self.views, self.carrying)
         self._starting = starting

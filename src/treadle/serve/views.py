@@ -4,7 +4,7 @@ import asyncio
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,8 +19,10 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.result import RunResult, result_of
 from treadle.serve.feed import Numbered, Piece
+from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.status import Listed, kept_as, listed
 from treadle.serve.user import User
 from treadle.serve.veil import veiled, veiled_piece, veiled_stop
 from treadle.serve.verdicts import Waits, waits_of
@@ -28,6 +30,11 @@ from treadle.serve.whose import Owners
 from treadle.timetravel.parting import Diff, diff_of
 from treadle.timetravel.statistics import Statistics, statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
+
+_PAGE: Final = 200
+_LOOKED_THROUGH: Final = 10_000
+"""Runs that are looked at together, and at most, for those that stand as they are wanted: the journal knows of an end
+that it is one, and not which."""
 
 
 class Described(NamedTuple):
@@ -60,37 +67,48 @@ class Views:
         journal: where all their runs are.
         live: drives those that are driven here.
         owners: whose they are.
+        health: whether the journal is the one that it was.
     """
 
-    def __init__(self, agents: Mapping[str, Agent[Any, Any]], journal: Journal, live: Live, owners: Owners) -> None:
-        self._agents, self._journal, self._live, self._owners = agents, journal, live, owners
+    def __init__(
+        self, agents: Mapping[str, Agent[Any, Any]], journal: Journal, live: Live, owners: Owners, health: Health
+    ) -> None:
+        self._agents, self._journal, self._live = agents, journal, live
+        self._owners, self._health = owners, health
         self._adding_up = asyncio.Lock()
 
     async def list(
-        self, user: User, wanted: Wanted, limit: int, before: tuple[float, str] | None
-    ) -> builtins.list[RunInfo]:
-        """Runs that the user may see, those that started last first.
+        self, user: User, wanted: Wanted, limit: int, before: tuple[float, str] | None, status: Listed | None = None
+    ) -> tuple[Sequence[RunInfo], RunInfo | None]:
+        """Runs that the user may see, those that started last first, and from where to go on; None at the end.
 
         Args:
             user: who asks.
             wanted: which of them.
-            limit: how many at most.
-            before: start and id of the last run of the page before.
+            limit: how many at most. There may be fewer, and still more to come, where many are looked through.
+            before: start and id of the run from where to go on.
+            status: how they stand; None for any.
         """
         if user.sees == "own":
             if wanted.user not in (None, user.name):
-                return []
+                return [], None
             wanted = replace(wanted, user=user.name)
+        if status is not None:
+            wanted = replace(wanted, status=kept_as(status))
         last = None if before is None else unknown(before[1], before[0])
         found: builtins.list[RunInfo] = []
-        while len(found) < limit:
-            page = await self._journal.list(limit, last, wanted)
-            seen = [line for line in page if user.may_see(line.user, line.agent)]
-            found += seen if user.inside else map(_veiled_line, seen)
-            if len(page) < limit:
-                break
-            last = page[-1]
-        return found[:limit]
+        size = limit if status is None else max(limit, _PAGE)
+        for _ in range(_LOOKED_THROUGH // _PAGE):
+            page = await self._journal.list(size, last, wanted)
+            for line in page:
+                last = line
+                if user.may_see(line.user, line.agent) and (status is None or listed(line) == status):
+                    found.append(line if user.inside else _veiled_line(line))
+                    if len(found) == limit:
+                        return found, line
+            if len(page) < size:
+                return found, None
+        return found, last
 
     async def describe(self, user: User, run_id: str) -> Described:
         """A run and all that is known of it."""
@@ -146,6 +164,7 @@ class Views:
             async for batch in self._live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
                 yield batch if user.inside else [one for one in map(_veiled, batch) if one is not None]
         except JournalError as error:
+            self._health.check()
             raise of_journal(error) from error
 
     async def opened(self, user: User, run_id: str) -> tuple[Sequence[Event], Configuration | None]:
