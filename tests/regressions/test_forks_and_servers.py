@@ -1,8 +1,8 @@
 """A fork with other instructions of a run whose tools come from servers: the request is as large as with them."""
 
-from treadle.kernel.events import ListedTool, RunForked, RunStarted, ToolsListed
+from treadle.kernel.events import RunForked, RunStarted, ToolsListed
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import SystemMessage, UserMessage
+from treadle.kernel.messages import ListedTool, SystemMessage, UserMessage
 
 
 def test_a_fork_with_other_instructions_reckons_with_what_servers_list() -> None:

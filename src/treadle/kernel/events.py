@@ -260,9 +260,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call. `origin` is what said it."""
 
     message: UserMessage
+    origin: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
