@@ -15,6 +15,7 @@ from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.assembly import Tools, stocked
 from treadle.drivers.below import Below
+from treadle.drivers.calls.change import OnToolCall
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import ceiling, model_of, refuse_unknown, rules_in
 from treadle.drivers.configuration import Configuration, Errors, Instructions, OnAnswer, PrepareStepFunction, Retries
@@ -71,6 +72,8 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             and then ends with `no_progress`.
         approvals: rules on which calls a person must decide and which are never made: `ask_before(…)`, `deny(…)`,
             `allow(…)`, beside what each tool says of itself.
+        on_tool_call: called with each call that the model makes, before anybody judges it; may return other arguments,
+            which are judged, recorded and run in place of the model's. A function, or several in their order.
         on_tool_result: called with each call and its result; may return another result, `Retry`, `Alternative` or
             `AskUser`; None leaves the result as it is. A function, or several in their order.
         on_answer: called with an answer (of its type, else its text) and a `StepContext` before the run ends with it;
@@ -116,6 +119,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
         approvals: Iterable[ApprovalRule] = (),
+        on_tool_call: OnToolCall | Sequence[OnToolCall] | None = None,
         on_tool_result: OnToolResult | Sequence[OnToolResult] | None = None,
         on_answer: OnAnswer[Deps] | Sequence[OnAnswer[Deps]] | None = None,
         tell_remaining: bool = False,
@@ -144,6 +148,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
             approvals=rules_in(approvals),
+            on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call"),
             on_tool_result=hooks_in("on_tool_result", on_tool_result, "a function of a call and its result"),
             on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext"),
             tell_remaining=tell_remaining,

@@ -167,7 +167,7 @@ class RecordedRuns(Generic[Deps, Output]):
         What came from outside is taken as it was recorded; what the agent decides is decided anew at the same place:
         the first request, each step, nudge, edit of the history, pause and end, and whether each call is made. Of your
         functions those are called that choose: the instructions, `prepare_step`, `stop_when`, context policies of your
-        own, rules, and checks of arguments and answers; never a tool, `on_tool_result` or `on_event`.
+        own, rules, and checks of arguments and answers; never a tool, `on_tool_call`, `on_tool_result` or `on_event`.
 
         Args:
             run: the run's id in the agent's journal, or its result.

@@ -27,6 +27,7 @@ from treadle.drivers.configuration import AnswerType, Configuration, Retries, ch
 from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets
+from treadle.drivers.tool_search import FIND
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.models.fixed import fixed_tokens
@@ -71,6 +72,11 @@ def toolbox_of(
         several = list(tools)
         servers = [one for one in several if isinstance(one, ToolServer)]
         given = [_tool_of(one) for one in several if not isinstance(one, ToolServer)]
+    if sum(one.name == FIND for one in given) > 1:
+        raise Misuse(
+            f"there are two tools named {FIND!r}, which every ToolSearch has: give one search all the tools, "
+            "ToolSearch([*these, *those])"
+        )
     if isinstance(skills, SkillRegistry):
         given = [*skills.loose, *given]
     else:
@@ -198,12 +204,13 @@ def assembled(
         require_answers_that_fit(given.tools, typed)
     _check_takes_tools(given.model, [*[one.name for one in tools], *[one.name for one in given.servers]])
     specs = (*[said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
+    free = any_may_start_early(tools, more=bool(given.servers))
     config = replace(
         given,
         output=typed,
         specs=specs,
         tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
-        eager=given.eager and not given.approvals and any_may_start_early(tools, more=bool(given.servers)),
+        eager=given.eager and not (given.approvals or given.on_tool_call) and free,
         rules=rules_of(given.approvals, tools),
         hooks=_hooks(given, typed),
     )
@@ -271,6 +278,7 @@ def _answer_type(output: Any, output_mode: OutputMode | None, given: Configurati
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     """What else of the application's takes part in runs, by name."""
     kinds = (
+        ("on_tool_call", given.on_tool_call),
         ("on_tool_result", given.on_tool_result),
         ("on_answer", given.on_answer),
         ("prepare_step", given.prepare_step),

@@ -3,7 +3,7 @@
 Pure but for the clock: the choice is an event (`StepPrepared`), and the request follows from it and the state alone.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from decimal import Decimal
 from typing import get_args
 
@@ -24,6 +24,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
+from treadle.tools.agent_skills.active import ACTIVATE
 
 
 def prepared(
@@ -55,7 +56,7 @@ def prepared(
     )
     if chosen is not None:
         event = _with_choice(config, state, event, chosen, model)
-    unwanted = (*command.withheld, *_unwanted(config, state))
+    unwanted = (*command.withheld, *not_allowed(config, state, config.tools))
     if unwanted:
         event = _without(config, event, unwanted)
     limits = state.limits
@@ -120,9 +121,15 @@ def _with_choice(
     )
 
 
-def _unwanted(config: Configuration, state: RunState) -> Sequence[str]:
-    """The tools that the active skills do not want; what was shortened can be read in any case."""
-    return [name for name in config.skills.withheld(state.messages, config.tools) if name != READ_RESULT]
+def not_allowed(config: Configuration, state: RunState, names: Iterable[str]) -> Sequence[str]:
+    """Those of the tools `names` that no active skill allows; what was shortened can be read in any case.
+
+    It follows from what stands in the journal, so that an agent which takes the run up without the skill is held to it.
+    """
+    if ACTIVATE not in config.tools and ACTIVATE not in state.started.tools:
+        return ()
+    withheld = config.skills.withheld(state.messages, state.started.foreign_skills, names)
+    return [name for name in withheld if name != READ_RESULT]
 
 
 def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -> StepPrepared:

@@ -80,6 +80,8 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  user: {_shown(message.text)}"]
         case NudgeGiven(text=text):
             return [f"  treadle: {_shown(text)}"]
+        case ToolReacted(call_id=call_id, arguments=str(arguments)):
+            return [f"  {_shown(call_id)} is made with other arguments: {_shown(arguments)}"]
         case ToolReacted(call_id=call_id, action=action):
             return [f"  {_shown(call_id)} after a look at its result: {action}"]
         case ApprovalRequested(call_id=call_id):

@@ -68,7 +68,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
-    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
+    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing.
     """
 
     run_id: str
@@ -92,6 +93,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     user: str = ""
     conversation: str = ""
     origin: str = ""
+    foreign_skills: tuple[str, ...] = ()
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -199,19 +201,21 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
 
 
 class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
-    """What the application made of a result: it is kept, replaced by `content`, or `call` is made in its place.
+    """What the application made of a call: before it is made a `change` of its arguments (`arguments`, JSON text).
 
-    `reason` says why a reaction was not carried out, so that the result was kept instead.
+    Of its result: it is kept, replaced by `content`, or `call` is made in its place. `reason` says why a reaction was
+    not carried out, so that the result was kept instead.
     """
 
     step: int
     call_id: str
-    action: Literal["keep", "replace", "call"]
+    action: Literal["keep", "replace", "call", "change"]
     content: str | tuple[Content, ...] = ""
     is_error: bool = False
     app: Any = None
     call: ToolCall | None = None
     reason: str = ""
+    arguments: str | None = None
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
@@ -256,9 +260,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call. `origin` is what said it."""
 
     message: UserMessage
+    origin: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
