@@ -416,15 +416,31 @@ def test_a_call_again_has_nothing_of_the_run_below_and_no_answer_of_the_one_befo
     assert (record.again, record.answer) == ("", None)
 
 
+def test_the_application_changes_the_arguments_of_a_call_before_it_is_made_and_once():
+    event = ToolReacted(0, "a", "change", arguments="[]", at=104.0)
+    assert call_changed(acting(), event) == {"edited": "[]"}
+    assert set(changed(acting(), event)) == {"step"}
+    in_place = [*BACK, ToolReacted(0, "a", "call", call=B)]
+    for events in (acting(event), RUNNING, in_place):
+        with pytest.raises(IllegalEvent, match=r"call 'a' (cannot take this change of its arguments|is 'started' and)"):
+            fold_all([*events, event])
+    with pytest.raises(IllegalEvent, match=r"call 'a' cannot take this change of its arguments \(run r\)"):
+        fold_all(acting(replace(event, arguments=None)))
+
+
 def test_a_person_is_asked():
     assert call_changed(acting(), ApprovalRequested(0, "a", reason="dear")) == {
         "status": "needs_approval",
         "question": "dear",
+        "asked": 1,
     }
     assert call_changed(RUNNING, ApprovalRequested(0, "a", "interrupted")) == {
         "status": "needs_approval",
+        "asked": 1,
         "in_doubt": True,
     }
+    again = [*RUNNING, ApprovalRequested(0, "a", "interrupted"), ApprovalDecided(0, "a", True), ToolStarted(0, "a")]
+    assert call_changed(again, ApprovalRequested(0, "a", "interrupted"))["asked"] == 2
     with pytest.raises(IllegalEvent, match="call 'a' is 'started' and cannot take ApprovalRequested; it would have"):
         fold_all([*RUNNING, ApprovalRequested(0, "a")])
 
@@ -460,9 +476,10 @@ def test_a_result_from_outside_is_waited_for():
         "wait": True,
         "question": "which?",
         "again": "token",
+        "asked": 1,
         "seconds": 1.0,
     }
-    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True}
+    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
     with pytest.raises(IllegalEvent):
         fold_all([*RUNNING, ResultAwaited(0, "a", True)])
     with pytest.raises(IllegalEvent):
