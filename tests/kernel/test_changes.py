@@ -538,6 +538,8 @@ def test_servers_say_what_tools_they_have():
         "size": RequestSize(30),
     }
     assert fold_all([replace(STARTED, tools=("t",)), ToolsListed(tools)]).tools == ("t", "s__t")
+    learnt = RequestSize(5, ratios={"m": Ratio(1.0, 2.0)})
+    assert fold(replace(fold_all([STARTED]), size=learnt), ToolsListed(tools, 30)).size.ratios == learnt.ratios
 
 
 @pytest.mark.parametrize("fault", [False, True])
@@ -712,13 +714,27 @@ def test_a_call_in_place_of_another_that_nobody_knows_the_end_of_leaves_what_was
             "may not have taken effect."
         ),
     )
-    refused = fold_all([*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")])
-    shown = fold(refused, ApprovalDecided(0, "a", False, "no")).step.calls[0]
+    refusing = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]
+    refusing.append(ApprovalDecided(0, "a", False, "no"))
+    shown = fold_all(refusing).step.calls[0]
     assert shown.result.content == (Text("1"), Text("u was to be called in its place; this was not approved: no."))
     assert (shown.status, shown.in_doubt, shown.executed) == ("done", False, True)
+    parts = (Text("1"), Text("2"))
+    several = [replace(one, content=parts) if isinstance(one, ToolFinished) else one for one in refusing]
+    assert fold_all(several).step.calls[0].result.content[:2] == parts
     kept = fold_all([*again, ToolReacted(0, "a", "keep", at=120.0)]).step.calls[0]
     assert kept.result.content[1].text.startswith("u was called in its place and was under way when the run stopped;")
     assert (kept.in_doubt, kept.ended_at) == (False, 120.0)
+
+
+def test_a_call_in_doubt_that_is_denied_is_answered_then():
+    asked = [*RUNNING, ApprovalRequested(0, "a", "interrupted"), ApprovalDecided(0, "a", False, "late", at=107.0)]
+    assert call_changed(asked[:-1], asked[-1]) == {
+        "status": "done",
+        "result": ToolMessage("a", "t", cut_off(": late"), is_error=True),
+        "in_doubt": False,
+        "ended_at": 107.0,
+    }
 
 
 def test_a_run_that_an_error_broke_off_says_no_reason():
