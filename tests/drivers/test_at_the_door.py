@@ -16,6 +16,7 @@ from treadle import (
     NotDone,
     Retry,
     StepSettings,
+    ToolContext,
     ToolResult,
     Usage,
     ask_before,
@@ -421,3 +422,69 @@ async def test_what_cuts_itself_off_is_an_error_and_a_denied_call_in_place_keeps
     (shown,) = [one for one in done.messages if one.role == "tool"]
     said = Text("pay was to be called in its place; this was not approved: too dear.")
     assert shown.content == (Text("value of a"), said)
+
+
+def told(result):
+    return [one.text for one in result.messages if one.role == "tool"]
+
+
+REFUSED = '{"error":true,"message":"This call is not allowed.","executed":false}'
+
+
+async def test_a_rule_on_repeats_counts_what_was_called_with_the_same_arguments():
+    other = ("look", {"key": "b"})
+    for turns in ([[LOOK, LOOK, other]], [[LOOK], [LOOK], [other]]):
+        agent = Agent(ScriptedModel([*turns, "done"]), tools=[look], approvals=[deny("look", repeats=1)])
+        assert told(await agent.run("go")) == ["value of a", REFUSED, "value of b"]
+    twice = Agent(ScriptedModel([[LOOK], [LOOK], [LOOK], "done"]), tools=[look], approvals=[deny("look", repeats=2)])
+    assert told(await twice.run("go")) == ["value of a", "value of a", REFUSED]
+
+
+async def test_a_call_in_place_of_another_counts_as_a_repeat():
+    def react(call, output):
+        return Alternative("look", {"key": "a"}) if call.arguments == {"key": "b"} and call.made == 1 else None
+
+    agent = Agent(
+        ScriptedModel([[LOOK], [("look", {"key": "b"})], "done"]),
+        tools=[look],
+        approvals=[deny("look", repeats=1)],
+        on_tool_result=react,
+    )
+    assert told(await agent.run("go")) == ["value of a", "value of b"]
+
+
+async def test_a_call_that_was_cut_off_is_no_repeat_of_itself():
+    rules = [deny("look", repeats=1)]
+    assert (await taken_up([look], LOOK, approvals=rules))[-1] == ToolFinished(0, ID, "value of a")
+    again = await taken_up([look], LOOK, answers=([LOOK], "done"), approvals=rules)
+    assert [event.content for event in again if isinstance(event, ToolFinished)] == ["value of a", REFUSED]
+
+
+async def test_a_tool_is_told_what_was_said_and_found_so_far():
+    seen = []
+
+    @tool(effect="read", alone=True)
+    async def recap(context: ToolContext) -> str:
+        """Say what was found so far."""
+        seen.append([message.text for message in context.history()])
+        return "recap"
+
+    agent = Agent(ScriptedModel([[LOOK, ("recap", {})], [("recap", {})], "done"]), tools=[look, recap])
+    await agent.run("go")
+    assert seen == [["go", "", "value of a"], ["go", "", "value of a", "recap", ""]]
+
+
+async def test_a_lower_limit_leaves_room_for_what_was_approved_before_it_leaves_room_for_what_waits():
+    calls = [("pay", {"amount": amount}) for amount in (1, 2, 3)]
+    ids = [f"call_0_{number}" for number in range(3)]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[pay], journal=MemoryJournal(), approvals=[ask_before("pay")])
+    first = await agent.run("go")
+    limits = Limits(tool_calls=2)
+    some = await agent.resume(first.run_id, approve=ids[:1], limits=limits)
+    assert [one.call_id for one in some.pending] == ids[1:]
+    assert [event.content for event in some.events if isinstance(event, ToolFinished)] == ["paid 1"]
+
+
+async def test_what_a_tool_found_out_for_the_application_is_kept_with_it():
+    found = await taken_up([paying(Done(ToolResult("m", {"n": 1})))])
+    assert found == [ToolFinished(0, ID, "m", app={"n": 1})]

@@ -501,6 +501,8 @@ def test_an_edit_of_the_history():
     assert asked == {"asked": reserve}
     nothing = changed([*before, ContextEdited("p", 0, 0, (), reserve=reserve)], replace(event, stop=0, messages=()))
     assert nothing == {"asked": None, "accounts": Accounts(Usage(3, 1), Decimal(1))}
+    added = fold_all([*before, replace(event, start=1, stop=1)])
+    assert added.messages == [QUESTION, notice, said, UserMessage("x")]
     with pytest.raises(IllegalEvent, match=r"ContextEdited by p cannot follow: .* \(run r\)"):
         fold_all([*before, replace(event, stop=9)])
 
@@ -511,6 +513,9 @@ def test_an_edit_forgets_the_size_of_the_request_and_not_what_was_learnt_of_mode
     more = [*counted, MessageAdded(UserMessage("x")), StepPrepared(1, GO)]
     learnt = fold_all([*more, ModelReplied(1, said, Usage(900, 10), model="m", estimate=300)])
     assert learnt.size == RequestSize(910, 4, True, {"m": Ratio().learnt(390, 300)})
+    chosen = [MessageAdded(UserMessage("y")), StepPrepared(2, GO, messages=(QUESTION, UserMessage("y")))]
+    short = fold_all([*chosen, ContextEdited("p", 0, 1, (UserMessage("short"),))], learnt)
+    assert short.size == replace(learnt.size, reported=False)
     edited = fold(fold(learnt, MessageAdded(UserMessage("y"))), ContextEdited("p", 1, 3, (UserMessage("short"),)))
     assert edited.size == RequestSize(7, ratios=learnt.size.ratios)
 
@@ -524,6 +529,7 @@ def test_an_edit_of_a_step_that_is_prepared_lets_it_be_asked_again():
     assert fold_all([*noted, ContextEdited("p", 0, 1, (UserMessage("short"),))]).messages[-1] == UserMessage("last")
     with pytest.raises(IllegalEvent):
         fold_all([*noted, ContextEdited("p", 2, 3, ())])
+    assert fold_all([*noted, ContextEdited("p", 1, 2, (UserMessage("x"),))]).messages[1] == UserMessage("x")
     chosen = [before[0], replace(PREPARED, note="last", messages=(UserMessage("old"), QUESTION)), ModelFailed(0, error)]
     state = fold_all([*chosen, ContextEdited("p", 0, 1, (UserMessage("short"),))])
     assert (state.prepared.messages, state.failure) == ((UserMessage("short"), QUESTION), None)
