@@ -647,10 +647,28 @@ def test_a_fork_is_another_run_that_has_paid_for_nothing_yet():
     assert state.size == RequestSize(7)
     assert state.step.calls[0].spent == more
     assert fold_all([*below, replace(event, model="")]).model == ""
+    assert (state.phase, state.progress, state.taken_up) == ("acting", Progress(), 0)
     with pytest.raises(IllegalEvent, match=r"RunForked names call 'x', but no such call is under way \(run r\)"):
         fold_all([*below, replace(event, taken={"x": more})])
     with pytest.raises(IllegalEvent, match="no such call is under way"):
         fold_all([STARTED, replace(event, taken={"a": more})])
+
+
+def test_a_fork_of_a_step_that_is_prepared_takes_it_back_under_other_instructions():
+    learnt = {"m": Ratio(1.0, 2.0)}
+    noted = fold_all([STARTED, replace(PREPARED, note="last"), ToolStarted(0, "x", "t", "{}")])
+    noted = replace(noted, size=RequestSize(99, ratios=learnt))
+    state = fold(noted, RunForked("f", instructions="Be kind.", at=500.0))
+    assert [one.text for one in state.messages] == ["Be kind.", "q"]
+    assert (state.phase, state.size, state.tool_calls) == ("ready", RequestSize(7, ratios=learnt), 1)
+    assert fold(noted, RunForked("f")).size == noted.size
+
+
+def test_a_fork_of_a_run_that_had_ended_begins_to_count_errors_anew():
+    ended = [STARTED, PREPARED, ModelReplied(0, AssistantMessage((Text(" "),))), RunFinished(stopped("cancelled"))]
+    assert fold_all(ended).errors == 1
+    state = fold_all([*ended, RunForked("f")])
+    assert (state.errors, state.phase, state.taken_up, state.stop) == (0, "ready", 1, None)
 
 
 def test_an_end_answers_whatever_is_open():
