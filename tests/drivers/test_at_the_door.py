@@ -1,6 +1,7 @@
 """What comes of a call at the door, to the letter: each event that is recorded of it, in every circumstance."""
 
 import asyncio
+import time
 
 import pytest
 from msgspec.structs import replace
@@ -17,12 +18,14 @@ from treadle import (
     Retry,
     StepSettings,
     ToolContext,
+    ToolProgress,
     ToolResult,
     Usage,
     ask_before,
     deny,
     external_tool,
     handoff,
+    says_error,
     tool,
 )
 from treadle.kernel.accounts import Spent
@@ -30,6 +33,7 @@ from treadle.kernel.calls import cut_off
 from treadle.kernel.events import ApprovalRequested, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
 from treadle.kernel.messages import Text, ToolCall
 from treadle.testing import ScriptedModel
+from treadle.tools.errors import AsksPerson
 
 pytestmark = pytest.mark.anyio
 
@@ -488,3 +492,69 @@ async def test_a_lower_limit_leaves_room_for_what_was_approved_before_it_leaves_
 async def test_what_a_tool_found_out_for_the_application_is_kept_with_it():
     found = await taken_up([paying(Done(ToolResult("m", {"n": 1})))])
     assert found == [ToolFinished(0, ID, "m", app={"n": 1})]
+
+
+async def test_what_a_tool_is_told_of_its_call():
+    seen, news = [], []
+
+    @tool(effect="read")
+    async def ask(context: ToolContext) -> str:
+        """Ask a person for a colour."""
+        seen.append(context)
+        context.progress({"done": len(seen)})
+        if not context.again:
+            raise AsksPerson("which?", "token")
+        return f"{context.answer} it is"
+
+    agent = Agent(
+        ScriptedModel([[LOOK], [("ask", {}), LOOK], "done"]),
+        tools=[look, ask],
+        on_tool_result=lambda call, output: Retry() if call.doing.name == "ask" and call.made == 1 else None,
+        approvals=[],
+    )
+    waiting = await agent.run("go", deps="the deps", on_event=news.append)
+    first = seen[0]
+    assert (first.run_id, first.tool_name, first.call_id, first.step) == (waiting.run_id, "ask", "call_1_0", 1)
+    assert (first.deps, first.made, first.other, first.again, first.answer) == ("the deps", 1, 0, "", None)
+    assert 295 < first.deadline - time.time() <= 300
+    assert ToolProgress("call_1_0", "ask", {"done": 1}) in news
+    assert [message.text for message in first.history()][:2] == ["go", ""]
+    done = await agent.resume(waiting, results={"call_1_0": "blue"}, deps="more", on_event=news.append)
+    again = [(one.again, one.answer, one.made, one.other, one.deps) for one in seen[1:]]
+    assert again == [("token", "blue", 1, 0, "more"), ("", None, 2, 0, "more")]
+    assert ToolProgress("call_1_0", "ask", {"done": 2}) in news
+    assert "blue it is" not in told(done)
+
+
+async def test_a_hook_s_value_is_held_to_the_tool_s_own_length_and_must_have_a_form():
+    @tool(effect="read", max_output=100)
+    async def short() -> str:
+        """Say something short."""
+        return "x"
+
+    (_, _, replaced) = await came_of(("short", {}), tools=[short], on_tool_result=lambda call, output: "y" * 199)
+    assert len(replaced.content) == 100
+    for length in (50_000, 50_001):
+        value = "y" * length
+        (_, replaced) = await came_of(("nix", {}), on_tool_result=lambda call, output, value=value: value)
+        assert (replaced.content == value) == (length == 50_000)
+    with pytest.raises(Misuse, match=r"^what on_tool_result returns is a value that JSON can hold, or a ToolResult; "):
+        await came_of(LOOK, on_tool_result=lambda call, output: object())
+
+
+async def test_what_a_tool_found_out_is_an_error_where_the_agent_says_so():
+    (back,) = await taken_up([paying(Done({"error": "no"}))], errors=says_error)
+    assert back == ToolFinished(0, ID, '{"error":"no"}', True)
+
+
+async def test_of_two_hand_offs_the_first_is_carried_out_whatever_lies_between():
+    def to():
+        return [handoff(child("first"), name="one"), handoff(child("second"), name="two"), look]
+
+    for calls in ([("one", {}), LOOK, ("two", {})], [LOOK, ("one", {}), ("two", {})]):
+        result = await Agent(ScriptedModel([calls, "done"]), tools=to()).run("go")
+        assert result.text == "first"
+        assert sum("handed on already" in one for one in told(result)) == 1
+    wrong = [("one", {"reason": 7}), ("two", {})]
+    result = await Agent(ScriptedModel([wrong, "done"]), tools=to()).run("go")
+    assert "handed on already" not in told(result)[0]

@@ -838,5 +838,32 @@ def test_an_early_call_that_the_whole_reply_does_not_have_counts():
     assert (state.tool_calls, state.phase, state.early) == (1, "replied", ())
 
 
+def test_an_event_that_cannot_follow_says_what_can():
+    with pytest.raises(IllegalEvent) as refused:
+        fold_all([MessageAdded(QUESTION)])
+    assert str(refused.value) == "a run that is 'new' cannot take MessageAdded; RunStarted can follow (run ?, event 0)"
+    with pytest.raises(IllegalEvent) as refused:
+        fold_all([STARTED, RunPaused(stopped("waiting")), NudgeGiven("x")])
+    can = "RunFinished, RunResumed can follow (run r, event 2)"
+    assert str(refused.value) == f"a run that is 'paused' cannot take NudgeGiven; {can}"
+
+
+def test_whatever_answers_a_call_says_when():
+    open_calls = (
+        [*BACK, ResultAwaited(0, "a", True, question="right?")],
+        acting(ResultAwaited(0, "a", True)),
+        [*BACK, ToolReacted(0, "a", "call", call=B)],
+        BACK,
+        RUNNING,
+        acting(),
+    )
+    for events in open_calls:
+        assert left(*events).ended_at == 110.0
+    again = [*BACK, ToolReacted(0, "a", "call", call=B), ToolStarted(0, "a"), RunResumed()]
+    asked = [*again, ApprovalRequested(0, "a", "interrupted")]
+    for events in (asked, [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]):
+        assert fold_all([*events, ApprovalDecided(0, "a", False, at=120.0)]).step.calls[0].ended_at == 120.0
+
+
 def test_a_new_state_is_nothing():
     assert fold_all([]) == RunState()
