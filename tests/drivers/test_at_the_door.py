@@ -21,6 +21,7 @@ from treadle import (
     ToolProgress,
     ToolResult,
     Usage,
+    allow,
     ask_before,
     deny,
     external_tool,
@@ -558,3 +559,90 @@ async def test_of_two_hand_offs_the_first_is_carried_out_whatever_lies_between()
     wrong = [("one", {"reason": 7}), ("two", {})]
     result = await Agent(ScriptedModel([wrong, "done"]), tools=to()).run("go")
     assert "handed on already" not in told(result)[0]
+
+
+DEAR = ("pay", {"amount": 500})
+ASKED = [("call_0_1", ApprovalRequested)]
+
+
+def kinds(events):
+    """Which event each call came to at last."""
+    last = {event.call_id: type(event) for event in events}
+    return [(call_id, kind) for call_id, kind in last.items() if kind is not ToolFinished]
+
+
+async def test_a_tool_s_own_word_is_asked_with_the_arguments():
+    @tool(needs_approval=lambda given: given["amount"] > 100)
+    async def pay(amount: int) -> str:
+        """Pay somebody an amount."""
+        return f"paid {amount}"
+
+    assert kinds(await came_of(PAY, DEAR, tools=[pay])) == ASKED
+    assert kinds(await came_of(PAY, DEAR, tools=[pay], approvals=[ask_before("pay", repeats=9)])) == ASKED
+
+
+async def test_a_call_of_a_tool_that_is_suspected_is_looked_at_whatever_rules_allow():
+    odd = replace(pay, suspect="it says something else now")
+    asked = [ApprovalRequested(0, ID, reason="it says something else now")]
+    assert await came_of(PAY, tools=[odd]) == asked
+    assert await came_of(PAY, tools=[odd], approvals=[allow("pay")]) == asked
+    assert await came_of(PAY, tools=[odd], approvals=[deny("pay")]) == [error(REFUSED)]
+
+
+def below(*calls, **options):
+    """An agent that makes these calls, and says what they came to."""
+
+    def answer(request):
+        return " ".join(message.text for message in request.messages if message.role == "tool")
+
+    model = ScriptedModel([list(calls), answer])
+    return Agent(model, name="child", tools=[pay, look], **options).as_tool()
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "text"),
+    [
+        ([], [deny("pay", when=lambda given: given["amount"] > 100)], f"paid 1 {REFUSED}"),
+        ([allow("pay")], [deny("pay")], f"{REFUSED} {REFUSED}"),
+        ([deny("pay", reason="ours")], [ask_before("pay")], REFUSED.replace("allowed.", "allowed: ours.")),
+        ([ask_before("pay")], [deny("pay", reason="theirs")], REFUSED.replace("allowed.", "allowed: theirs.")),
+        ([], [deny("pay", repeats=1)], "paid 1 paid 500"),
+    ],
+)
+async def test_the_rules_of_a_run_above_hold_for_the_calls_below(own, above, text):
+    calls = [TASK]
+    found = await came_of(*calls, tools=[below(PAY, DEAR, approvals=own)], approvals=above)
+    assert found[-1].content in (text, f"{text} {text}")
+    twice = await came_of(*calls, tools=[below(PAY, PAY)], approvals=[deny("pay", repeats=1)])
+    assert twice[-1].content == f"paid 1 {REFUSED}"
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "reason"),
+    [
+        ([], [ask_before("pay", reason="dear", when=lambda given: given["amount"] > 100)], "dear"),
+        ([allow("pay")], [ask_before("pay", reason="dear", when=lambda given: given["amount"] > 100)], "dear"),
+    ],
+)
+async def test_a_person_is_asked_below_where_a_rule_above_says_so(own, above, reason):
+    (_, waits) = await came_of(TASK, tools=[below(PAY, DEAR, approvals=own)], approvals=above)
+    (asked,) = waits.waits
+    assert (asked.call_id, asked.question) == ("call_0_1", reason)
+
+
+async def test_a_call_in_place_that_was_cut_off_leaves_what_was_found_where_nobody_is_asked():
+    def react(call, output):
+        return Alternative("pay", {"amount": 2}) if call.doing.name == "look" else None
+
+    whole = await Agent(ScriptedModel([[LOOK], "done"]), tools=[look, pay], on_tool_result=react).run("go")
+    starts = [i for i, event in enumerate(whole.events) if isinstance(event, ToolStarted)]
+    journal = MemoryJournal()
+    await journal.append(whole.run_id, 0, whole.events[: starts[1] + 1])
+    agent = Agent(
+        ScriptedModel(["done"]), tools=[look, pay], journal=journal, on_tool_result=react, on_interrupted="tell"
+    )
+    result = await agent.resume(whole.run_id)
+    assert calls_of(result.events[starts[1] + 1 :]) == [
+        ToolReacted(0, ID, "keep", reason="pay: nobody is asked about it")
+    ]
+    assert "its outcome is unknown" in told(result)[0]

@@ -462,6 +462,21 @@ def test_a_person_decides():
     }
 
 
+def test_only_what_waits_for_a_person_is_decided():
+    decided = ApprovalDecided(0, "a", True, at=120.0)
+    for events in (acting(), RUNNING, BACK, acting(ResultAwaited(0, "a", True))):
+        with pytest.raises(IllegalEvent, match=r"cannot take ApprovalDecided; it would have to be 'needs_approval'$"):
+            fold_all([*events, decided])
+    below = [*RUNNING, ResultAwaited(0, "a", True, "below"), decided]
+    assert fold_all(below).step.calls[0].status == "approved"
+    with pytest.raises(IllegalEvent, match="it would have to be 'needs_approval' or 'awaited'"):
+        fold_all([*below, decided])
+    cut_off_again = [*below, ToolStarted(0, "a"), RunResumed(), ApprovalRequested(0, "a", "interrupted")]
+    assert fold_all([*cut_off_again, decided]).step.calls[0].status == "approved"
+    last = acting(ToolFinished(0, "b", "1"), ApprovalRequested(0, "a"), ApprovalDecided(0, "a", False, at=120.0))
+    assert fold_all(last).steps[-1].ended_at == 120.0
+
+
 def test_a_result_from_outside_is_waited_for():
     waits = (Awaited("x", "t", "{}", "result"),)
     assert call_changed(RUNNING, ResultAwaited(0, "a", True, "below", waits, at=105.0)) == {
@@ -680,8 +695,11 @@ def test_an_end_answers_whatever_is_open():
     assert asked.result == ToolMessage("b", "u", never, is_error=True)
     assert [call.ended_at for call in (started, asked)] == [110.0, 110.0]
     assert found.pop("messages")[-2:] == [started.result, asked.result]
+    assert found["steps"][-1].ended_at == 110.0
     for name in ("steps", "accounts", "progress"):
         del found[name]
+    done = fold_all([*RUNNING, ToolFinished(0, "a", "1", at=105.0), RunFinished(stop, at=110.0)])
+    assert done.steps[-1].calls[0].result == ToolMessage("a", "t", "1")
     assert found == {
         "phase": "finished",
         "step": None,
