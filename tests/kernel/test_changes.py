@@ -399,6 +399,7 @@ def test_a_reaction_calls_again():
     assert (accounts.tool_calls, accounts.call_counts) == (3, {"u": 1})
     same = ToolReacted(0, "a", "call", call=replace(A, arguments=" { } "), at=107.0)
     assert "other" not in call_changed(BACK, same)
+    assert call_changed(BACK, replace(same, call=replace(A, arguments="[1]")))["other"] == 1
     twice = fold_all([*BACK, event, ToolReacted(0, "a", "call", call=replace(A, name="u", arguments="[]"))])
     record = twice.step.calls[0]
     assert (record.made, record.other, record.ran, twice.call_counts) == (3, 2, (A,), {"u": 2})
@@ -495,6 +496,8 @@ def test_a_result_from_outside_is_waited_for():
         "seconds": 1.0,
     }
     assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
+    approved = acting(ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True))
+    assert call_changed(approved, ResultAwaited(0, "a"))["status"] == "awaited"
     with pytest.raises(IllegalEvent):
         fold_all([*RUNNING, ResultAwaited(0, "a", True)])
     with pytest.raises(IllegalEvent):
@@ -611,8 +614,9 @@ def test_a_crash_in_the_middle_of_a_batch():
 
 def test_a_crash_while_a_reply_arrives_keeps_what_came_back_early():
     begun = [STARTED, PREPARED, ToolStarted(0, "x", "t"), ToolStarted(0, "y", "t", "[]"), ToolFinished(0, "x", "1")]
+    begun.insert(2, ToolStarted(0, "z", "t", "[0]"))
     state = fold_all([*begun, MessageAdded(UserMessage("more")), RunResumed(at=200.0)])
-    assert ([one.call.id for one in state.early], state.tool_calls) == (["x"], 1)
+    assert ([one.call.id for one in state.early], state.tool_calls) == (["x"], 2)
     assert (state.messages, state.inbox) == ([QUESTION, UserMessage("more")], ())
 
 
