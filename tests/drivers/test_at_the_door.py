@@ -646,3 +646,42 @@ async def test_a_call_in_place_that_was_cut_off_leaves_what_was_found_where_nobo
         ToolReacted(0, ID, "keep", reason="pay: nobody is asked about it")
     ]
     assert "its outcome is unknown" in told(result)[0]
+
+
+@pytest.mark.parametrize(
+    ("top", "middle", "text"),
+    [
+        ([deny("pay", reason="top")], [], "top"),
+        ([deny("pay", reason="top")], [ask_before("pay")], "top"),
+        ([ask_before("pay")], [deny("pay", reason="middle")], "middle"),
+        ([deny("pay", reason="top")], [deny("pay", reason="middle")], "middle"),
+    ],
+)
+async def test_rules_hold_two_levels_below_and_the_nearest_of_the_strictest_is_told(top, middle, text):
+    model = ScriptedModel([[TASK], lambda request: request.messages[-1].text])
+    between = Agent(model, name="between", tools=[below(PAY)], approvals=middle)
+    (_, back) = await came_of(("between", {"task": "x"}), tools=[between.as_tool()], approvals=top)
+    assert back.content == REFUSED.replace("allowed.", f"allowed: {text}.")
+
+
+@pytest.mark.parametrize("middle", [[], [allow("pay")]])
+async def test_a_question_two_levels_above_reaches_the_person(middle):
+    between = Agent(ScriptedModel([[TASK], "x"]), name="between", tools=[below(PAY)], approvals=middle)
+    rules = [ask_before("pay", reason="top")]
+    (_, waits) = await came_of(("between", {"task": "x"}), tools=[between.as_tool()], approvals=rules)
+    assert [one.question for one in waits.waits] == ["top"]
+
+
+async def test_a_batch_with_a_tool_that_there_is_not_runs_the_others():
+    found = await came_of(("nix", {}), LOOK, PAY, ("nix", {}))
+    back = {event.call_id: event.is_error for event in found if isinstance(event, ToolFinished)}
+    assert back == {"call_0_0": True, "call_0_1": False, "call_0_2": False, "call_0_3": True}
+
+
+@pytest.mark.parametrize("calls", [[LOOK], [LOOK, ("look", {"key": "b"})], [PAY, LOOK]])
+async def test_a_hook_that_cancels_itself_ends_the_run_and_says_so(calls):
+    async def react(call, output):
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="^on_tool_result cancelled itself$"):
+        await came_of(*calls, on_tool_result=react, journal=MemoryJournal())

@@ -887,5 +887,20 @@ def test_whatever_answers_a_call_says_when():
         assert fold_all([*events, ApprovalDecided(0, "a", False, at=120.0)]).step.calls[0].ended_at == 120.0
 
 
+def test_a_call_in_place_may_be_refused_after_it_was_approved():
+    approved = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True)]
+    kept = fold_all([*approved, ToolReacted(0, "a", "keep", at=120.0)]).step.calls[0]
+    assert (kept.result.content, kept.ended_at) == ("1", 120.0)
+    assert fold_all([*BACK, ToolReacted(0, "a", "replace", "2", at=120.0)]).step.calls[0].ended_at == 120.0
+
+
+def test_a_call_that_asks_again_waits_for_another_answer():
+    asks = ResultAwaited(0, "a", True, question="which?", again="token")
+    answered = [*RUNNING, asks, ApprovalDecided(0, "a", True, answer='"blue"'), ToolStarted(0, "a")]
+    assert fold_all(answered).step.calls[0].answer == '"blue"'
+    record = fold_all([*answered, replace(asks, again="more")]).step.calls[0]
+    assert (record.again, record.answer, record.asked) == ("more", None, 2)
+
+
 def test_a_new_state_is_nothing():
     assert fold_all([]) == RunState()

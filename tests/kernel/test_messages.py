@@ -149,3 +149,22 @@ def test_usage_adds_up(one, other):
     assert total.total_tokens == one.total_tokens + other.total_tokens
     assert total.estimated == (one.estimated or other.estimated)
     assert one + Usage() == one
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        (Usage(1, service="flex"), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(1, service="batch"), ""),
+        (Usage(1, service="flex"), Usage(1), ""),
+        (Usage(1), Usage(1, service="flex"), ""),
+        (Usage(), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(), "flex"),
+        (Usage(service="batch"), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(service="batch"), "flex"),
+        (Usage(1), Usage(1), ""),
+    ],
+)
+def test_the_service_of_several_calls_is_theirs_where_they_agree(one, other, together):
+    assert (one + other).service == together
+    assert (one - other).service == one.service
