@@ -683,5 +683,5 @@ async def test_a_hook_that_cancels_itself_ends_the_run_and_says_so(calls):
     async def react(call, output):
         raise asyncio.CancelledError
 
-    with pytest.raises(RuntimeError, match="^on_tool_result cancelled itself$"):
+    with pytest.raises(RuntimeError, match=r"^on_tool_result cancelled itself$"):
         await came_of(*calls, on_tool_result=react, journal=MemoryJournal())

@@ -891,7 +891,9 @@ def test_a_call_in_place_may_be_refused_after_it_was_approved():
     approved = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True)]
     kept = fold_all([*approved, ToolReacted(0, "a", "keep", at=120.0)]).step.calls[0]
     assert (kept.result.content, kept.ended_at) == ("1", 120.0)
-    assert fold_all([*BACK, ToolReacted(0, "a", "replace", "2", at=120.0)]).step.calls[0].ended_at == 120.0
+    replaced = ToolReacted(0, "a", "replace", "2", at=120.0)
+    assert fold_all([*BACK, replaced]).step.calls[0].ended_at == 120.0
+    assert fold_all([*BACK, ToolFinished(0, "b", "1", at=119.0), replaced]).steps[-1].ended_at == 120.0
 
 
 def test_a_call_that_asks_again_waits_for_another_answer():
