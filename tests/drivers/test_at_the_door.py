@@ -160,6 +160,8 @@ async def test_an_alternative_is_a_call_of_its_own():
     paid = ToolFinished(0, ID, "paid 2", provisional=True)
     kept = ToolReacted(0, ID, "keep")
     assert await came_of(LOOK, on_tool_result=react) == [started(), FOUND, other, started(), paid, kept]
+    limit = ToolReacted(0, ID, "keep", reason="the run's limit of tool calls is reached")
+    assert await came_of(LOOK, on_tool_result=react, limits=Limits(tool_calls=1)) == [started(), FOUND, limit]
     not_allowed = ToolReacted(0, ID, "keep", reason="pay: This call is not allowed.")
     found = await came_of(LOOK, on_tool_result=react, approvals=[deny("pay")])
     assert found == [started(), FOUND, other, not_allowed]

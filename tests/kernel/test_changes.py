@@ -310,6 +310,12 @@ def test_a_provisional_result_is_found():
     }
 
 
+def test_a_result_that_somebody_brings_takes_the_doubt_away():
+    asked = [*RUNNING, ApprovalRequested(0, "a", "interrupted")]
+    assert call_changed(asked, ToolFinished(0, "a", "1", provisional=True))["in_doubt"] is False
+    assert call_changed(asked, ToolFinished(0, "a", "1"))["in_doubt"] is False
+
+
 def test_what_a_run_below_took_counts_once():
     first = ResultAwaited(0, "a", True, "below", spent=TOOK, at=105.0)
     accounts = Accounts(Usage(15, 5), Decimal("0.75"), 5, {}, 2, unpriced=True, presumed=Decimal("0.1"))

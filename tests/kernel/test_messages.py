@@ -168,3 +168,12 @@ def test_usage_adds_up(one, other):
 def test_the_service_of_several_calls_is_theirs_where_they_agree(one, other, together):
     assert (one + other).service == together
     assert (one - other).service == one.service
+
+
+def test_all_kinds_of_tokens_are_subtracted():
+    many, few = (
+        Usage(20, 19, 18, 17, 16, True, 15, 14, "flex", 13, 12),
+        Usage(9, 8, 7, 6, 5, False, 4, 3, "batch", 2, 1),
+    )
+    assert many - few == Usage(11, 11, 11, 11, 11, True, 11, 11, "flex", 11, 11)
+    assert (few - few).estimated is False
