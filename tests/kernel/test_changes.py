@@ -822,6 +822,27 @@ def test_which_calls_of_a_reply_may_be_made(limit, allowed, early, made, refused
         assert (record.result, record.ended_at) == (ToolMessage(record.id, record.name, why, is_error=True), 103.0)
 
 
+def test_the_calls_of_earlier_steps_are_taken_off_the_limit():
+    before = [replace(STARTED, limits=Limits(tool_calls=3)), PREPARED, REPLIED]
+    before += [ToolFinished(0, "a", "1"), ToolFinished(0, "b", "1"), StepPrepared(1, GO)]
+    state = fold_all([*before, ModelReplied(1, AssistantMessage((replace(A, id="c"), replace(A, id="d"))))])
+    assert [record.status for record in state.step.calls] == ["asked", "refused"]
+    assert (state.tool_calls, state.refused, state.open_calls) == (3, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (ToolFinished(0, "x", "1"), r"ToolFinished names call 'x', but it is not open in step 0 \(run r\)"),
+        (ToolStarted(1, "a"), r"ToolStarted names step 1, but step 0 is under way \(run r\)"),
+        (ApprovalDecided(0, "b", True), r"ApprovalDecided names call 'b', but it is not open in step 0 \(run r\)"),
+    ],
+)
+def test_an_event_of_a_call_that_is_not_open_says_so(event, why):
+    with pytest.raises(IllegalEvent, match=f"^{why}$"):
+        fold_all(acting(ToolFinished(0, "b", "1"), event))
+
+
 def test_the_calls_that_were_refused_are_not_counted_by_tool():
     state = fold_all([replace(STARTED, limits=Limits(tool_calls=1)), PREPARED, REPLIED, ToolFinished(0, "a", "1")])
     assert (state.call_counts, state.errors) == ({"t": 1}, 0)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle import Decision, Limits, ModelSettings, Stop, Usage
 from treadle.kernel.events import (
@@ -177,3 +178,6 @@ def test_all_kinds_of_tokens_are_subtracted():
     )
     assert many - few == Usage(11, 11, 11, 11, 11, True, 11, 11, "flex", 11, 11)
     assert (few - few).estimated is False
+    assert few + replace(few, service="batch") == Usage(18, 16, 14, 12, 10, False, 8, 6, "batch", 4, 2)
+    assert (many + few).estimated
+    assert (few + many).estimated
