@@ -687,3 +687,27 @@ async def test_a_hook_that_cancels_itself_ends_the_run_and_says_so(calls):
 
     with pytest.raises(RuntimeError, match=r"^on_tool_result cancelled itself$"):
         await came_of(*calls, on_tool_result=react, journal=MemoryJournal())
+
+
+async def test_each_of_several_hooks_sees_what_those_before_it_made_of_the_result():
+    seen = []
+
+    def see(call, output):
+        seen.append((call.result.content, call.result.is_error, output.content))
+
+    def shout(call, output):
+        return ToolResult(output.content.upper(), is_error=False)
+
+    def fail(call, output):
+        return ToolResult("no", is_error=True)
+
+    found = await came_of(LOOK, on_tool_result=[see, shout, see, fail, see])
+    no = '{"error":true,"message":"no"}'
+    assert found[-1] == ToolReacted(0, ID, "replace", no, is_error=True)
+    assert seen == [
+        ("value of a", False, "value of a"),
+        ("VALUE OF A", False, "VALUE OF A"),
+        (no, True, no),
+    ]
+    again = await came_of(LOOK, on_tool_result=[shout, lambda call, output: AskUser("right?"), fail])
+    assert again[-1] == ResultAwaited(0, ID, True, question="right?")

@@ -804,6 +804,7 @@ def test_a_run_that_an_error_broke_off_says_no_reason():
         (9, 1, 0, 1, True, 1),
         (1, 2, 0, 1, True, 1),
         (None, 0, 0, 0, True, 0),
+        (None, None, 1, 2, False, 2),
         (2, None, 1, 2, False, 2),
         (1, None, 1, 1, True, 1),
         (9, 0, 1, 1, True, 1),

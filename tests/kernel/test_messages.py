@@ -181,3 +181,18 @@ def test_all_kinds_of_tokens_are_subtracted():
     assert few + replace(few, service="batch") == Usage(18, 16, 14, 12, 10, False, 8, 6, "batch", 4, 2)
     assert (many + few).estimated
     assert (few + many).estimated
+
+
+@pytest.mark.parametrize(("kind", "named"), [(Image, "an Image"), (File, "a File")])
+def test_what_an_attachment_takes_is_said_by_its_name(kind, named):
+    for given in ({}, {"data": b"x", "url": "u"}):
+        with pytest.raises(ValueError, match=rf"^{named} takes exactly one of data= \(bytes\) and url=$"):
+            kind(**given)
+    with pytest.raises(
+        ValueError, match=rf"^{named} takes data= as bytes, as they are, not in base64; it was given str$"
+    ):
+        kind(data="eHg=")
+    with pytest.raises(ValueError, match=rf"^{named} takes its address, media type and name as texts$"):
+        kind(url=7)
+    with pytest.raises(ValueError, match="as texts"):
+        kind(url="u", media_type=None)
