@@ -420,9 +420,11 @@ def test_a_person_is_asked():
     assert call_changed(acting(), ApprovalRequested(0, "a", reason="dear")) == {
         "status": "needs_approval",
         "question": "dear",
+        "asked": 1,
     }
     assert call_changed(RUNNING, ApprovalRequested(0, "a", "interrupted")) == {
         "status": "needs_approval",
+        "asked": 1,
         "in_doubt": True,
     }
     with pytest.raises(IllegalEvent, match="call 'a' is 'started' and cannot take ApprovalRequested; it would have"):
@@ -461,8 +463,9 @@ def test_a_result_from_outside_is_waited_for():
         "question": "which?",
         "again": "token",
         "seconds": 1.0,
+        "asked": 1,
     }
-    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True}
+    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
     with pytest.raises(IllegalEvent):
         fold_all([*RUNNING, ResultAwaited(0, "a", True)])
     with pytest.raises(IllegalEvent):
