@@ -151,7 +151,7 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
         changes |= {"messages": messages, "size": RequestSize(state.tool_tokens, ratios=state.size.ratios)}
     return changes | {
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
-        "accounts": replace(changes.get("accounts", taken), shared=shared),
+        "accounts": replace(changes["accounts"], shared=shared),
     }
 
 
