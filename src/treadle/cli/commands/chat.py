@@ -73,7 +73,7 @@ def chat(
     command = None if journal is None else NextCommand.again(options, choice)
     person = Person()
     if not quiet:
-        note(set_off(str(choice)))
+        note(prose(set_off(str(choice)), err=True, indent="  | "))
     if person.interactive:
         note("/help lists what you can say; Ctrl-D leaves.")
     with asyncio.Runner() as runner:
