@@ -84,7 +84,8 @@ class Reacts:
         return self.temper.function(world, name, answer)
 
     def _reaction(self) -> Any:
-        task = {"task": "instead"} if self.other == "helper" else {} if self.other == "pass_on" else {"n": 2}
+        given = {"helper": {"task": "instead"}, "pass_on": {}, "activate_skill": {"name": "tight"}}
+        task = given.get(self.other, {"n": 2})
         return {
             "nothing": None,
             "value": {"text": REPLACED},
@@ -141,6 +142,8 @@ def _asked(world: World, call: Any) -> None:
                 return
     world.unseen.append(f"the call {call.name} ({call.id})")
 
+
+SKILLED = ("activate_skill", "read_skill_file")
 
 OBJECTION = "say it once more"
 
@@ -257,7 +260,20 @@ tempers = st.builds(
 )
 calm = st.builds(Temper, how=st.sampled_from(["returns", "waits"]), is_async=st.booleans())
 watching = st.builds(Temper, how=st.sampled_from(["returns", "raises", "cancels"]), at=st.integers(0, 12))
-others = ("look", "put", "write", "guarded", "ask", "done", "fails", "quits", "no_such_tool", "helper", "pass_on")
+others = (
+    "look",
+    "put",
+    "write",
+    "guarded",
+    "ask",
+    "done",
+    "fails",
+    "quits",
+    "no_such_tool",
+    "helper",
+    "pass_on",
+    "activate_skill",
+)
 reactions = st.builds(
     Reacts,
     what=st.sampled_from(WHATS),
@@ -292,7 +308,7 @@ rules = st.lists(
         Rule,
         action=st.sampled_from(["allow", "ask", "deny"]),
         tools=st.one_of(
-            st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on")), min_size=1, max_size=3)
+            st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on", *SKILLED)), min_size=1, max_size=3)
         ).map(tuple),
         effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
         when=st.sampled_from(["", "", "odd", "changes", "raises", "cancels"]),

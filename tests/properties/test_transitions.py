@@ -17,7 +17,6 @@ from treadle.kernel.events import (
     ContextEdited,
     ErrorInfo,
     Happened,
-    ListedTool,
     MessageAdded,
     ModelFailed,
     ModelReplied,
@@ -35,7 +34,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import TRANSITIONS, fold, fold_all
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, ListedTool, Text, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.stop import stopped
 
 STARTED = RunStarted("r", (UserMessage("q"),), 1, Limits(tool_calls=3), tools=("t",), at=1.0)

@@ -20,11 +20,13 @@ from treadle.drivers.checks import (
     require_answers_that_fit,
     require_dependencies_injected,
     require_one_kind_of_dependencies,
+    with_budgets,
 )
 from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import AnswerType, Configuration, Retries, check_tool_choice
 from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
+from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.tool_search import FIND
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -149,6 +151,25 @@ class Stock:
         other._config = change(self.config)
         other._make = lambda toolbox: change(make(toolbox))
         return other
+
+
+def stocked(
+    given: Configuration,
+    tools: Tools,
+    skills: Iterable[Skill | str | PathLike[str]],
+    context: ContextPolicy | Iterable[ContextPolicy] | None,
+    output: Any,
+    output_mode: OutputMode | None,
+    budget: Budgets,
+) -> Stock:
+    """The configuration of an agent that was given these tools, skills and policies, as a stock; `given` is the rest.
+
+    Raises:
+        Misuse, BadTool: something does not fit; the message says what would.
+    """
+    toolbox, policies, servers = toolbox_of(tools, skills, context, given.model)
+    given = replace(given, context=policies, servers=servers)
+    return Stock(lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills)
 
 
 def assembled(

@@ -26,7 +26,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.messages import Message, UserMessage, text_of
 from treadle.kernel.stop import Stop
-from treadle.result import visible
+from treadle.visible import visible
 
 LONGEST = 600
 """Characters of a text that a trace shows."""

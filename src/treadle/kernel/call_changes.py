@@ -96,7 +96,7 @@ def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
     before: tuple[CallStatus, ...] = ("asked", "interrupted")
     step, place, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
     doubt = record.in_doubt or record.status == "started"
-    record = replace(record, status="needs_approval", question=event.reason, in_doubt=doubt)
+    record = replace(record, status="needs_approval", question=event.reason, asked=record.asked + 1, in_doubt=doubt)
     return _with_call(state, step, place, record, event.at, {})
 
 
@@ -132,6 +132,7 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
         run_id=event.run_id,
         waits=event.waits,
         question=event.question,
+        asked=record.asked + (not event.run_id),
         again=event.again,
         answer=None,
     )

@@ -16,7 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
-    Json,
+    ListedTool,
     Message,
     ModelSettings,
     ToolCall,
@@ -68,7 +68,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
-    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
+    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing.
     """
 
     run_id: str
@@ -92,6 +93,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     user: str = ""
     conversation: str = ""
     origin: str = ""
+    foreign_skills: tuple[str, ...] = ()
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -258,9 +260,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call. `origin` is what said it."""
 
     message: UserMessage
+    origin: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
@@ -282,26 +285,6 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     cost: Decimal | None = None
     model: str = ""
     reserve: Reserve | None = None
-
-
-class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
-
-    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
-    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
-    tool is only called after a person has looked at it.
-    """
-
-    name: str
-    server: str
-    remote: str
-    description: str
-    input_schema: Json
-    output_schema: Json | None = None
-    effect: Literal["read", "idempotent", "write"] = "write"
-    says_effect: bool = False
-    digest: str = ""
-    changed: str = ""
 
 
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
