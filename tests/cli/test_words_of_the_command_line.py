@@ -30,3 +30,23 @@ def test_a_question_of_one_word_stands_before_the_option(terminal: Any, treadle:
     asked.until("before --continue")
     assert asked.end() == 2
     assert treadle("ask", "Why?", "--continue", "--model", "script:echo").out == "2: Why?\n"
+
+
+def test_what_serving_needs_is_said_where_it_is_not_installed(treadle: Any) -> None:
+    (treadle.folder / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfound = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'starlette' else found(name, *more)\n", "utf-8",
+    )  # fmt: skip
+    treadle.environment["PYTHONPATH"] += f":{treadle.folder}"
+    done = treadle("serve", "--port", "0")
+    assert (done.code, "needs starlette: pip install 'treadle[serve]'" in done.err) == (2, True)
+
+
+def test_doctor_names_the_extras_of_what_is_missing(treadle: Any) -> None:
+    (treadle.folder / "sitecustomize.py").write_text(
+        "import importlib.metadata as m\nfound = m.version\n\n"
+        "def version(name):\n    if name in ('mcp', 'sqlglot'):\n        raise m.PackageNotFoundError(name)\n"
+        "    return found(name)\n\nm.version = version\n", "utf-8",
+    )  # fmt: skip
+    treadle.environment["PYTHONPATH"] += f":{treadle.folder}"
+    assert "sqlglot, mcp: pip install 'treadle[analyst,mcp]'" in treadle("doctor").out

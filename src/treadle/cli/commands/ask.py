@@ -73,8 +73,8 @@ def ask(
     try:
         after = None if earlier is None else asyncio.run(_ended(earlier, options.journal))
     except UnknownRun as error:
-        hint = 'To go on with the last, leave out RUN, and put the question in quotes: treadle ask --continue "…"'
-        raise click.UsageError(f"{in_options(error)} {hint}") from error
+        how = 'To go on with the last, leave out RUN, and put the question in quotes: treadle ask --continue "…"'
+        raise click.UsageError(f"{in_options(error)} {how}") from error
     conversation = Conversation(() if after is None else after.messages)
     journal = None if no_journal or dry_run else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit, after=after)
