@@ -13,7 +13,7 @@ from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.catalogs import for_the_analyst
-from treadle.cli.configure import Options, agent_options
+from treadle.cli.configure import Options, agent_options, require_one_wish
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.failures import in_options
@@ -69,6 +69,7 @@ def ask(
     if earlier is not None and len(earlier.split()) > 1:
         # No run has such a name: what stands there is the question.
         earlier, prompt = LAST, (earlier, *prompt)
+    require_one_wish(options, no_journal and earlier is None)
     question = _question(prompt, file, earlier)
     try:
         after = None if earlier is None else asyncio.run(_ended(earlier, options.journal))
