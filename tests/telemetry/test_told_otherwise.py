@@ -1,4 +1,4 @@
-"""What was found wrong with spans of runs whose journal fails: one test for each."""
+"""What was found wrong with spans of runs whose journal fails, and of forks: one test for each."""
 
 from typing import Any
 
@@ -56,3 +56,16 @@ async def test_without_a_journal_an_end_is_told_as_it_comes(received: Any) -> No
     one = received()
     await Agent(ScriptedModel(["Done."]), telemetry=one.telemetry).run("Go.")
     assert [span.name for span in one.spans] == ["chat scripted", "invoke_agent agent"]
+
+
+async def test_a_fork_with_another_result_tells_nothing_of_what_happened_in_the_other_run(received: Any) -> None:
+    journal, one = MemoryJournal(), received()
+    script = [[LOOK, LOOK], "Done.", "Done otherwise."]
+    agent = Agent(ScriptedModel(script), tools=[look], journal=journal, telemetry=one.telemetry)
+    result = await agent.run("Go.")
+    fork = await agent.fork(result.run_id, at=1, tool_results={"call_0_0": "nothing"})
+    assert [type(event).__name__ for event in fork.events].count("ToolFinished") == 2
+    again = await sent(journal, [fork.run_id])
+    assert [span.name for span in again] == ["chat scripted", "invoke_agent agent"]
+    live = {ids(span): said(span) for span in one.spans}
+    assert {ids(span): said(span) for span in await sent(journal)} == live
