@@ -80,7 +80,18 @@ def trace_of(run_id: str, parent: events.Parent | None = None) -> int:
 
 def span_of(run_id: str, what: int | str) -> int:
     """The id of the span that belongs to event number `what` of a run, or to a call ("STEP.CALL")."""
-    return int.from_bytes(blake2b(f"{run_id} {what}".encode(), digest_size=8).digest()) or 1
+    return _number(_of_run(run_id), what)
+
+
+def _of_run(run_id: str) -> blake2b:
+    """What the ids of all spans of a run begin with, which is half of the work."""
+    return blake2b(f"{run_id} ".encode(), digest_size=8)
+
+
+def _number(of_run: blake2b, what: int | str) -> int:
+    digest = of_run.copy()
+    digest.update(str(what).encode())
+    return int.from_bytes(digest.digest()) or 1
 
 
 def nanoseconds(at: float) -> int:
@@ -127,7 +138,7 @@ class Spans:
         self._finish = ""
         self._idle = True
         self._text = ""
-        self._trace = 0
+        self._trace, self._ids = 0, _of_run("")
         self._common: dict[str, Any] = {}
         self._of_chat: tuple[tuple[str, ModelSettings] | None, dict[str, Any], str] = (None, {}, "")
         self._often: dict[type, Callable[[int, Any], list[Span]]] = {
@@ -204,7 +215,8 @@ class Spans:
 
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent
-        own, self._trace = span_of(started.run_id, seq), trace_of(started.run_id, parent)
+        self._ids = _of_run(started.run_id)
+        own, self._trace = _number(self._ids, seq), trace_of(started.run_id, parent)
         name = started.conversation or self._conversation
         self._common = {"treadle.run.id": started.run_id, **({"gen_ai.conversation.id": name} if name else {})}
         self._of_chat = (None, {}, "")
@@ -289,7 +301,7 @@ class Spans:
         if reported is not None:
             attributes |= of_usage(reported, newest=self._newest)
             self._usages.append(reported)
-        own, start, end = span_of(self._started.run_id, seq), nanoseconds(asked.at), nanoseconds(at)
+        own, start, end = _number(self._ids, seq), nanoseconds(asked.at), nanoseconds(at)
         # A clock that went back makes no span that ends before it began.
         end = max(start, end)
         return Span("chat", name, self._trace, own, self._above(), start, end, attributes, error, words, (), reported)
@@ -347,7 +359,7 @@ class Spans:
         self._seen.add(call)
         if event.name:
             self._names[event.call_id], self._arguments[event.call_id] = event.name, event.arguments
-        self._open[event.call_id] = (event.at, span_of(self.run_id, seq if again else call), event.step)
+        self._open[event.call_id] = (event.at, _number(self._ids, seq if again else call), event.step)
         return []
 
     def _tool_finished(self, seq: int, event: events.ToolFinished) -> list[Span]:
