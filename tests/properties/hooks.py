@@ -104,6 +104,43 @@ class Reacts:
         }[self.what]
 
 
+@dataclass(frozen=True)
+class Changes:
+    """What `on_tool_call` does with calls of a number `n`: `what`, for odd numbers only if it says so."""
+
+    what: str = "nothing"
+    odd: bool = False
+    temper: Temper = Temper()
+
+    def function(self, world: World, name: str) -> Any:
+        """The hook."""
+
+        def answer(call: Any) -> Any:
+            _asked(world, call)
+            if "n" not in call.arguments or (self.odd and not call.arguments["n"] % 2):
+                return None
+            if world.quiet and self.what.startswith("wrong"):
+                # What fits no tool: a mistake of the application's, which is mended by then.
+                return None
+            n = call.arguments["n"]
+            given = {"more": n + 1, "same": n, "one": 1, "wrong": "x", "wrong_kind": object()}
+            return None if self.what == "nothing" else {"n": given[self.what]}
+
+        return self.temper.function(world, name, answer)
+
+
+def _asked(world: World, call: Any) -> None:
+    """A call that a hook is shown stands in the journal by then, in the reply that makes it."""
+    journal = world.journal
+    if journal is None:
+        return
+    for run_id in journal.runs:
+        for event in journal.events(run_id):
+            if isinstance(event, ModelReplied) and any(one.id == call.id for one in event.message.calls):
+                return
+    world.unseen.append(f"the call {call.name} ({call.id})")
+
+
 SKILLED = ("activate_skill", "read_skill_file")
 
 OBJECTION = "say it once more"
@@ -205,6 +242,7 @@ class Hooks:
     """All the functions that an application gives an agent; what is None is not given."""
 
     reacts: Reacts | None = None
+    calls: Changes | None = None
     stop: Temper | None = None
     prepare: Temper = Temper()
     instructions: Temper | None = None
@@ -242,12 +280,20 @@ reactions = st.builds(
     times=st.sampled_from([1, 1, 2, 9]),
     temper=tempers,
 )
+changes = st.builds(
+    Changes,
+    what=st.sampled_from(["nothing", "more", "more", "more", "same", "one", "wrong", "wrong_kind"]),
+    odd=st.booleans(),
+    temper=tempers,
+)
 hooks = st.one_of(
     st.just(Hooks()),
+    st.builds(Hooks, calls=changes),
     st.builds(Hooks, reacts=reactions),
     st.builds(
         Hooks,
         reacts=st.one_of(st.none(), reactions),
+        calls=mostly(st.none(), changes, times=2),
         stop=mostly(st.none(), tempers, times=2),
         prepare=mostly(calm, tempers, times=3),
         instructions=mostly(st.none(), tempers, times=3),

@@ -264,7 +264,7 @@ class Trial:
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except Misuse as error:
-            if "on_tool_result" not in str(error):
+            if "on_tool_result" not in str(error) and "on_tool_call" not in str(error):
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except asyncio.CancelledError as error:

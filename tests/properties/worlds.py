@@ -406,6 +406,9 @@ class Setup:
             eager=self.eager,
             approvals=approvals,
             tell_remaining=self.tell_remaining,
+            on_tool_call=[]
+            if hooks.calls is None
+            else [lambda call: None, hooks.calls.function(world, f"{path} on_tool_call")],
             on_tool_result=[]
             if hooks.reacts is None
             else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],

@@ -87,12 +87,10 @@ class Audience:
                 self._unshown.append(event)
             else:
                 self.show(event)
+        if self._on_event is None and run.parent is None:
+            return
         now, then = after.accounts, before.accounts
-        if (
-            now is not then
-            and (self._on_event is not None or run.parent is not None)
-            and (now.usage is not then.usage or now.cost is not then.cost)
-        ):
+        if now is not then and (now.usage is not then.usage or now.cost is not then.cost):
             self._tell_spent()
         if self._on_event is not None and len(after.steps) > len(before.steps):
             step = StepCompleted(after.steps[-1])

@@ -9,6 +9,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from treadle.context.chosen import rejoined
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
@@ -16,7 +17,7 @@ from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_pri
 from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
-from treadle.kernel.history import instructed, rejoined
+from treadle.kernel.history import instructed
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
@@ -33,10 +34,11 @@ def prepared(
     command: PrepareStep,
     chosen: StepSettings | None,
     counted: Model | None = None,
+    at: float = 0.0,
 ) -> StepPrepared:
     """The event that carries `command` out with what `prepare_step` chose, `within` the limits and what budgets leave.
 
-    `counted` is the model that replied last.
+    `counted` is the model that replied last, `at` the time that it has.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
@@ -50,6 +52,7 @@ def prepared(
         tool_choice="none" if command.landing is not None else None,
         stuck=command.stuck,
         withheld=command.withheld,
+        at=at,
     )
     if chosen is not None:
         event = _with_choice(config, state, event, chosen, model)
@@ -62,7 +65,7 @@ def prepared(
         found = reckoned(config, state, event, model, counted)
         why = _used_up(within, found.short) if found.short and state.steps else None
         closing = None if why is None else landing(state, why)
-        last = None if closing is None else prepared(config, within, model, closing, chosen, counted)
+        last = None if closing is None else prepared(config, within, model, closing, chosen, counted, at)
         # Where not even a closing reply can be paid, the step is refused for what it may take.
         event = found.event if last is None or not fits(state, last.reserve) else last
     return event

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from treadle.drivers.listing import with_listed
 from treadle.drivers.run import Run
-from treadle.kernel.events import ListedTool, ToolsListed
+from treadle.kernel.events import ToolsListed
+from treadle.kernel.messages import ListedTool
 from treadle.tools.server import ToolServer
 
 

@@ -16,7 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
-    Json,
+    ListedTool,
     Message,
     ModelSettings,
     ToolCall,
@@ -201,19 +201,21 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
 
 
 class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
-    """What the application made of a result: it is kept, replaced by `content`, or `call` is made in its place.
+    """What the application made of a call: before it is made a `change` of its arguments (`arguments`, JSON text).
 
-    `reason` says why a reaction was not carried out, so that the result was kept instead.
+    Of its result: it is kept, replaced by `content`, or `call` is made in its place. `reason` says why a reaction was
+    not carried out, so that the result was kept instead.
     """
 
     step: int
     call_id: str
-    action: Literal["keep", "replace", "call"]
+    action: Literal["keep", "replace", "call", "change"]
     content: str | tuple[Content, ...] = ""
     is_error: bool = False
     app: Any = None
     call: ToolCall | None = None
     reason: str = ""
+    arguments: str | None = None
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
@@ -258,9 +260,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call. `origin` is what said it."""
 
     message: UserMessage
+    origin: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
@@ -282,26 +285,6 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     cost: Decimal | None = None
     model: str = ""
     reserve: Reserve | None = None
-
-
-class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
-
-    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
-    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
-    tool is only called after a person has looked at it.
-    """
-
-    name: str
-    server: str
-    remote: str
-    description: str
-    input_schema: Json
-    output_schema: Json | None = None
-    effect: Literal["read", "idempotent", "write"] = "write"
-    says_effect: bool = False
-    digest: str = ""
-    changed: str = ""
 
 
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):

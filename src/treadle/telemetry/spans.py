@@ -170,6 +170,8 @@ class Spans:
     def _told_again(self, event: events.Event) -> list[Span]:
         """What a fork tells once more: the spans are those of the run in which it happened."""
         self._again -= 1
+        if isinstance(event, (events.ToolReacted, events.ApprovalDecided)):
+            self._changed(event)
         if self._content:
             self._state = fold(self._state, event)
         return []
@@ -196,8 +198,8 @@ class Spans:
                 return [self._failed(seq, event)]
             case events.ContextEdited():
                 return self._edited(seq, event)
-            case events.ToolReacted(call=call) if call is not None:
-                self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
+            case events.ToolReacted() | events.ApprovalDecided():
+                self._changed(event)
             case events.RunStarted():
                 self._started = event
                 return [self._begun(seq, event.at)]
@@ -212,6 +214,14 @@ class Spans:
             case events.RunPaused(stop=stop) | events.RunFinished(stop=stop):
                 return self._ended(event.at, stop.reason, isinstance(event, events.RunFinished))
         return []
+
+    def _changed(self, event: events.ToolReacted | events.ApprovalDecided) -> None:
+        """A call is to be made otherwise from here on, or another in its place."""
+        match event:
+            case events.ToolReacted(call=call) if call is not None:
+                self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
+            case events.ToolReacted(arguments=str(given)) | events.ApprovalDecided(arguments=str(given)):
+                self._arguments[event.call_id] = given
 
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent

@@ -77,12 +77,11 @@ class AgentSkills(Skill, frozen=True, eq=False):
         """
         if not text.startswith("/"):
             return None
-        name, _, rest = text[1:].partition(" ")
-        name, _, more = name.partition("\n")
-        folder, question = self.folders.get(name), f"{more}\n{rest}".strip() if more else rest.strip()
+        name, *rest = text[1:].split(maxsplit=1) if text[1:2].strip() else [""]
+        folder = self.folders.get(name)
         if folder is None:
             return None
-        question = question or f"Follow the skill {name}."
+        question = "".join(rest).rstrip() or f"Follow the skill {name}."
         told = instructions_of(folder)
         if is_told(told, messages):
             return UserMessage(question)
