@@ -142,8 +142,12 @@ class MCPServer:
         """Keeps it running from its first use on, until the last that holds it lets go."""
         return self
 
-    async def listed(self, known: Sequence[ListedTool] = ()) -> Sequence[ListedTool]:
-        """The tools that it has now, as runs record them; `known` are those that it had before.
+    async def listed(self, known: Sequence[ListedTool] = (), first: Sequence[ListedTool] = ()) -> Sequence[ListedTool]:
+        """The tools that it has now, as runs record them.
+
+        Args:
+            known: those that it had when the run last asked.
+            first: all that it had in the run, as it listed them at first: what differs is shown to a person.
 
         Raises:
             ServerFailed: it cannot be used, and nothing is known.
@@ -151,7 +155,7 @@ class MCPServer:
         async with self:
             try:
                 tools = await self._listing.now(await self._connection.up())
-                return self._reader.read(tools, known)
+                return self._reader.read(tools, known, first or known)
             except (ServerFailed, Gone, Forgotten) as error:
                 if known:
                     _log.warning("%s; its tools are taken to be what they were", failed(self._name, error))

@@ -57,14 +57,15 @@ class Reader:
         self._effects, self._only = effects, only
         self._first: dict[str, ListedTool] = {}
 
-    def read(self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool]) -> tuple[ListedTool, ...]:
-        """The tools as they are recorded; `known` is how they were.
+    def read(
+        self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool], first: Sequence[ListedTool]
+    ) -> tuple[ListedTool, ...]:
+        """The tools as they are recorded; `known` is how they were, and `first` how each was at first in the run.
 
         Raises:
             ServerFailed: they are too many, or too much is said of them.
         """
-        for one in known:
-            self._first.setdefault(one.remote, one)
+        firsts = {one.remote: one for one in first}
         by_name = {one.name: one for one in tools if self._is_wanted(one.name)}
         names = tool_names(self._server, by_name)
         found: list[ListedTool] = []
@@ -75,9 +76,9 @@ class Reader:
             except BadTool as error:
                 _log.warning("a tool of the server %s is left out: %s", self._server, error)
                 continue
-            found.append(self._held_against(listed, known))
+            found.append(self._held_against(listed, known, firsts.get(remote)))
         self._require_bounded(found)
-        for one in found:
+        for one in [*first, *found]:
             self._first.setdefault(one.remote, one)
         return tuple(found)
 
@@ -106,15 +107,18 @@ class Reader:
             return "read", True
         return ("idempotent" if hints.idempotent_hint else "write"), hints.destructive_hint is not None
 
-    def _held_against(self, listed: ListedTool, known: Sequence[ListedTool]) -> ListedTool:
-        """`listed`, marked if it is not what the server said of it at first."""
+    def _held_against(self, listed: ListedTool, known: Sequence[ListedTool], first: ListedTool | None) -> ListedTool:
+        """`listed`, marked if it is not what the server said of it at `first` in the run, or in this process."""
         if self._trusted:
             return listed
         last = next((one for one in known if one.remote == listed.remote), None)
-        first = self._first.get(listed.remote, listed)
         if last is not None and last.changed and last.digest == listed.digest:
             return replace(listed, changed=last.changed)
-        return listed if first.digest == listed.digest else replace(listed, changed=_change(first, listed))
+        for one in (first, self._first.get(listed.remote)):
+            # One that was marked as the run first had it stays so: nobody knows here what it was before.
+            if one is not None and (one.changed or one.digest != listed.digest):
+                return replace(listed, changed=one.changed if one.digest == listed.digest else _change(one, listed))
+        return listed
 
     def _require_bounded(self, found: Sequence[ListedTool]) -> None:
         size = sum(len(json.dumps([one.description, one.input_schema, one.output_schema])) for one in found)
