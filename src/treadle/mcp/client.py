@@ -62,7 +62,7 @@ class MCPServer:
         self._options, only = options, options.get("only")
         trusted, effects = options.get("trusted", False), options.get("effects", {})
         self._person = Person(name, secrets)
-        self._connection = Connection(name, told, secrets, Official(transport, options, self._person).client)
+        self._connection = Connection(name, told, secrets, Official(transport, secrets, options, self._person).client)
         self._listing = Listing(name, secrets, self._connection, MOST_TOOLS * (1 if only is None else 20))
         self._reader = Reader(name, secrets, trusted, effects, only)
         self._caller = Caller(name, secrets, options, self._connection, self._listing, self._person)
@@ -121,7 +121,7 @@ class MCPServer:
             raise Misuse(f"MCPServer.http takes an address that begins with http:// or https://; not {url!r:.30}")
         named = {key: one for name, value in (headers or {}).items() for key, one in of_header(name, value).items()}
         secrets = Secrets({**named, **of_url(url)})
-        return cls(name, lambda _: over_http(url, headers or {}, auth, secrets), secrets, secrets.hidden(url), options)
+        return cls(name, lambda _: over_http(url, headers or {}, auth), secrets, secrets.hidden(url), options)
 
     @property
     def name(self) -> str:

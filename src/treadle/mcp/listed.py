@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from treadle.kernel.events import ListedTool
-from treadle.mcp.naming import tool_names
+from treadle.kernel.names import visible
+from treadle.mcp.naming import LONGEST, tool_names
 from treadle.mcp.secrets import Secrets
 from treadle.tools import BadTool, Effect
 from treadle.tools.arguments import from_json_schema
+from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.server import ServerFailed
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ MOST_BYTES: Final = 500_000
 
 LONGEST_WORDS: Final = 8_000
 """Characters of a description that the model is shown."""
+
+MOST_NAMED: Final = 30
+"""Tools that a person is told of who has named one that is not there."""
 
 _log = logging.getLogger("treadle")
 
@@ -56,6 +61,7 @@ class Reader:
         self._server, self._secrets, self._trusted = server, secrets, trusted
         self._effects, self._only = effects, only
         self._first: dict[str, ListedTool] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def read(
         self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool], first: Sequence[ListedTool]
@@ -66,6 +72,7 @@ class Reader:
             ServerFailed: they are too many, or too much is said of them.
         """
         firsts = {one.remote: one for one in first}
+        self._tell_of_unknown([one.name for one in tools])
         by_name = {one.name: one for one in tools if self._is_wanted(one.name)}
         names = tool_names(self._server, by_name)
         found: list[ListedTool] = []
@@ -81,6 +88,20 @@ class Reader:
         for one in [*first, *found]:
             self._first.setdefault(one.remote, one)
         return tuple(found)
+
+    def _tell_of_unknown(self, tools: Sequence[str]) -> None:
+        """Warns, once, of each name that the user gave and the server has not: it may be misspelt, or come later."""
+        there = [name for name in tools if self._secrets.hidden(name) == name]
+        for option, names in (("only", self._only or ()), ("effects", self._effects)):
+            for name in names:
+                if name in tools or (option, name) in self._told:
+                    continue
+                self._told.add((option, name))
+                meant = did_you_mean(nearest(name, there)) or "."
+                has = ", ".join(visible(one)[:LONGEST] for one in there[:MOST_NAMED]) or "none"
+                more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+                words = "the server %s has no tool %r, which %s= names%s It has %s%s"
+                _log.warning(words, self._server, name, option, meant, has, more)
 
     def _is_wanted(self, name: str) -> bool:
         if self._secrets.hidden(name) != name:
