@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
 from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
+from server import OWN, Served, served, with_server
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
 from toolbox import NAMES, TOOLS, World
 
@@ -319,7 +320,7 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 class Setup:
     """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
 
-    `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
+    `dialect` is that in which the model is heard, of `dialects.py`; empty for none. `server` has tools beside its own.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
@@ -356,6 +357,7 @@ class Setup:
     biller: Biller = field(default_factory=Biller)
     second: Second | None = None
     dialect: str = ""
+    server: Served | None = None
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
@@ -369,7 +371,8 @@ class Setup:
         world = world or World()
         own = [one for one in tools if self.alone or not one.alone]
         given = (*own, *(one.tool(world, tools, path, journal) for one in self.below))
-        known = tuple(one.name for one in given)
+        servers = () if self.server is None else (self.server.server(world, path),)
+        known = (*(one.name for one in given), *(OWN if servers else ()))
         named: Any = self.hooks, self.on_limit, self.on_interrupted
         hooks, on_limit, on_interrupted = named
         model, second = self._models(player, world, path)
@@ -377,7 +380,7 @@ class Setup:
         return Agent(
             model,
             instructions=self._instructions(world, path),
-            tools=given,
+            tools=[*given, *servers],
             limits=msgspec.structs.replace(self.limits, usd=self.usd),
             stop_when=self._stop_when(world, path),
             prepare_step=self._prepare(world, path, second),
@@ -483,10 +486,11 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         biller=billers,
         second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
         dialect=dialects,
+        server=mostly(st.none(), served, times=5 if depth == 2 else 9),
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
-    return any_setup.flatmap(
+    return any_setup.map(with_server).flatmap(
         lambda one: st.sampled_from([_calling(one, 0), _calling(one, 1), one]) if one.below else st.just(one)
     )
 
