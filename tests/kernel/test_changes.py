@@ -493,7 +493,6 @@ def test_a_result_from_outside_is_waited_for():
         "again": "token",
         "asked": 1,
         "seconds": 1.0,
-        "asked": 1,
     }
     assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
     with pytest.raises(IllegalEvent):
