@@ -286,6 +286,8 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
 class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
     """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
 
+    One of no server (`server` is empty) is of whoever began the run, who carries its calls out.
+
     `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
     says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
     tool is only called after a person has looked at it.
@@ -304,7 +306,7 @@ class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
-    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+    """Servers, or who began the run, said what tools they have, before the first step or since the last: all `listed`.
 
     `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
     """
