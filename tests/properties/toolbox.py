@@ -111,6 +111,8 @@ class World:
         counts: how often each hook was called.
         budgets: what the agents of each path share, over all processes.
         ledger: what the models' providers have charged.
+        forgetful: whether the agents of all processes but the first have no skills in folders.
+        traces: what the runs are told to; None for nothing.
     """
 
     journal: Recording | None = None
@@ -128,6 +130,8 @@ class World:
     counts: Counter[Any] = field(default_factory=Counter)
     ledger: Ledger = field(default_factory=Ledger)
     budgets: dict[str, Budget] = field(default_factory=dict)
+    forgetful: bool = False
+    traces: Any = None
 
     def budget(self, path: str, tokens: int) -> Budget:
         """The budget of the agents of that path."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.servers import mcp_option
+from treadle.cli.setting_kinds import MOST
 from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
@@ -68,11 +69,8 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None)
     return value
 
 
-_MOST = 2**63 - 1
-"""The largest number that a journal can hold."""
-
-_POSITIVE = click.IntRange(min=1, max=_MOST)
-_COUNT = click.IntRange(min=0, max=_MOST)
+_POSITIVE = click.IntRange(min=1, max=MOST)
+_COUNT = click.IntRange(min=0, max=MOST)
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     click.option(

@@ -73,7 +73,7 @@ class Output:
 _OPTIONS = (
     click.option("--json", "as_object", is_flag=True, help="Print one JSON object instead of the text."),
     click.option("--trace", "tracing", is_flag=True, help="Show perceive, think and act on standard error."),
-    click.option("--quiet", "-q", is_flag=True, help="Print the answer when it is whole, and nothing else."),
+    click.option("--quiet", "-q", is_flag=True, help="Print the answer when it is whole, and no lines about it."),
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treadle.kernel.names import visible as visible
+from treadle.visible import visible as visible
 
 if TYPE_CHECKING:
     from rich.console import Console

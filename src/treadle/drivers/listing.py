@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import structs
 
 from treadle.drivers.configuration import Configuration
-from treadle.kernel.events import ListedTool
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import ListedTool, ToolSpec
 from treadle.models.fixed import fixed_tokens
 from treadle.tools import Tool, external_tool
 from treadle.tools.server import is_of

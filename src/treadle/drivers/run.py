@@ -332,6 +332,7 @@ class Run:
                 whose.user or "",
                 (whose.conversation or "") if parent is None else "",
                 origin,
+                config.skills.foreign(messages),
                 at=self.clock.now(),
             )
         )

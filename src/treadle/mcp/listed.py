@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.events import ListedTool
+from treadle.kernel.messages import ListedTool
 from treadle.mcp.naming import tool_names
 from treadle.mcp.secrets import Secrets
 from treadle.tools import BadTool, Effect

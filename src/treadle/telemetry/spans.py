@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.events import (
+    ApprovalDecided,
     ContextEdited,
     Event,
     ModelFailed,
@@ -188,6 +189,8 @@ class Spans:
                 return self._edited(seq, event)
             case ToolReacted(call=call) if call is not None:
                 self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
+            case ToolReacted(arguments=str(given)) | ApprovalDecided(arguments=str(given)):
+                self._arguments[event.call_id] = given
             case RunStarted():
                 self._started = event
                 return [self._begun(seq, event.at)]

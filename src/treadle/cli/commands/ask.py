@@ -89,7 +89,7 @@ def ask(
     command = None if journal is None else NextCommand.again(options, choice)
     output.end(result, choice.name, waiting, agent.tools, command)
     ours = options.agent is None and not output.quiet
-    if ours and (hint := for_the_analyst(question, result, agent.tools)):
+    if ours and (hint := for_the_analyst(question, result, agent)):
         note(prose(hint, err=True))
     return exit_code(result.stop)
 

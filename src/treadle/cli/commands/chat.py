@@ -209,7 +209,7 @@ class Chat:
                 result = self._carried(going_on, result)
         ours = result is not None and not self._quiet and self._agent.name == COMMAND_LINE
         asked = question if isinstance(question, str) else question.text
-        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent.tools)):
+        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent)):
             note(prose(hint, err=True))
         if result is not None and self._save is not None:
             self._saved(self._save)

@@ -14,7 +14,7 @@ import click
 
 from treadle.cli.addresses import in_postgres
 from treadle.cli.catalogs import missing_package
-from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
+from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address, with_key
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.servers import looked_at, mcp_option
@@ -167,7 +167,7 @@ def _skills() -> Iterator[Row]:
 def _models() -> Iterator[Row]:
     take_keys()
     keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
-    present = [key for key in keys if os.environ.get(key, "").strip()]
+    present = [provider.key_set for provider in with_key()]
     from_file = f" ({', '.join(TAKEN)} from {Path('.env').absolute()})" if TAKEN else ""
     from_file += f" ({', '.join(FROM_KEYRING)} from the keyring)" if FROM_KEYRING else ""
     yield (

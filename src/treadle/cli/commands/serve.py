@@ -149,7 +149,7 @@ def _listening(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         listening.close()
-        raise click.ClickException(
+        raise click.UsageError(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
         ) from error
 

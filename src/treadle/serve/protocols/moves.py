@@ -91,7 +91,7 @@ class CallStarted(_Call, frozen=True, gc=False):
 
 
 class CallEdited(_Call, frozen=True, gc=False):
-    """A person allowed it with other arguments."""
+    """A person allowed it with other arguments, or the application has given it others."""
 
 
 class CallRefused(Struct, frozen=True, gc=False):
