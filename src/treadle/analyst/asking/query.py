@@ -167,7 +167,7 @@ def _export(wanted: str | Path | Export) -> Export:
 
 
 def _write(found: "QueryResult", export: Export, draft: Path) -> None:
-    """Writes the rows; the totals only to JSON, because in a table they would be taken for a row."""
+    """Writes the rows; the totals to JSON and to a sheet of their own: among rows they would be taken for one."""
     names = [*found.dimensions, *found.measures]
     rows = [[row[name] for name in names] for row in found.rows]
     match export.format:
@@ -176,7 +176,22 @@ def _write(found: "QueryResult", export: Export, draft: Path) -> None:
         case "csv":
             write_csv(draft, names, rows)
         case _:
-            write_xlsx(draft, {"figures": (names, rows)})
+            write_xlsx(draft, {"figures": (names, rows)} | _more_sheets(found))
+
+
+def _more_sheets(found: "QueryResult") -> dict[str, tuple[list[str], list[list[Any]]]]:
+    """The totals, one of each currency where there are several, and the subtotals, each on a sheet."""
+    codes = [name for name in found.dimensions if any(name in one for one in found.totals_by_currency)]
+    totals = [*found.totals_by_currency, *([found.totals] if any(found.totals.values()) or not codes else [])]
+    heads = [*codes, *found.measures]
+    sheets = {"totals": (heads, [[one.get(name) for name in heads] for one in totals])}
+    for number, (name, groups) in enumerate(found.subtotals.items(), 1):
+        own = list(dict.fromkeys(code for one in groups for code in one["key"]))
+        rows = [[one["level"], one["group"] or "in no group", *(one["key"].get(code) for code in own),
+                 *(one["figures"].get(measure) for measure in found.measures)] for one in groups]  # fmt: skip
+        # A sheet's name is short, and some signs are not for it: the hierarchy's own stands in its heading.
+        sheets[f"subtotals {number}"] = (["level", name, *own, *found.measures], rows)
+    return sheets
 
 
 def _asked(
