@@ -564,6 +564,7 @@ def test_servers_say_what_tools_they_have():
     tools = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
     assert changed([STARTED], ToolsListed(tools, 30, at=101.0)) == {
         "listed": tools,
+        "first_listed": tools,
         "tool_tokens": 30,
         "size": RequestSize(30),
     }
