@@ -288,7 +288,7 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
 
 
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
-    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+    """Servers, or who began the run, said what tools they have, before the first step or since the last: all `listed`.
 
     `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
     """
