@@ -13,6 +13,8 @@ from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import Any
 
+from treadle.visible import visible
+
 log = logging.getLogger("treadle")
 
 MOST = 100_000
@@ -106,4 +108,5 @@ class Worker:
     def _complain(self, error: BaseException) -> None:
         if time.monotonic() - self._said >= _QUIET:
             self._said = time.monotonic()
-            log.warning("something of a run was not traced: %s: %s", type(error).__name__, error)
+            words = visible(" ".join(str(error).split()))
+            log.warning("something of a run was not traced: %s: %s", type(error).__name__, words)
