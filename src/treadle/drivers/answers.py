@@ -26,7 +26,7 @@ from treadle.kernel.names import escaped
 from treadle.kernel.stop import Limits
 from treadle.result import Pending
 from treadle.tools import ToolError, ToolOutput
-from treadle.tools.output import encode_given
+from treadle.tools.output import encode_given, without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,10 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 def _answer(record: CallRecord, value: Any) -> str:
     """The JSON text of the answer to a tool that asked in the middle of a call."""
     try:
-        return _encoder.encode(value).decode()
+        try:
+            return _encoder.encode(value).decode()
+        except UnicodeEncodeError:
+            return _encoder.encode(without_surrogates(value)).decode()
     except (TypeError, ValueError) as error:
         raise Misuse(f"results: the answer to {record.id!r} is no JSON: {error}") from error
 
