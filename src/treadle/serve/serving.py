@@ -73,6 +73,11 @@ class Serving(NamedTuple):
                 raise Refused("unfit", f"the query does not fit: {name} is no number")
         return found
 
+    def leaves(self, user: User, on_disconnect: str) -> None:
+        """Looks whether a run may end with its client, where that is asked for. Raises `Refused` if it may not."""
+        if on_disconnect == "cancel" and user.decides == "nothing":
+            raise Refused("forbidden", "you may not cancel runs, and on_disconnect=cancel would", "Leave it out.")
+
     def posting(self, user: User, names: tuple[str, ...] | None, asked: Any) -> Posting:
         """What names a request that begins a run; see `posting`."""
         return posting(user.name, names, asked, getattr(self.runs.journal, "redact", None))
