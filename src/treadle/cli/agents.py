@@ -7,6 +7,7 @@ import click
 from treadle.agent import Agent
 from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
+from treadle.cli.failures import in_options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
 from treadle.cli.servers import servers_of
@@ -115,7 +116,7 @@ def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
         if choice.named:
             raise
         raise click.UsageError(
-            f"the run's own model cannot be used here; name one with --model: {set_off(str(error))}"
+            f"the run's own model cannot be used here; name one with --model: {set_off(in_options(error))}"
         ) from error
     return model, choice
 

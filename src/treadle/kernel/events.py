@@ -336,6 +336,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
 
     `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
     given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
+    `again` is how many of the events after this one tell once more what happened in that run.
     """
 
     run_id: str
@@ -344,6 +345,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     taken: dict[str, Spent] = {}
     origin: str = ""
     instructions: str | None = None
+    again: int = 0
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
