@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from served import clerk, decision, run_when, serving, talker, waiter
 from test_serve_asked_again import RETRY, chat, front, words
 
-from treadle import Agent, MemoryJournal, SqliteJournal, tool
+from treadle import Agent, MemoryJournal, SqliteJournal, external_tool, tool
 from treadle.serve import User, app, live
 from treadle.testing import ScriptedModel
 
@@ -230,3 +230,26 @@ async def test_what_was_deleted_answers_nothing_and_the_same_message_begins_anew
             again = await client.post(path, json=post, headers=headers)
             assert (again.status_code, "1: hi" in words(again.text)) == (200, True)
             await run_when(client, again.headers["x-treadle-run"], "finished")
+
+
+async def test_the_result_of_a_call_that_ended_its_run_is_refused_in_words_that_say_what_would_take_it():
+    agent = Agent(ScriptedModel(lambda _: [("done", {})]), name="ender", tools=[external_tool("done", "Ends.")])
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        body = chat("go", "ender")
+        message = (await client.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"]
+        (call,) = message["tool_calls"]
+        body["messages"] += [message, {"role": "tool", "tool_call_id": call["id"], "content": "blue"}]
+        refused = await client.post("/v1/chat/completions", json=body)
+        assert (refused.status_code, "wait=True" in refused.text) == (409, True)
+        response = (await client.post("/v1/responses", json={"model": "ender", "input": "go"})).json()
+        result = {"type": "function_call_output", "call_id": response["output"][-1]["call_id"], "output": "blue"}
+        body = {"model": "ender", "previous_response_id": response["id"], "input": [result]}
+        refused = await client.post("/v1/responses", json=body)
+        assert (refused.status_code, "wait=True" in refused.text) == (409, True)
+
+
+async def test_what_a_query_gives_twice_is_refused_and_not_taken_once():
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        for path in ("/api/runs?status=failed&status=finished", "/api/statistics?agent=a&agent=talker"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()["error"]["kind"]) == (422, "unfit")

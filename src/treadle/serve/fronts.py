@@ -296,6 +296,12 @@ async def decided(
         return point
     before = await asked_at(runs, user, run_id, fits)
     if before is None or before.number == len(found.events):
+        if found.state.stop is not None and found.state.stop.reason == "external_tool":
+            raise Refused(
+                "conflict",
+                "the run has ended with that call, and takes no result of it",
+                "An agent that goes on with the result has the tool as external_tool(…, wait=True).",
+            )
         raise Refused(
             "conflict",
             "nothing of what was posted decides on a call that the run waits for",

@@ -64,6 +64,8 @@ class Serving(NamedTuple):
     def query(self, request: Request, kind: type[T]) -> T:
         """The query of a request as that type. Raises `Refused` if it does not fit."""
         given = dict(request.query_params)
+        if len(given) < len(request.query_params.multi_items()):
+            raise Refused("unfit", "the query gives something twice, of which one would not count", "Give each once.")
         try:
             found = msgspec.convert(given, kind, strict=False)
         except msgspec.ValidationError as error:
