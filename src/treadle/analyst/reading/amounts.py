@@ -33,6 +33,8 @@ _FLOAT_SCALE = 10
 _NO_NUMBER = "\ue000"
 # The digits of a number that the engine reads in 64 bits, and the most of them after the point.
 _PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
+# How many decimals most amounts have.
+_USUAL = 2
 
 
 class Scale(Struct, frozen=True):
@@ -277,12 +279,12 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond))
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     bad = exp.and_(exp.Not(this=is_null(text)), exp.paren(exp.or_(*doubts)))
-    plain = None if scale else _plain(column, form, chosen.places)
+    plain = None if scale else _plain(column, form, chosen.places, measure.decimals)
     plain = None if plain is None else signed(plain, measure)
     return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
 
 
-def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
+def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
@@ -293,8 +295,10 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | Non
     number = rf"{whole}({point}\d{{0,{places}}})?"
     blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"))
     kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
+    same, found = _as_spelled(column, form, most, min(places, _USUAL if usual is None else usual))
     return (
         exp.Case()
+        .when(same, cast(found, kind))
         .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind))
         .when(
             matches(column, rf" *{number}- *"),
@@ -303,6 +307,16 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | Non
         .when(blank, exp.null())
         .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind))
     )
+
+
+def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
+    """Whether a text is a number of so many decimals as the engine spells it, which takes the shortest look; and it."""
+    found = try_cast(_pointed(column, replace(form, thousands="")), f"DECIMAL({whole + decimals}, {decimals})")
+    written = cast(found, "VARCHAR")
+    if form.decimal == ".":
+        return exp.EQ(this=written, expression=column.copy()), found
+    same = exp.EQ(this=call("replace", written, literal("."), literal(form.decimal)), expression=column.copy())
+    return same, found
 
 
 def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
