@@ -1,5 +1,6 @@
 """No option is taken and then ignored; exit codes and hints say what is so."""
 
+import json
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ model = ScriptedModel(["TCP waits for an answer."])
         (["runs", "--json", "delete", "last", "--yes"], "--json before delete"),
         (["config", "--json", "get", "model"], "leave it out with get"),
         (["show", "last", "--json", "--why"], "leave out --why"),
+        (["ask", "hi", "--journal", "x.db", "--no-journal"], "which?"),
+        (["chat", "--journal", "x.db", "--no-journal"], "which?"),
         (["tools", "--schema", "--json"], "three forms of the same"),
         (["tools", "--prompt", "json", "--json"], "three forms of the same"),
         (["submit", "--agent", "mine.py", "--again", "r", "--key", "k", "--priority", "3"], "--key and --priority"),
@@ -55,3 +58,9 @@ def test_a_language_model_that_answers_is_not_told_to_ask_the_analyst(treadle: A
 def test_doctor_knows_a_key_by_its_other_name(treadle: Any) -> None:
     told = treadle("doctor", GOOGLE_API_KEY="x", GEMINI_API_KEY="").out + treadle("doctor", GEMINI_API_KEY="x").out
     assert told.count("set: G") == 2, told
+
+
+def test_one_table_of_figures_as_json_is_that_table(treadle: Any) -> None:
+    treadle("ask", "What is 2 + 2?", "--model", "offline")
+    (one,) = json.loads(treadle("stats", "--by", "model", "--json").out)
+    assert (one["name"], one["count"]) == ("offline", 2)

@@ -416,15 +416,31 @@ def test_a_call_again_has_nothing_of_the_run_below_and_no_answer_of_the_one_befo
     assert (record.again, record.answer) == ("", None)
 
 
+def test_the_application_changes_the_arguments_of_a_call_before_it_is_made_and_once():
+    event = ToolReacted(0, "a", "change", arguments="[]", at=104.0)
+    assert call_changed(acting(), event) == {"edited": "[]"}
+    assert set(changed(acting(), event)) == {"step"}
+    in_place = [*BACK, ToolReacted(0, "a", "call", call=B)]
+    for events in (acting(event), RUNNING, in_place):
+        with pytest.raises(IllegalEvent, match=r"call 'a' (cannot take this change of its arguments|is 'started' and)"):
+            fold_all([*events, event])
+    with pytest.raises(IllegalEvent, match=r"call 'a' cannot take this change of its arguments \(run r\)"):
+        fold_all(acting(replace(event, arguments=None)))
+
+
 def test_a_person_is_asked():
     assert call_changed(acting(), ApprovalRequested(0, "a", reason="dear")) == {
         "status": "needs_approval",
         "question": "dear",
+        "asked": 1,
     }
     assert call_changed(RUNNING, ApprovalRequested(0, "a", "interrupted")) == {
         "status": "needs_approval",
+        "asked": 1,
         "in_doubt": True,
     }
+    again = [*RUNNING, ApprovalRequested(0, "a", "interrupted"), ApprovalDecided(0, "a", True), ToolStarted(0, "a")]
+    assert call_changed(again, ApprovalRequested(0, "a", "interrupted"))["asked"] == 2
     with pytest.raises(IllegalEvent, match="call 'a' is 'started' and cannot take ApprovalRequested; it would have"):
         fold_all([*RUNNING, ApprovalRequested(0, "a")])
 
@@ -446,6 +462,21 @@ def test_a_person_decides():
     }
 
 
+def test_only_what_waits_for_a_person_is_decided():
+    decided = ApprovalDecided(0, "a", True, at=120.0)
+    for events in (acting(), RUNNING, BACK, acting(ResultAwaited(0, "a", True))):
+        with pytest.raises(IllegalEvent, match=r"cannot take ApprovalDecided; it would have to be 'needs_approval'$"):
+            fold_all([*events, decided])
+    below = [*RUNNING, ResultAwaited(0, "a", True, "below"), decided]
+    assert fold_all(below).step.calls[0].status == "approved"
+    with pytest.raises(IllegalEvent, match="it would have to be 'needs_approval' or 'awaited'"):
+        fold_all([*below, decided])
+    cut_off_again = [*below, ToolStarted(0, "a"), RunResumed(), ApprovalRequested(0, "a", "interrupted")]
+    assert fold_all([*cut_off_again, decided]).step.calls[0].status == "approved"
+    last = acting(ToolFinished(0, "b", "1"), ApprovalRequested(0, "a"), ApprovalDecided(0, "a", False, at=120.0))
+    assert fold_all(last).steps[-1].ended_at == 120.0
+
+
 def test_a_result_from_outside_is_waited_for():
     waits = (Awaited("x", "t", "{}", "result"),)
     assert call_changed(RUNNING, ResultAwaited(0, "a", True, "below", waits, at=105.0)) == {
@@ -460,9 +491,10 @@ def test_a_result_from_outside_is_waited_for():
         "wait": True,
         "question": "which?",
         "again": "token",
+        "asked": 1,
         "seconds": 1.0,
     }
-    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True}
+    assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
     with pytest.raises(IllegalEvent):
         fold_all([*RUNNING, ResultAwaited(0, "a", True)])
     with pytest.raises(IllegalEvent):
@@ -484,6 +516,8 @@ def test_an_edit_of_the_history():
     assert asked == {"asked": reserve}
     nothing = changed([*before, ContextEdited("p", 0, 0, (), reserve=reserve)], replace(event, stop=0, messages=()))
     assert nothing == {"asked": None, "accounts": Accounts(Usage(3, 1), Decimal(1))}
+    added = fold_all([*before, replace(event, start=1, stop=1)])
+    assert added.messages == [QUESTION, notice, said, UserMessage("x")]
     with pytest.raises(IllegalEvent, match=r"ContextEdited by p cannot follow: .* \(run r\)"):
         fold_all([*before, replace(event, stop=9)])
 
@@ -494,6 +528,9 @@ def test_an_edit_forgets_the_size_of_the_request_and_not_what_was_learnt_of_mode
     more = [*counted, MessageAdded(UserMessage("x")), StepPrepared(1, GO)]
     learnt = fold_all([*more, ModelReplied(1, said, Usage(900, 10), model="m", estimate=300)])
     assert learnt.size == RequestSize(910, 4, True, {"m": Ratio().learnt(390, 300)})
+    chosen = [MessageAdded(UserMessage("y")), StepPrepared(2, GO, messages=(QUESTION, UserMessage("y")))]
+    short = fold_all([*chosen, ContextEdited("p", 0, 1, (UserMessage("short"),))], learnt)
+    assert short.size == replace(learnt.size, reported=False)
     edited = fold(fold(learnt, MessageAdded(UserMessage("y"))), ContextEdited("p", 1, 3, (UserMessage("short"),)))
     assert edited.size == RequestSize(7, ratios=learnt.size.ratios)
 
@@ -507,6 +544,7 @@ def test_an_edit_of_a_step_that_is_prepared_lets_it_be_asked_again():
     assert fold_all([*noted, ContextEdited("p", 0, 1, (UserMessage("short"),))]).messages[-1] == UserMessage("last")
     with pytest.raises(IllegalEvent):
         fold_all([*noted, ContextEdited("p", 2, 3, ())])
+    assert fold_all([*noted, ContextEdited("p", 1, 2, (UserMessage("x"),))]).messages[1] == UserMessage("x")
     chosen = [before[0], replace(PREPARED, note="last", messages=(UserMessage("old"), QUESTION)), ModelFailed(0, error)]
     state = fold_all([*chosen, ContextEdited("p", 0, 1, (UserMessage("short"),))])
     assert (state.prepared.messages, state.failure) == ((UserMessage("short"), QUESTION), None)
@@ -517,10 +555,13 @@ def test_servers_say_what_tools_they_have():
     tools = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
     assert changed([STARTED], ToolsListed(tools, 30, at=101.0)) == {
         "listed": tools,
+        "first_listed": tools,
         "tool_tokens": 30,
         "size": RequestSize(30),
     }
     assert fold_all([replace(STARTED, tools=("t",)), ToolsListed(tools)]).tools == ("t", "s__t")
+    learnt = RequestSize(5, ratios={"m": Ratio(1.0, 2.0)})
+    assert fold(replace(fold_all([STARTED]), size=learnt), ToolsListed(tools, 30)).size.ratios == learnt.ratios
 
 
 @pytest.mark.parametrize("fault", [False, True])
@@ -622,10 +663,28 @@ def test_a_fork_is_another_run_that_has_paid_for_nothing_yet():
     assert state.size == RequestSize(7)
     assert state.step.calls[0].spent == more
     assert fold_all([*below, replace(event, model="")]).model == ""
+    assert (state.phase, state.progress, state.taken_up) == ("acting", Progress(), 0)
     with pytest.raises(IllegalEvent, match=r"RunForked names call 'x', but no such call is under way \(run r\)"):
         fold_all([*below, replace(event, taken={"x": more})])
     with pytest.raises(IllegalEvent, match="no such call is under way"):
         fold_all([STARTED, replace(event, taken={"a": more})])
+
+
+def test_a_fork_of_a_step_that_is_prepared_takes_it_back_under_other_instructions():
+    learnt = {"m": Ratio(1.0, 2.0)}
+    noted = fold_all([STARTED, replace(PREPARED, note="last"), ToolStarted(0, "x", "t", "{}")])
+    noted = replace(noted, size=RequestSize(99, ratios=learnt))
+    state = fold(noted, RunForked("f", instructions="Be kind.", at=500.0))
+    assert [one.text for one in state.messages] == ["Be kind.", "q"]
+    assert (state.phase, state.size, state.tool_calls) == ("ready", RequestSize(7, ratios=learnt), 1)
+    assert fold(noted, RunForked("f")).size == noted.size
+
+
+def test_a_fork_of_a_run_that_had_ended_begins_to_count_errors_anew():
+    ended = [STARTED, PREPARED, ModelReplied(0, AssistantMessage((Text(" "),))), RunFinished(stopped("cancelled"))]
+    assert fold_all(ended).errors == 1
+    state = fold_all([*ended, RunForked("f")])
+    assert (state.errors, state.phase, state.taken_up, state.stop) == (0, "ready", 1, None)
 
 
 def test_an_end_answers_whatever_is_open():
@@ -637,8 +696,11 @@ def test_an_end_answers_whatever_is_open():
     assert asked.result == ToolMessage("b", "u", never, is_error=True)
     assert [call.ended_at for call in (started, asked)] == [110.0, 110.0]
     assert found.pop("messages")[-2:] == [started.result, asked.result]
+    assert found["steps"][-1].ended_at == 110.0
     for name in ("steps", "accounts", "progress"):
         del found[name]
+    done = fold_all([*RUNNING, ToolFinished(0, "a", "1", at=105.0), RunFinished(stop, at=110.0)])
+    assert done.steps[-1].calls[0].result == ToolMessage("a", "t", "1")
     assert found == {
         "phase": "finished",
         "step": None,
@@ -695,13 +757,27 @@ def test_a_call_in_place_of_another_that_nobody_knows_the_end_of_leaves_what_was
             "may not have taken effect."
         ),
     )
-    refused = fold_all([*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")])
-    shown = fold(refused, ApprovalDecided(0, "a", False, "no")).step.calls[0]
+    refusing = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]
+    refusing.append(ApprovalDecided(0, "a", False, "no"))
+    shown = fold_all(refusing).step.calls[0]
     assert shown.result.content == (Text("1"), Text("u was to be called in its place; this was not approved: no."))
     assert (shown.status, shown.in_doubt, shown.executed) == ("done", False, True)
+    parts = (Text("1"), Text("2"))
+    several = [replace(one, content=parts) if isinstance(one, ToolFinished) else one for one in refusing]
+    assert fold_all(several).step.calls[0].result.content[:2] == parts
     kept = fold_all([*again, ToolReacted(0, "a", "keep", at=120.0)]).step.calls[0]
     assert kept.result.content[1].text.startswith("u was called in its place and was under way when the run stopped;")
     assert (kept.in_doubt, kept.ended_at) == (False, 120.0)
+
+
+def test_a_call_in_doubt_that_is_denied_is_answered_then():
+    asked = [*RUNNING, ApprovalRequested(0, "a", "interrupted"), ApprovalDecided(0, "a", False, "late", at=107.0)]
+    assert call_changed(asked[:-1], asked[-1]) == {
+        "status": "done",
+        "result": ToolMessage("a", "t", cut_off(": late"), is_error=True),
+        "in_doubt": False,
+        "ended_at": 107.0,
+    }
 
 
 def test_a_run_that_an_error_broke_off_says_no_reason():
@@ -779,6 +855,33 @@ def test_an_early_call_is_the_one_with_its_id_and_else_the_first_that_is_alike()
 def test_an_early_call_that_the_whole_reply_does_not_have_counts():
     state = fold_all([STARTED, PREPARED, ToolStarted(0, "x", "t"), ModelReplied(0, AssistantMessage((Text("hi"),)))])
     assert (state.tool_calls, state.phase, state.early) == (1, "replied", ())
+
+
+def test_an_event_that_cannot_follow_says_what_can():
+    with pytest.raises(IllegalEvent) as refused:
+        fold_all([MessageAdded(QUESTION)])
+    assert str(refused.value) == "a run that is 'new' cannot take MessageAdded; RunStarted can follow (run ?, event 0)"
+    with pytest.raises(IllegalEvent) as refused:
+        fold_all([STARTED, RunPaused(stopped("waiting")), NudgeGiven("x")])
+    can = "RunFinished, RunResumed can follow (run r, event 2)"
+    assert str(refused.value) == f"a run that is 'paused' cannot take NudgeGiven; {can}"
+
+
+def test_whatever_answers_a_call_says_when():
+    open_calls = (
+        [*BACK, ResultAwaited(0, "a", True, question="right?")],
+        acting(ResultAwaited(0, "a", True)),
+        [*BACK, ToolReacted(0, "a", "call", call=B)],
+        BACK,
+        RUNNING,
+        acting(),
+    )
+    for events in open_calls:
+        assert left(*events).ended_at == 110.0
+    again = [*BACK, ToolReacted(0, "a", "call", call=B), ToolStarted(0, "a"), RunResumed()]
+    asked = [*again, ApprovalRequested(0, "a", "interrupted")]
+    for events in (asked, [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]):
+        assert fold_all([*events, ApprovalDecided(0, "a", False, at=120.0)]).step.calls[0].ended_at == 120.0
 
 
 def test_a_new_state_is_nothing():

@@ -25,7 +25,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
-from treadle.kernel.stop import Check, Judgement, Stop, Stuck, Verdict, stopped
+from treadle.kernel.stop import NO_ANSWER, Check, Judgement, Stop, Stuck, Verdict, stopped
 
 A, B = ToolCall("a", "t", "{}"), ToolCall("b", "u", '{"n":1}')
 STARTED = RunStarted("r", (UserMessage("q"),), 1, tools=("t", "u"), at=100.0)
@@ -105,6 +105,10 @@ def test_the_steps_of_runs_below_count():
     for below, verdict in ((3, "go"), (4, "stop")):
         state = fold_all([*events, ToolFinished(0, "a", "1", spent=Spent(below), at=105.0)])
         assert decide(state).decision.verdict == verdict
+    events[0] = replace(events[0], on_limit="answer")
+    for below, verdict in ((3, "land"), (4, "stop")):
+        state = fold_all([*events, ToolFinished(0, "a", "1", spent=Spent(below), at=105.0)])
+        assert decide(state).decision.verdict == verdict
 
 
 def test_a_closing_reply_is_never_the_first_and_needs_a_step_and_a_tool_to_take_away():
@@ -125,6 +129,20 @@ def test_a_limit_that_only_a_driver_sees_coming():
     assert found.note.startswith("Stop here: few are left Tools are off now.")
     assert landing(after(), stop) is None
     assert landing(after(False, on_limit="stop"), stop) is None
+
+
+def test_replies_that_were_sent_back_are_told_of_as_what_they_are():
+    events = [replace(STARTED, limits=replace(NO_LIMITS, consecutive_errors=2), on_limit="stop")]
+    for step in range(2):
+        events += [prepared(step), replied(Text("hi"), step=step), NudgeGiven("no", fault=True, at=105.0)]
+    stop = decide(fold_all(events)).stop
+    assert stop == Stop("consecutive_errors", "2 replies in a row were no answer that could stand.", NO_ANSWER)
+    mixed = [*events[:4], prepared(1), replied(A, step=1), ToolFinished(1, "a", "1", True, at=105.0)]
+    assert decide(fold_all(mixed)).stop == stopped("consecutive_errors", "everything went wrong in 2 steps in a row.")
+    before = [events[0], prepared(0), replied(A), ToolFinished(0, "a", "1", at=105.0)]
+    later = [*before, *[replace(one, step=1) if hasattr(one, "step") else one for one in events[1:4]]]
+    later += [replace(one, step=2) if hasattr(one, "step") else one for one in events[4:]]
+    assert decide(fold_all(later)).stop == stop
 
 
 def test_a_cost_that_is_not_known_ends_a_run_with_a_limit_in_dollars():
@@ -233,6 +251,8 @@ def said(*events, **fields):
 
 def test_what_follows_a_reply_in_words():
     assert said(prepared(), replied(Text("hi"))) == Finish(stopped("answered"))
+    assert said(prepared(), replied(Text("hi")), tool_choice="none") == Finish(stopped("answered"))
+    assert said(prepared(), replied(Text("hi"), finish="tool_calls")) == Finish(stopped("answered"))
     for finish in ("length", "content_filter", "refusal"):
         found = said(prepared(), replied(Text("hi"), finish=finish, finish_detail="word"))
         assert found == Finish(stopped(finish, "word"))

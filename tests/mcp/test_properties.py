@@ -50,12 +50,12 @@ class Server:
     def __init__(self, outside):
         self.outside = outside
 
-    async def listed(self, known):
+    async def listed(self, known, first):
         if self.outside.down:
             if known:
                 return known
             raise ServerFailed("down")
-        before = {one.remote: one for one in known}
+        before = {one.remote: one for one in first}
         found = []
         for remote, effect in EFFECTS.items():
             if remote in self.outside.lost:

@@ -156,7 +156,7 @@ def as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
         events = trial.journal.events(run)
         for i in range(before.get(run, len(events)), len(events)):
             event = events[i]
-            if not isinstance(event, ApprovalDecided):
+            if not isinstance(event, ApprovalDecided) or event.answer is not None:
                 continue
             about = [one for one in events[:i] if getattr(one, "call_id", None) == event.call_id]
             if isinstance(about[-1], ResultAwaited) and about[-1].run_id:

@@ -106,7 +106,7 @@ class Reacts:
 
 @dataclass(frozen=True)
 class Changes:
-    """What `on_tool_call` does with calls of a number `n`: `what`, for odd numbers only if it says so."""
+    """What `on_tool_call` does with tasks for agents below, and with calls of a number `n`, or of odd ones only."""
 
     what: str = "nothing"
     odd: bool = False
@@ -117,6 +117,8 @@ class Changes:
 
         def answer(call: Any) -> Any:
             _asked(world, call)
+            if "task" in call.arguments and self.what in ("more", "one"):
+                return {"task": "look again"}
             if "n" not in call.arguments or (self.odd and not call.arguments["n"] % 2):
                 return None
             if world.quiet and self.what.startswith("wrong"):

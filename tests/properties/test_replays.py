@@ -20,6 +20,7 @@ def replays(trial: Trial) -> list[str]:
     wrong: list[str] = []
     trial.world.quiet = True
     done, asked = len(trial.world.executed), sum(len(player.requests) for _, _, player in trial.world.players)
+    connected = sum(one.connected for one in trial.world.servers.values())
     before = {run: [encode_event(event) for event in trial.journal.events(run)] for run in trial.journal.runs}
     limits = trial.limits_of(root)
 
@@ -33,6 +34,8 @@ def replays(trial: Trial) -> list[str]:
     trial.carry_out(replay)
     if len(trial.world.executed) != done:
         wrong.append("a tool was called")
+    if sum(one.connected for one in trial.world.servers.values()) != connected:
+        wrong.append("a server was started")
     if sum(len(player.requests) for _, _, player in trial.world.players) != asked:
         wrong.append("a model was asked")
     if before != {run: [encode_event(event) for event in trial.journal.events(run)] for run in trial.journal.runs}:

@@ -7,6 +7,7 @@ after a limit, and keeps what happened; `rules.py` says what must hold of it. Wh
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,8 +16,10 @@ from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
 from hooks import OfTheApplication
+from in_loop import links_in_the_loop
 from journals import Recording, journal_of
 from player import Says
+from server import OWN
 from showing import Shown
 from skilled import skills_of
 from texts import ASIDE, GO_ON, QUESTION, hostile, shows
@@ -29,6 +32,7 @@ from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused
 from treadle.kernel.stop import LIMIT_REASONS
+from treadle.tools.server import ServerFailed
 
 MOST_ROUNDS = 200
 
@@ -96,6 +100,7 @@ class Trial:
         ]
         asked = [one for one in self.world.asked if one.at <= at]
         world = World(executed=executed, alive=self.world.alive + 1, asked=asked)
+        world.servers = deepcopy(self.world.servers)
         world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
         world.ledger.before = len(world.ledger.charges)
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
@@ -110,7 +115,7 @@ class Trial:
         """The whole of it, or another way to go through it, with a clock that costs nothing."""
         script = repr(self.setup)
         try:
-            with wall_clock(self.setup.clock), bounded(self.setup.bound):
+            with wall_clock(self.setup.clock), bounded(self.setup.bound), links_in_the_loop():
                 run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
         except Hung as hung:
             self.wrong.append(f"hangs: {hung}; under way: {[one.tool for one in self.world.under_way]}")
@@ -258,6 +263,10 @@ class Trial:
                 self.wrong.append(f"raises {error!r}, though the journal was well")
             return Outcome(error=error)
         except OfTheApplication as error:
+            return Outcome(error=error)
+        except ServerFailed as error:
+            if not any(one.refused for one in self.world.servers.values()):
+                self.wrong.append(f"raises {error!r}, though no server was away")
             return Outcome(error=error)
         except RuntimeError as error:
             if "cancelled itself" not in str(error) or not self.world.raised[raised:]:
@@ -416,7 +425,12 @@ class Trial:
             return "ask"
         if "allow" in found:
             return "allow"
-        return "ask" if asks(name, n) else "allow"
+        return "ask" if asks(name, n) or self._server_asks(run_id, name) else "allow"
+
+    def _server_asks(self, run_id: str, name: str) -> bool:
+        """Whether the application says of a server that a person must agree to what does more than read."""
+        served = self.setup.at(self.path(run_id)).server
+        return name in OWN and OWN[name] != "read" and served is not None and served.needs_approval
 
     def limits_of(self, run_id: str) -> Limits:
         """The limits that a run began with."""
@@ -428,7 +442,7 @@ class Trial:
         """The rules of a run and of those above it, each as far as it names tools that its agent has."""
         found = []
         for setup in [self.setup.at(self.path(run)) for run in self.above(run_id)]:
-            known = {*EFFECTS, *(one.name for one in setup.below)}
+            known = {*EFFECTS, *(one.name for one in setup.below)} - (set() if setup.server else set(OWN))
             for rule in setup.rules:
                 tools = tuple(name for name in rule.tools if name in known)
                 if tools or not rule.tools:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
 from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
+from server import OWN, Served, served, with_server
 from skilled import plans, skills_of, with_asks
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
 from toolbox import NAMES, TOOLS, World
@@ -322,7 +323,7 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 class Setup:
     """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
 
-    `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
+    `dialect` is that in which the model is heard, of `dialects.py`; empty for none. `server` has tools beside its own.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
@@ -366,6 +367,7 @@ class Setup:
     typed: str = ""
     forgets: bool = False
     traced: str = ""
+    server: Served | None = None
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
@@ -381,7 +383,8 @@ class Setup:
         given = (*own, *(one.tool(world, tools, path, journal) for one in self.below))
         skills = self._skills(world)
         of_skills = [] if world.forgetful else [one.name for skill in skills for one in skill.tools]
-        known = (*[one.name for one in given], *of_skills)
+        servers = () if self.server is None else (self.server.server(world, path),)
+        known = (*[one.name for one in given], *of_skills, *(OWN if servers else ()))
         named: Any = self.hooks, self.on_limit, self.on_interrupted
         hooks, on_limit, on_interrupted = named
         model, second = self._models(player, world, path)
@@ -389,7 +392,7 @@ class Setup:
         return Agent(
             model,
             instructions=self._instructions(world, path),
-            tools=given,
+            tools=[*given, *servers],
             skills=skills,
             telemetry=None if world.traces is None or path != "agent" else world.traces.telemetry(world.alive),
             limits=msgspec.structs.replace(self.limits, usd=self.usd),
@@ -514,11 +517,12 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         biller=billers,
         second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
         dialect=dialects,
+        server=mostly(st.none(), served, times=5 if depth == 2 else 9),
         skills=mostly(st.just(0), st.integers(1, 3), times=3),
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
-    return any_setup.flatmap(_with_calls)
+    return any_setup.map(with_server).flatmap(_with_calls)
 
 
 def _with_calls(setup: Setup) -> st.SearchStrategy[Setup]:

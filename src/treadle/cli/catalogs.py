@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from treadle.cli.settings import setting
-from treadle.cli.terminal import note
+from treadle.cli.terminal import note, prose
 from treadle.models.names import OFFLINE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def open_catalog(named: str | None, *, told: bool = True) -> "Catalog":
             if Path(USUAL).is_file()
             else "--sources FILE reads your own"
         )
-        note(f"sources: the sample, which comes with treadle; {there}")
+        note(prose(f"sources: the sample, which comes with treadle; {there}", err=True))
     return Catalog.load(path) if path else sample_catalog()
 
 

@@ -63,6 +63,16 @@ class Options:
             raise click.UsageError(f"--agent brings its own model and tools; leave out {' and '.join(given)}")
 
 
+def require_one_wish(options: Options, no_journal: bool) -> None:
+    """Refuses --journal beside --no-journal, where nothing would be read from it either.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if no_journal and options.journal is not None:
+        raise click.UsageError("--journal and --no-journal: which?")
+
+
 def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and not isfinite(value):
         raise click.BadParameter(f"{value} is not a number of that kind; leave the option out for no such limit")

@@ -149,7 +149,8 @@ class Story:
                 self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")
             case ToolsListed(listed=tools):
                 told = shorten(", ".join(one.name for one in tools), TEXT)
-                self._say("perceive", f"servers list {len(tools)} tools: {told}")
+                whose = "servers list" if any(one.server for one in tools) else "who began it brings"
+                self._say("perceive", f"{whose} {len(tools)} tools: {told}")
             case MessageAdded(message=message):
                 self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
             case NudgeGiven(text=text):

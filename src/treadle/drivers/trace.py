@@ -94,7 +94,8 @@ def _between(event: RunEvent) -> list[str]:
         case ContextEdited(policy=policy, before=before, after=after):
             return [f"  {policy} made room: about {before:,} tokens became {after:,}"]
         case ToolsListed(listed=tools):
-            return [f"  servers list {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
+            whose = "servers list" if any(one.server for one in tools) else "who began it brings"
+            return [f"  {whose} {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
         case RunResumed():
             return ["  taken up again"]
         case _:

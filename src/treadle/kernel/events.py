@@ -288,7 +288,7 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
 
 
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
-    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+    """Servers, or who began the run, said what tools they have, before the first step or since the last: all `listed`.
 
     `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
     """
@@ -336,6 +336,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
 
     `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
     given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
+    `again` is how many of the events after this one tell once more what happened in that run.
     """
 
     run_id: str
@@ -344,6 +345,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     taken: dict[str, Spent] = {}
     origin: str = ""
     instructions: str | None = None
+    again: int = 0
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from treadle.kernel.messages import ListedTool
 from treadle.mcp.asking import Person
 from treadle.mcp.connection import Connection
-from treadle.mcp.failing import failed, is_of_the_connection
+from treadle.mcp.failing import failed, is_of_the_connection, told_of
+from treadle.mcp.holding import Held, is_held
 from treadle.mcp.link import Forgotten, Gone, Link
 from treadle.mcp.listed import digest_of
 from treadle.mcp.listing import Listing
@@ -131,7 +132,7 @@ class Caller:
             # What it sent is no result, or none that fits what it says of the tool. The call was made.
             if isinstance(error, InputRequiredRoundsExceededError):
                 raise ToolError(f"{self._name} went on asking and gave no result") from error
-            words = self._secrets.hidden(str(error))[:500]
+            words = self._secrets.hidden(told_of(error))[:500]
             raise ToolError(f"{self._name} did the call, and what it gave back cannot be used: {words}") from error
         return result_of(found, self._secrets)
 
@@ -152,18 +153,24 @@ class Caller:
         import anyio
         from mcp_types import InputRequiredResult
 
-        answers, state = answers_to(context.again, context.answer) if context.again else (None, None)
-        for _ in range(MOST_ROUNDS):
-            found = await client.session.call_tool(
-                listed.remote, arguments, progress_callback=progress, meta=meta,
-                input_responses=answers, request_state=state, allow_input_required=True,
-            )  # fmt: skip
-            if not isinstance(found, InputRequiredResult):
-                return found
-            if found.input_requests:
-                raise question_of(found, self._name, self._secrets)
-            answers, state = None, found.request_state
-            await anyio.sleep(0.1)
+        again = is_held(context.again)
+        held = Held(context.again if again else "", context.answer, self._secrets)
+        if (ended := held.ended()) is not None:
+            return ended
+        answers, state = (None, None) if again or not context.again else answers_to(context.again, context.answer)
+        with self._person.holding(held):
+            for _ in range(MOST_ROUNDS):
+                found = await client.session.call_tool(
+                    listed.remote, arguments, progress_callback=progress, meta=meta,
+                    input_responses=answers, request_state=state, allow_input_required=True,
+                )  # fmt: skip
+                if not isinstance(found, InputRequiredResult):
+                    held.require_none_open(found, self._name)
+                    return found
+                if found.input_requests:
+                    raise question_of(found, self._name, self._secrets)
+                answers, state = None, found.request_state
+                await anyio.sleep(0.1)
         raise ToolError(f"{self._name} went on asking to be called again and gave no result")
 
     def _progress(self, context: ToolContext) -> Any:

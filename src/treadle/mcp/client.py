@@ -61,7 +61,7 @@ class MCPServer:
         self._options, only = options, options.get("only")
         trusted, effects = options.get("trusted", False), options.get("effects", {})
         self._person = Person(name, secrets)
-        self._connection = Connection(name, told, secrets, Official(transport, options, self._person).client)
+        self._connection = Connection(name, told, secrets, Official(transport, secrets, options, self._person).client)
         self._listing = Listing(name, secrets, self._connection, MOST_TOOLS * (1 if only is None else 20))
         self._reader = Reader(name, secrets, trusted, effects, only)
         self._caller = Caller(name, secrets, options, self._connection, self._listing, self._person)
@@ -120,7 +120,7 @@ class MCPServer:
             raise Misuse(f"MCPServer.http takes an address that begins with http:// or https://; not {url!r:.30}")
         named = {key: one for name, value in (headers or {}).items() for key, one in of_header(name, value).items()}
         secrets = Secrets({**named, **of_url(url)})
-        return cls(name, lambda _: over_http(url, headers or {}, auth, secrets), secrets, secrets.hidden(url), options)
+        return cls(name, lambda _: over_http(url, headers or {}, auth), secrets, secrets.hidden(url), options)
 
     @property
     def name(self) -> str:
@@ -141,8 +141,12 @@ class MCPServer:
         """Keeps it running from its first use on, until the last that holds it lets go."""
         return self
 
-    async def listed(self, known: Sequence[ListedTool] = ()) -> Sequence[ListedTool]:
-        """The tools that it has now, as runs record them; `known` are those that it had before.
+    async def listed(self, known: Sequence[ListedTool] = (), first: Sequence[ListedTool] = ()) -> Sequence[ListedTool]:
+        """The tools that it has now, as runs record them.
+
+        Args:
+            known: those that it had when the run last asked.
+            first: all that it had in the run, as it listed them at first: what differs is shown to a person.
 
         Raises:
             ServerFailed: it cannot be used, and nothing is known.
@@ -150,7 +154,7 @@ class MCPServer:
         async with self:
             try:
                 tools = await self._listing.now(await self._connection.up())
-                return self._reader.read(tools, known)
+                return self._reader.read(tools, known, first or known)
             except (ServerFailed, Gone, Forgotten) as error:
                 if known:
                     _log.warning("%s; its tools are taken to be what they were", failed(self._name, error))

@@ -8,6 +8,9 @@ from treadle.tools.server import ServerFailed
 OF_TRANSPORTS: Final = ("Connection closed", "Session terminated", "Server returned an error response")
 """What the transports of the official package say, as if the server had answered it."""
 
+MOST_FAULTS: Final = 5
+"""Faults of one message that are told."""
+
 OF_STREAMS: Final = "SSE stream"
 """With what they begin to say that a stream of events has ended."""
 
@@ -28,7 +31,19 @@ def in_words(error: BaseException, told: str) -> str:
         return f"nobody answers at {told}"
     if (kind == "MCPError" and str(error) == "Connection closed") or kind == "Gone":
         return "it ended before it answered"
-    return f"{kind}: {error}" if str(error) else kind
+    return f"{kind}: {told_of(error)}" if str(error) else kind
+
+
+def told_of(error: BaseException) -> str:
+    """What is wrong with what a server sent, without what it sent: pydantic shows pieces of that, in which no secret is
+    recognised.
+    """
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:MOST_FAULTS])
 
 
 def failed(server: str, error: Exception) -> ServerFailed:

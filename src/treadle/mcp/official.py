@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from treadle.kernel.errors import Misuse
 from treadle.mcp.asking import Person
+from treadle.mcp.logs import hidden_in_logs
 from treadle.mcp.options import Options
 from treadle.mcp.program import Said
+from treadle.mcp.secrets import Secrets
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -23,12 +25,13 @@ class Official:
 
     Args:
         transport: makes the transport.
+        secrets: what is in no log of what speaks with the server.
         options: what the server may ask for.
         person: whom it asks.
     """
 
-    def __init__(self, transport: Connect, options: Options, person: Person) -> None:
-        self._transport, self._options, self._person = transport, options, person
+    def __init__(self, transport: Connect, secrets: Secrets, options: Options, person: Person) -> None:
+        self._transport, self._secrets, self._options, self._person = transport, secrets, options, person
         self._roots: Any = [Path(one).resolve().as_uri() for one in options.get("roots", ())]
 
     @asynccontextmanager
@@ -65,18 +68,18 @@ class Official:
             list_roots_callback=rooted,
             sampling_callback=sampled,
         )
-        async with client:
-            session: Any = client.session
-            session.validate_tool_result = _unchecked
-            yield client
+        # The filter stays until the transport has ended, which logs as it ends.
+        with hidden_in_logs(self._secrets):
+            async with client:
+                session: Any = client.session
+                session.validate_tool_result = _unchecked
+                yield client
 
     async def _elicited(self, _: Any, params: Any) -> Any:
-        import mcp_types
 
         ask = self._options["ask"]
         if ask is None or ask == "pause":
-            # It holds the call open for the answer, which a run that waits cannot.
-            return mcp_types.ElicitResult(action="cancel")
+            return self._person.held(params)
         return await self._person.answered(ask, params)
 
     async def _rooted(self, _: Any) -> Any:

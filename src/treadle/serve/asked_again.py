@@ -17,7 +17,6 @@ from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
 from treadle.serve.views import Views
 from treadle.serve.whose import Whose
-from treadle.tools import Tool
 
 _LOOKS: Final = 20
 _LOOK: Final = 0.1
@@ -44,7 +43,7 @@ class AskedAgain:
     def __init__(self, journal: Journal, views: Views, carrying: Carrying) -> None:
         self._journal, self._views, self._carrying = journal, views, carrying
 
-    async def answering(self, user: User, posting: Posting, tools: Iterable[Tool] = ()) -> str | None:
+    async def answering(self, user: User, posting: Posting) -> str | None:
         """The id of the run that such a request began; None if none did. It goes on, if nobody has it go on.
 
         Raises:
@@ -57,12 +56,10 @@ class AskedAgain:
             raise _unfit(line.run_id)
         if await self._carrying.taken_back(line.run_id):
             return None
-        await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user, tools)
+        await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user)
         return line.run_id
 
-    async def said(
-        self, user: User, lines: Iterable[RunInfo], posting: Posting, tools: Iterable[Tool] = ()
-    ) -> SaidBefore | None:
+    async def said(self, user: User, lines: Iterable[RunInfo], posting: Posting) -> SaidBefore | None:
         """What such a request said to one of these runs; None if it said nothing. The run goes on, as above.
 
         Raises:
@@ -78,11 +75,11 @@ class AskedAgain:
                 elif isinstance(event, MessageAdded) and posting.is_named(event.origin):
                     if posting.digest and event.origin != posting.said:
                         raise _unfit(line.run_id)
-                    await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user, tools)
+                    await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user)
                     return SaidBefore(line.run_id, after or number - 1, event.message.text)
         return None
 
-    async def _gone_on(self, whose: Whose, run_id: str, user: User, tools: Iterable[Tool]) -> None:
+    async def _gone_on(self, whose: Whose, run_id: str, user: User) -> None:
         """Has a run go on whose server died or was stopped: whoever asks again wants its answer."""
         for look in range(_LOOKS):
             events, driven = await self._views.stands(run_id)
@@ -90,7 +87,7 @@ class AskedAgain:
             if driven or waits or isinstance(events[-1], RunFinished):
                 return
             try:
-                return await self._carrying.go_on(whose, run_id, GoingOn(by=user.name), tools)
+                return await self._carrying.go_on(whose, run_id, GoingOn(by=user.name))
             except Refused as error:
                 # It may be about to be taken up by another.
                 if error.kind != "conflict" or look == _LOOKS - 1:

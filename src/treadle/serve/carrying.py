@@ -3,21 +3,23 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any
 
 from treadle.agent import Agent
 from treadle.conversation import Conversation
-from treadle.drivers.beginning import Asked, begun_anew
+from treadle.drivers.beginning import Asked, Begun, begun_anew
 from treadle.drivers.configuration import Configuration
+from treadle.drivers.listing import of_callers, with_listed
 from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, Leases, RunHeld
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, RunStatus, Wanted
 from treadle.kernel.errors import Misuse
-from treadle.models.fixed import fixed_tokens
+from treadle.kernel.events import ToolsListed
 from treadle.serve.conversations import Conversations
 from treadle.serve.live import STOPPED, Live
 from treadle.serve.posting import is_served
@@ -71,7 +73,13 @@ class Carrying:
         return await found if isinstance(found, Awaitable) else found
 
     async def begun(
-        self, user: User, config: Configuration, asked: Asked, conversation: str | None, after: str | None
+        self,
+        user: User,
+        config: Configuration,
+        asked: Asked,
+        tools: Sequence[Tool],
+        conversation: str | None,
+        after: str | None,
     ) -> str:
         """The id of a run that is begun for the user.
 
@@ -79,19 +87,20 @@ class Carrying:
             user: whose it is.
             config: its agent.
             asked: what it is begun with, but for dependencies and what was said before in the conversation.
+            tools: those that the caller carries out.
             conversation: the name of the user's conversation that it goes on with; None for none.
             after: see `Conversations.lent`.
         """
         asked = asked._replace(deps=await self.deps_of(user.name))
         if conversation is None:
-            return await kept(self._live.carry(partial(begun_anew, config, asked)))
+            return await kept(self._live.carry(partial(_begun, config, asked, tools)))
         async with self._conversations.lent(user, conversation, after) as lent:
             asked = asked._replace(conversation=Conversation(lent.said, name=conversation))
             only = partial(self._conversations.only, user, conversation, lent.newest)
-            return await kept(self._live.carry(partial(begun_anew, config, asked), only))
+            return await kept(self._live.carry(partial(_begun, config, asked, tools), only))
 
-    async def go_on(self, whose: Whose, run_id: str, going_on: GoingOn, tools: Iterable[Tool] = ()) -> None:
-        """Has a run go on, with `tools` as it was begun with.
+    async def go_on(self, whose: Whose, run_id: str, going_on: GoingOn) -> None:
+        """Has a run go on.
 
         Raises:
             Refused: it is driven elsewhere, or does not stand so that it could go on.
@@ -99,7 +108,7 @@ class Carrying:
         """
         if await kept(self.taken_back(run_id)):
             raise Refused("not_found", f"run {run_id} was begun beside another of its conversation, and is taken back")
-        config = with_tools(self.agent_of(whose)._config, tools)
+        config = self.agent_of(whose)._config
         deps = await self.deps_of(whose.owner)
         going_on = going_on._replace(deps=deps)
         begin = self._live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
@@ -167,13 +176,10 @@ def served(agent: Agent[Any, Any], name: str, journal: Journal) -> Agent[Any, An
     return agent._with(lambda config: dataclasses.replace(config, name=name, journal=journal))
 
 
-def with_tools(config: Configuration, tools: Iterable[Tool]) -> Configuration:
-    """`config` with tools that the caller carries out; one that has the name of the agent's own does not count."""
-    further = {one.name: one for one in tools if one.name not in config.tools}
-    if not further:
-        return config
-    if not all(one.external for one in further.values()):
-        raise Misuse("further tools of a run are external tools, which the caller carries out")
-    specs = (*config.specs, *(one.spec for one in further.values()))
-    tokens = fixed_tokens(config.model, specs, None if config.output is None else config.output.schema)
-    return dataclasses.replace(config, tools={**config.tools, **further}, specs=specs, tool_tokens=tokens)
+async def _begun(config: Configuration, asked: Asked, tools: Sequence[Tool], hear: Callable[[RunEvent], None]) -> Begun:
+    """A new run, whose journal has the tools of the caller from its beginning: whoever has it go on needs them."""
+    begun = await begun_anew(config, asked, hear)
+    listed = of_callers(config, tools)
+    if listed:
+        begun.run.feed(ToolsListed(listed, with_listed(begun.run.config, listed).tool_tokens))
+    return begun

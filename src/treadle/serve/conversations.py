@@ -6,8 +6,8 @@ a conversation that nobody speaks in costs nothing but its rows.
 
 import builtins
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
 from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
@@ -19,7 +19,7 @@ from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
 from treadle.serve.posting import AGAIN
-from treadle.serve.refused import Refused, of_journal
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 
 MOST_NAME: Final = 200
@@ -161,11 +161,7 @@ class Conversations:
         """
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
             raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
-        key = (user.name, name)
-        if key in self._lent:
-            raise _busy(name, None)
-        self._lent.add(key)
-        try:
+        with self._alone(user.name, name):
             newest = await self._newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
@@ -173,6 +169,37 @@ class Conversations:
             if after:
                 newest = await self._of(user, name, after)
             yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
+
+    @asynccontextmanager
+    async def last_of(self, line: RunInfo) -> AsyncIterator[None]:
+        """Has a run go on meanwhile, which is the last of its conversation, if it belongs to one.
+
+        Raises:
+            Refused: the conversation has gone on without it: what it says now would be no part of that.
+        """
+        if not line.conversation or line.parent is not None:
+            yield
+            return
+        with self._alone(line.user, line.conversation):
+            alike = Wanted(user=line.user, conversation=line.conversation, top=True)
+            newest = (await kept(self._journal.list(1, None, alike)) or [line])[0]
+            if newest.run_id != line.run_id:
+                raise Refused(
+                    "conflict",
+                    f"conversation {line.conversation!r:.200} has gone on from run {line.run_id}: {newest.run_id}",
+                    "Say it in the conversation, or fork the run.",
+                )
+            yield
+
+    @contextmanager
+    def _alone(self, user: str, name: str) -> Iterator[None]:
+        """Keeps others of this process from beginning, or going on with, a run of the conversation meanwhile."""
+        key = (user, name)
+        if key in self._lent:
+            raise _busy(name, None)
+        self._lent.add(key)
+        try:
+            yield
         finally:
             self._lent.discard(key)
 

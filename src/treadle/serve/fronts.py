@@ -26,9 +26,8 @@ from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, settled, verdicts
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
 from treadle.serve.user import User
-from treadle.tools import Tool
 
 Write = Callable[[Move], Iterator[Json]]
 
@@ -156,7 +155,7 @@ class Fronts:
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
         says = post.message is not None and not post.verdicts
-        before = await self._before(user, post.thread, posting, post.tools) if says else None
+        before = await self._before(user, post.thread, posting) if says else None
         if before is not None:
             return before
         last = await newest(self._runs, user, post.thread)
@@ -164,12 +163,12 @@ class Fronts:
         if post.message is None or post.verdicts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             try:
-                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
+                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits)
             except Refused:
                 # A client that comes back may say nothing but which run it was.
                 if post.verdicts:
                     raise
-                before = await self._before(user, post.thread, posting._replace(digest=""), post.tools)
+                before = await self._before(user, post.thread, posting._replace(digest=""))
                 if before is None:
                     raise
                 return before
@@ -177,7 +176,7 @@ class Fronts:
             if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
-            return await self._told(user, last, post.message, posting, post.tools)
+            return await self._told(user, last, post.message, posting)
         run_id = await self._runs.start(
             user, agent, post.message, conversation=post.thread, tools=post.tools, posting=posting
         )
@@ -191,23 +190,19 @@ class Fronts:
             raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
         return asked
 
-    async def _before(
-        self, user: User, conversation: str, posting: Posting, tools: tuple[Tool, ...] = ()
-    ) -> Point | None:
+    async def _before(self, user: User, conversation: str, posting: Posting) -> Point | None:
         """From where is told what answers a request that came before; None if it did not."""
-        begun = await self._runs.again.answering(user, posting, tools)
+        begun = await self._runs.again.answering(user, posting)
         if begun is not None:
             return Point(begun)
         lines = await self._runs.conversations.lately(user, conversation)
-        return told_after(await self._runs.again.said(user, lines, posting, tools))
+        return told_after(await self._runs.again.said(user, lines, posting))
 
-    async def _told(
-        self, user: User, line: RunInfo, message: UserMessage, posting: Posting | None, tools: tuple[Tool, ...] = ()
-    ) -> Point:
+    async def _told(self, user: User, line: RunInfo, message: UserMessage, posting: Posting | None) -> Point:
         """Says something to a run that is under way or waits."""
         if not isinstance(message.content, str):
             raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-        return await say(self._runs, user, line.run_id, message.content, posting, tools)
+        return await say(self._runs, user, line.run_id, message.content, posting)
 
     async def _decided(
         self,
@@ -215,12 +210,11 @@ class Fronts:
         line: RunInfo | None,
         decide: Callable[[str, tuple[Pending, ...]], Decisions],
         fits: Callable[[Pending], bool],
-        tools: tuple[Tool, ...] = (),
     ) -> Point:
         """Has a run go on with what was decided; what was decided before is told again."""
         if line is None:
             raise bad("the request", "says nothing new, and there is no run that waits")
-        return await decided(self._serving, user, line.run_id, decide, fits, tools)
+        return await decided(self._serving, user, line.run_id, decide, fits)
 
     async def _chunks(
         self,
@@ -283,7 +277,6 @@ async def decided(
     run_id: str,
     decide: Callable[[str, tuple[Pending, ...]], Decisions],
     fits: Callable[[Pending], bool],
-    tools: tuple[Tool, ...] = (),
 ) -> Point:
     """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
 
@@ -291,13 +284,13 @@ async def decided(
         Refused: nothing of what was posted fits anything that the run ever waited for.
     """
     runs = serving.runs
-    await settled(runs, run_id)
+    await runs.live.settled(run_id)
     found = await runs.views.describe(user, run_id)
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)
     if decisions:
         point = Point(run_id, len(found.events), pending)
-        await runs.decide(user, run_id, verdicts(decisions, pending), tools=tools)
+        await runs.decide(user, run_id, verdicts(decisions, pending))
         return point
     before = await asked_at(runs, user, run_id, fits)
     if before is None or before.number == len(found.events):

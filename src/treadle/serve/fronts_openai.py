@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from treadle.agent import Agent
-from treadle.kernel.events import RunStarted
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Json, Text, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
@@ -154,7 +154,7 @@ class Fronts:
             return await self._went_on(user, post, run_id)
         message, found = _together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
-            return await say(self._runs, user, run_id, message.text, posting, post.tools)
+            return await say(self._runs, user, run_id, message.text, posting)
         return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
 
     async def response(self, request: Request) -> Response:
@@ -177,11 +177,10 @@ class Fronts:
         """A response that is told again. Raises `Refused` if there is none of that id."""
         telling = Telling(self._runs, user, await self._told_by(user, name))
         state = await telling.begin()
-        started = telling.stored[0]
-        model, tools = (started.agent, started.tools) if isinstance(started, RunStarted) else ("", ())
+        whole = fold_all(telling.stored)
+        model = whole.started.agent
         agent = self._runs.agents.get(model)
-        own = () if agent is None else agent.tools
-        theirs = tuple([caller.external(tool, "", None, "tool") for tool in tools if tool not in own])
+        theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.listed if not one.server])
         typed = agent is not None and agent._config.output is not None
         return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed)
 
@@ -232,7 +231,7 @@ class Fronts:
             return caller.call_name(run_id, one) in post.results or approval_id(run_id, one) in post.verdicts
 
         decide = partial(caller.decisions, post)
-        return await decided(self._serving, user, run_id, decide, fits, post.tools)
+        return await decided(self._serving, user, run_id, decide, fits)
 
     async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
@@ -250,7 +249,7 @@ class Fronts:
         """From where the request is answered. One that comes again is answered by what answers it already."""
 
         async def known() -> Point:
-            found = await self._runs.again.answering(user, posting, post.tools)
+            found = await self._runs.again.answering(user, posting)
             return Point(found) if found is not None else await self._said(user, post, posting) or await begin()
 
         key = (user.name, *posting)
@@ -262,7 +261,7 @@ class Fronts:
         if post.message is None or not run_id or not await self._is_there(user, run_id):
             return None
         line = (await self._runs.views.describe(user, run_id)).line
-        return told_after(await self._runs.again.said(user, [line], posting, post.tools))
+        return told_after(await self._runs.again.said(user, [line], posting))
 
     async def _created(self, user: User, point: Point) -> float:
         first = await self._runs.views.events(user, point.run_id, max(0, point.number - 1), 1)

@@ -214,8 +214,13 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
     _after(wanted.after)
-    run_id = _named(request)
-    await serving.runs.views.look(serving.user(request), run_id, decides=wanted.on_disconnect == "cancel")
+    user, run_id = serving.user(request), _named(request)
+    await serving.runs.views.look(user, run_id, decides=wanted.on_disconnect == "cancel")
+    if wanted.after and not await serving.runs.views.events(user, run_id, wanted.after - 1, 1):
+        # Whoever knows events that are not there knows another run, and would miss those that get their numbers.
+        raise Refused(
+            "unfit", f"run {run_id} has no event {wanted.after} yet", "Follow it from its beginning, without a number."
+        )
     return _streamed(serving, request, run_id, wanted)
 
 

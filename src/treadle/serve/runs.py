@@ -5,7 +5,7 @@ them. What is refused is a `Refused`, which knows its HTTP status. What there is
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,13 +18,14 @@ from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal
 from treadle.journal.families import family
+from treadle.journal.info import told_by
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, RunFinished, RunPaused
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.serve.asked_again import AskedAgain
-from treadle.serve.carrying import Carrying, served, with_tools
+from treadle.serve.carrying import Carrying, served
 from treadle.serve.conversations import Conversations
 from treadle.serve.health import Health
 from treadle.serve.live import Live
@@ -94,7 +95,7 @@ class Runs:
         after: str | None = None,
         history: Sequence[Message] = (),
         limits: Limits | None = None,
-        tools: Iterable[Tool] = (),
+        tools: Sequence[Tool] = (),
         posting: Posting | None = None,
     ) -> str:
         """Begins a run of `agent` and has it driven here: its id, once it stands in the journal.
@@ -109,47 +110,51 @@ class Runs:
             after: the run of it after which it goes on, where that is not the last; empty for from its beginning.
             history: what was said before, where there is no conversation.
             limits: in place of the agent's; for most users each at most what the agent's is.
-            tools: further tools for this run, each an `external_tool`: those that the caller carries out.
+            tools: further tools for this run: those that the caller carries out, and that it waits for. One that is
+                called like one of the agent's does not count.
             posting: what names the request, if it is to be known again.
         """
         if not user.begins:
             raise Refused("forbidden", "you may look at runs, and not begin any")
-        config = with_tools(self.agent(user, agent)._config, tools)
+        config = self.agent(user, agent)._config
+        if not all(one.external and one.wait for one in tools):
+            raise Misuse("further tools of a run are external tools that are waited for: the caller carries them out")
         limits = _bounded(user, limits, config.limits)
         told = Asked(input, limits=limits, user=user.name, origin=ORIGIN)
         talk = Conversation(history) if history else None
         if posting is None or posting.run_id is None:
             self._starting(user)
             told = told._replace(conversation=talk, origin=ORIGIN if posting is None else posting.origin)
-            return await self.carrying.begun(user, config, told, conversation, after)
+            return await self.carrying.begun(user, config, told, tools, conversation, after)
         told = told._replace(conversation=talk, origin=posting.origin, run_id=posting.run_id)
         async with self._naming.setdefault(posting.run_id, asyncio.Lock()):
-            found = await self.again.answering(user, posting, tools)
+            found = await self.again.answering(user, posting)
             if found is not None:
                 return found
             self._starting(user)
             try:
-                return await self.carrying.begun(user, config, told, conversation, after)
+                return await self.carrying.begun(user, config, told, tools, conversation, after)
             except Refused as error:
                 # Another server was asked as well, and was faster.
-                found = await self.again.answering(user, posting, tools) if error.kind == "conflict" else None
+                found = await self.again.answering(user, posting) if error.kind == "conflict" else None
                 if found is None:
                     raise
                 return found
 
-    async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict], *, tools: Iterable[Tool] = ()) -> None:
-        """Records what is decided of calls that wait, and has the run go on here, with `tools` as it was begun with.
+    async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict]) -> None:
+        """Records what is decided of calls that wait, and has the run go on here.
 
         Raises:
             Refused: a call does not wait (any more) under this fingerprint, or somebody else decides ("conflict"); the
                 edited arguments do not fit ("unfit"). Nothing was decided then.
         """
         whose = await self._owners.decided_on(user, run_id)
+        await self.live.settled(run_id)
         state = fold_all(await kept(self.journal.read(run_id)))
         waiting = {one.call_id: waits_of(self.agents, state, one) for one in await unsettled(state, self.journal)}
         answers = answers_of(verdicts, waiting, run_id)
         try:
-            await self.carrying.go_on(whose, run_id, GoingOn(answers, by=user.name), tools)
+            await self.carrying.go_on(whose, run_id, GoingOn(answers, by=user.name))
         except Misuse as error:
             # Somebody else may have decided between the look and the record.
             state = fold_all(await kept(self.journal.read(run_id)))
@@ -208,17 +213,19 @@ class Runs:
         limits: Limits | None = None,
         message: str | None = None,
         origin: str = ORIGIN,
-        tools: Iterable[Tool] = (),
     ) -> None:
-        """Goes on with a run that is paused, that a limit stopped, or whose process died, with `tools` as it was begun.
+        """Goes on with a run that is paused, that a limit stopped, or whose process died; of a conversation, its last.
 
         `origin` is what says the message (`Posting.said`).
         """
         whose = await self._owners.decided_on(user, run_id)
+        await self.live.settled(run_id)
         limits = _bounded(user, limits, self.carrying.agent_of(whose).limits)
         self._starting(user)
         going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
-        await self.carrying.go_on(whose, run_id, going_on, tools)
+        line = told_by(await kept(self.journal.read(run_id)))
+        async with self.conversations.last_of(line):
+            await self.carrying.go_on(whose, run_id, going_on)
 
     async def fork(
         self,

@@ -1,7 +1,6 @@
 """Telling: a run's events as moves, from a point that a client names by what it posts, to where it ends or waits."""
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
@@ -34,10 +33,7 @@ from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verb, Verdict
-from treadle.tools import Tool
 
-_MOMENT: Final = 5.0
-"""Seconds that a run that has paused may take to be let go."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
 
@@ -269,9 +265,7 @@ def verdicts(decisions: Decisions, pending: Iterable[Pending]) -> list[Verdict]:
     return found
 
 
-async def say(
-    runs: Runs, user: User, run_id: str, text: str, posting: Posting | None, tools: Sequence[Tool] = ()
-) -> Point:
+async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting | None) -> Point:
     """Says something to a run that is under way, or that waits and goes on with it: from where that is answered.
 
     Args:
@@ -280,20 +274,19 @@ async def say(
         run_id: the run.
         text: what is said.
         posting: what names the request that says it, if anything does.
-        tools: those that the caller carries out, with which the run was begun.
 
     Raises:
         Refused: neither is so any more.
     """
     origin = ORIGIN if posting is None else posting.said
-    await settled(runs, run_id)
+    await runs.live.settled(run_id)
     point = Point(run_id, len(await runs.views.events(user, run_id)), (), text)
     try:
         await runs.say(user, run_id, text, origin)
     except Refused as error:
         if error.kind != "conflict":
             raise
-        await runs.resume(user, run_id, message=text, origin=origin, tools=tools)
+        await runs.resume(user, run_id, message=text, origin=origin)
     return point
 
 
@@ -336,11 +329,3 @@ class Answers:
 
 def _given_up() -> Refused:
     return Refused("unavailable", "the same request was begun and given up", "Send it again.", 1)
-
-
-async def settled(runs: Runs, run_id: str) -> None:
-    """Waits until a run that has paused is let go here: its pause is told a moment before."""
-    driven = runs.live.driven.get(run_id)
-    if driven is not None and driven.run.state.phase in ("paused", "finished"):
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(driven.over.wait(), _MOMENT)

@@ -117,7 +117,8 @@ class Views:
         events = _shown(user, read)
         state, line = fold_all(events), told_by(events)
         waits: tuple[Waits, ...] = ()
-        if not driven and state.phase != "finished":
+        # Whoever paused it may have it still, for a moment in which it waits already.
+        if state.phase == "paused" or (not driven and state.phase != "finished"):
             waits = tuple([waits_of(self._agents, state, one) for one in await unsettled(state, self._journal)])
         lines = {one.run_id: one async for one in every(self._journal, Wanted(text=f"{run_id}."))}
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]

@@ -58,9 +58,9 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     source = chosen[0]
     click.echo(clean(f"{source.name}: {source.description}".rstrip(": ")))
     for file in catalog.files(source):
-        click.echo(f"{source.kind}: {file}{f', table {source.table}' if source.table else ''}")
+        click.echo(clean(f"{source.kind}: {file}{f', table {source.table}' if source.table else ''}"))
     if not source.path:
-        click.echo(f"{source.kind}: table {source.table}, where {source.dsn_env or 'the PG* variables'} says")
+        click.echo(clean(f"{source.kind}: table {source.table}, where {source.dsn_env or 'the PG* variables'} says"))
     for condition in source.default_filters:
         click.echo(clean(f"by default: {condition}"))
     click.echo()

@@ -6,7 +6,7 @@ from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.servers import mcp_option, tools_of
 from treadle.cli.table import print_table
-from treadle.cli.terminal import print_json, shorten
+from treadle.cli.terminal import clean, print_json, shorten
 from treadle.cli.toolset import gather
 from treadle.tools import Tool, did_you_mean, nearest
 
@@ -56,7 +56,7 @@ def tools(
             )
     found = [(tool, owner) for tool, owner in found if not names or tool.name in names]
     if prompt is not None:
-        click.echo(_prompt(prompt, [tool for tool, _ in found]))
+        click.echo(clean(_prompt(prompt, [tool for tool, _ in found])))
     elif schema:
         print_json([tool.spec for tool, _ in found])
     elif as_list:

@@ -103,6 +103,9 @@ def posted(body: Any) -> Posted:
         if one.get("role") == "assistant":
             after = text_at(one, "id", f"request.messages[{i}]", "")
             _read_tools(one, f"request.messages[{i}]", edits, verdicts, results)
+    for edited in edits:
+        if edited not in verdicts or not verdicts[edited].approved:
+            raise bad("request.edits", f"names {edited!r:.100}, which is no approval that is given here")
     last, about = messages[-1] if messages else {}, text_at(post, "messageId", "request", "")
     anew = trigger == "regenerate-message" or (about != "" and about == last.get("id"))
     # A message that is named, and is not the last, has the approvals that are answered here.
