@@ -66,7 +66,7 @@ def cancelled_after(setup, turns, again):
     return trial.carry_out(whole)
 
 
-@examples(120, shrink=False)
+@examples(80, shrink=False)
 @given(setups(NAMES, max_size=3), st.integers(0, 120), st.sampled_from([None, 1, 2, 3]))
 def test_cancelled_at_any_await(setup, turns, again):
     trial = cancelled_after(setup, turns, again)
