@@ -27,13 +27,13 @@ BYTES_A_CHARACTER: Final = 256
 
 def size_of_piece(piece: object) -> int:
     """Characters that an event of a reply, before the last, counts."""
-    kind = type(piece)
-    if kind is TextDelta or kind is ThinkingDelta:
-        text: object = piece.text  # type: ignore[attr-defined]
-    elif kind is ToolCallDelta:
-        text = piece.json  # type: ignore[attr-defined]
-    elif kind is ToolCallStarted:
-        text = piece.name  # type: ignore[attr-defined]
+    text: object
+    if isinstance(piece, (TextDelta, ThinkingDelta)):
+        text = piece.text
+    elif isinstance(piece, ToolCallDelta):
+        text = piece.json
+    elif isinstance(piece, ToolCallStarted):
+        text = piece.name
     else:
         return LEAST_PIECE
     return max(LEAST_PIECE, len(text)) if isinstance(text, str) else LEAST_PIECE
