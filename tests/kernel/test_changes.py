@@ -33,7 +33,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, ListedTool, Text, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.state import RunState
+from treadle.kernel.state import RunState, Stock
 from treadle.kernel.step import Step
 from treadle.kernel.stop import stopped
 
@@ -563,8 +563,7 @@ def test_an_edit_of_a_step_that_is_prepared_lets_it_be_asked_again():
 def test_servers_say_what_tools_they_have():
     tools = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
     assert changed([STARTED], ToolsListed(tools, 30, at=101.0)) == {
-        "listed": tools,
-        "first_listed": tools,
+        "stock": Stock(tools, tools),
         "tool_tokens": 30,
         "size": RequestSize(30),
     }
