@@ -90,7 +90,7 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             "--tools or --skill, or the agent that has them with --agent"
         )
     servers = servers_of(options.mcp)
-    asked = {one.server for one in state.listed if one.server} - {one.name for one in servers}
+    asked = {one.server for one in state.stock.now if one.server} - {one.name for one in servers}
     if asked and state.phase != "finished":
         raise click.UsageError(
             f"run {state.run_id} uses tools of servers that are not here: {visible(', '.join(sorted(asked)))}. Name "

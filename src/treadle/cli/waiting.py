@@ -225,7 +225,7 @@ async def _looked_up(one: Pending, state: RunState, journal: Journal | None) -> 
     # The journal names the tools that say that they write; of the others it does not know.
     effect = "write" if made.tool in state.started.writes else ""
     # Of the tools of servers it does.
-    effect = next((listed.effect for listed in state.listed if listed.name == made.tool), effect)
+    effect = next((listed.effect for listed in state.stock.now if listed.name == made.tool), effect)
     agent = state.agent if one.run_id else ""
     return WaitingCall(replace(one, question=made.question, found=made.found), effect, agent)
 

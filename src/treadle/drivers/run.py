@@ -396,4 +396,4 @@ class Run:
 
 
 def _listed(config: Configuration, state: RunState) -> Configuration:
-    return with_listed(config, state.listed) if config.servers or state.listed else config
+    return with_listed(config, state.stock.now) if config.servers or state.stock.now else config

@@ -51,10 +51,7 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
 
 
 def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
-    """A call in place of another may be refused before it runs: then what was found before stands.
-
-    Only the arguments of the model are changed before a call is made, and once.
-    """
+    """Only the arguments of the model are changed, once; what was found stands where a call in its place is refused."""
     if event.action == "change":
         step, place, record = _on_call(state, event, "asked")
         if event.arguments is None or record.edited is not None or record.stand_in is not None:

@@ -64,9 +64,8 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
 def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
     """From the next step on these are offered beside the agent's own; nobody has counted a request with them."""
     size = RequestSize(event.tool_tokens, ratios=state.size.ratios)
-    known = {(one.server, one.remote) for one in state.stock.first}
-    new = tuple(one for one in event.listed if (one.server, one.remote) not in known)
-    stock = Stock(event.listed, (*state.stock.first, *new))
+    first = {(one.server, one.remote): one for one in (*event.listed, *state.stock.first)}
+    stock = Stock(event.listed, tuple(first.values()))
     return {"stock": stock, "tool_tokens": event.tool_tokens, "size": size}
 
 

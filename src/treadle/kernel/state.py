@@ -109,14 +109,9 @@ class RunState(Struct, frozen=True, gc=False):
         return self.started.on_limit
 
     @property
-    def listed(self) -> tuple[ListedTool, ...]:
-        """The tools of servers, and of who began the run, as they were last listed."""
-        return self.stock.now
-
-    @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools, those of servers included."""
-        return (*self.started.tools, *[one.name for one in self.listed]) if self.listed else self.started.tools
+        return (*self.started.tools, *[one.name for one in self.stock.now])
 
     @property
     def tool_choice(self) -> str:

@@ -181,7 +181,7 @@ class Fronts:
         whole = fold_all(telling.stored)
         model = whole.started.agent
         agent = self._runs.agents.get(model)
-        theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.listed if not one.server])
+        theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.stock.now if not one.server])
         typed = agent is not None and agent._config.output is not None
         return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed)
 
