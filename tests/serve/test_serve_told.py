@@ -73,6 +73,19 @@ async def test_who_follows_a_run_is_told_that_the_journal_is_gone_and_not_that_t
         assert "removed or replaced" in found[-1][2]["message"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="an open file can be removed")
+async def test_a_journal_that_is_gone_before_anybody_asks_is_told_until_the_server_is_started_anew(tmp_path):
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        await journal.list()
+        served = app([talker()], journal=journal)
+        async with serving(served) as client:
+            for end in ("", "-wal", "-shm"):
+                (tmp_path / f"runs.db{end}").unlink(missing_ok=True)
+            assert [(await client.get(path)).status_code for path in ("/health", "/api/runs")] == [503, 503]
+        async with serving(served) as client:
+            assert [(await client.get(path)).status_code for path in ("/health", "/api/runs")] == [200, 200]
+
+
 async def test_health_says_that_a_journal_cannot_be_read(tmp_path):
     journal = SqliteJournal(tmp_path / "runs.db")
     async with serving(app([talker()], journal=journal, take_up=False)) as client:

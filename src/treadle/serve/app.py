@@ -88,6 +88,7 @@ def app(
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
+        runs.health.begin()
         async with live.running(runs.carrying.take_up if take_up else None):
             yield
 

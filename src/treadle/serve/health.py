@@ -34,6 +34,10 @@ class Health:
         self._looking = asyncio.Lock()
         self._looked = -_FRESH
 
+    def begin(self) -> None:
+        """Takes the journal's file as it is now for the one that is served."""
+        self._first, self._lost = None if self._path is None else seen(self._path), False
+
     def check(self) -> None:
         """Holds the journal's file against the one that there was. Raises `Refused` if it is gone, or another one."""
         if self._path is None:
