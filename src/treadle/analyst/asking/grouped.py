@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
-from treadle.analyst.asking.spans import NODE
 from treadle.analyst.asking.tree import Tree
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure
 from treadle.analyst.reading.amounts import trimmed
+from treadle.analyst.reading.ends import NODE
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters

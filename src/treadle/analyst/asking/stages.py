@@ -19,7 +19,7 @@ from treadle.analyst.declared.days import iso_day
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, Measure, Source
-from treadle.analyst.reading.conditions import holds, order_for, spans_of
+from treadle.analyst.reading.conditions import holds, orders_in
 from treadle.analyst.reading.key_values import text_of_column, typed_column
 from treadle.analyst.reading.keys import Key, natural_type
 from treadle.analyst.reading.number_spelling import plain_number
@@ -152,8 +152,7 @@ class Fetched(Typed, frozen=True, kw_only=True):
         # What is said of new values waits until these have been looked up.
         here = [one for one in self.conditions if not self._awaited(one[0]) and one[1] not in self.pushed]
         for key, condition in here:
-            orders = {order_for(key, one): one for one in spans_of(condition)}
-            for order, span in orders.items():
+            for order, span in orders_in(key, condition):
                 if order is None or not order.pattern:
                     continue
                 parameters = Parameters()

@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 
 from treadle.analyst.asking.alignment import Pair, whole
 from treadle.analyst.asking.rows import Side
-from treadle.analyst.asking.spans import MEMBER, NODE
+from treadle.analyst.asking.spans import MEMBER
 from treadle.analyst.asking.summing import by_currency, counted, total_of
 from treadle.analyst.asking.tree import Tree
+from treadle.analyst.reading.ends import NODE
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.claim import Claim

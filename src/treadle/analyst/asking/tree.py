@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.edges import edges_of
-from treadle.analyst.asking.spans import MEMBER, NODE, placed, refuse_unclear
+from treadle.analyst.asking.spans import MEMBER, placed, refuse_unclear
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.hierarchy import Hierarchy, Span
+from treadle.analyst.reading.ends import NODE
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session

@@ -143,8 +143,3 @@ class Under(Filter):
 
     names: tuple[str, ...] = ()
     ranges: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def spans(self) -> list[Filter]:
-        """The ranges as filters."""
-        return [Filter(dimension=self.dimension, op="between", value=list(ends)) for ends in self.ranges]

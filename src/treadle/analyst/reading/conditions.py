@@ -1,14 +1,18 @@
 """Conditions: what a filter says of the value of its key, in the embedded engine. Builds expressions; reads nothing."""
 
+from collections.abc import Sequence
+
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar, Under
+from treadle.analyst.declared.hierarchy import Span
+from treadle.analyst.reading.ends import as_filter, by_order, ends_of, operand, order_for
 from treadle.analyst.reading.filter_values import spelled_out, typed_value
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
-from treadle.analyst.reading.ranges import Order, order_of
+from treadle.analyst.reading.ranges import Order
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import call, cast, compared, within
+from treadle.analyst.sql.terms import call, cast, compared, named, within
 
 
 def holds(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameters) -> "exp.Expr":
@@ -53,14 +57,12 @@ def holds(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameters
             return compared(condition.op, one, *ends)
 
 
-def spans_of(condition: Filter) -> list[Filter]:
-    """Returns the ranges in a filter: itself, or those below a group."""
-    return condition.spans if isinstance(condition, Under) else [condition]
-
-
-def order_for(key: Key, condition: Filter) -> Order | None:
-    """Returns by what the values of `key` are ordered for a filter; see `order_of`."""
-    return order_of(key, condition, [spelled_out(key, value) for value in condition.values if value is not None])
+def orders_in(key: Key, condition: Filter) -> list[tuple[Order | None, Filter]]:
+    """Returns by what the values of a key are ordered for a filter, or for the ranges below the group that it names;
+    each order with a filter that has it."""
+    if not isinstance(condition, Under):
+        return [(order_for(key, condition), condition)]
+    return [(order, as_filter(key, those[0])) for order, those in by_order(key, _spans(condition)).items()]
 
 
 def _bound(key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
@@ -79,5 +81,28 @@ def _below(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameter
         )
     names = exp.select(call("unnest", cast(parameters.add(list(condition.names)), "VARCHAR[]")))
     parts: list[exp.Expr] = [exp.In(this=cast(value.copy(), "VARCHAR"), query=names.subquery())]
-    parts += [holds(key, span, value.copy(), parameters) for span in condition.spans]
+    orders = by_order(key, _spans(condition))
+    parts += [_within(key, order, those, value, parameters) for order, those in orders.items()]
     return exp.paren(exp.or_(*parts))
+
+
+def _spans(condition: Under) -> list[Span]:
+    return [Span("", first, last) for first, last in condition.ranges]
+
+
+def _within(
+    key: Key, order: Order | None, spans: Sequence[Span], value: "exp.Expr", parameters: Parameters
+) -> "exp.Expr":
+    """Whether a value is in any of the ranges, which stand in a query of their own: there may be hundreds."""
+    taken = {column.name.casefold() for column in value.find_all(exp.Column)}
+    low, high = ("low", "high")
+    while taken & {low, high}:
+        low, high = f"{low}_", f"{high}_"
+    ends = exp.select(named(exp.column("low"), low), named(exp.column("high"), high))
+    ends = ends.from_(ends_of(key, order, spans, parameters).subquery("ends"))
+    compared_with = operand(key, order, value.copy())
+    inside = exp.and_(
+        exp.LTE(this=exp.column(low), expression=compared_with),
+        exp.GTE(this=exp.column(high), expression=compared_with.copy()),
+    )
+    return exp.Exists(this=exp.select("1").from_(ends.subquery("each_range")).where(inside))
