@@ -75,7 +75,13 @@ async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[A
 
 
 def _edited(one: Any) -> dict[str, Any]:
-    return {"helper": {"task": "look"}, "pass_on": {"reason": "edited"}}.get(one.tool, {"n": 1})
+    given: dict[str, dict[str, Any]] = {
+        "helper": {"task": "look"},
+        "pass_on": {"reason": "edited"},
+        "activate_skill": {"name": "tight"},
+        "read_skill_file": {"skill": "tight", "path": "guide.md"},
+    }
+    return given.get(one.tool, {"n": 1})
 
 
 async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:

@@ -27,8 +27,10 @@ from rules_of_calls import (
     writes_happen_once,
 )
 from showing import what_is_shown_is_what_happened
+from skilled import skills_hold
 from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
 from toolbox import Execution
+from traced import spans_are_those_of_the_journal
 from trial import Trial
 from worlds import CONDITIONS, Answer
 
@@ -453,6 +455,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     tools_keep_their_manners,
     what_is_recorded_is_not_done_again,
     what_is_shown_is_what_happened,
+    skills_hold,
+    spans_are_those_of_the_journal,
 )
 
 

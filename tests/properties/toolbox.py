@@ -116,6 +116,8 @@ class World:
         counts: how often each hook was called.
         budgets: what the agents of each path share, over all processes.
         ledger: what the models' providers have charged.
+        forgetful: whether the agents of all processes but the first have no skills in folders.
+        traces: what the runs are told to; None for nothing.
         servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
     """
 
@@ -134,6 +136,8 @@ class World:
     counts: Counter[Any] = field(default_factory=Counter)
     ledger: Ledger = field(default_factory=Ledger)
     budgets: dict[str, Budget] = field(default_factory=dict)
+    forgetful: bool = False
+    traces: Any = None
     servers: dict[str, Any] = field(default_factory=dict)
     contexts: dict[str, ToolContext] = field(default_factory=dict)
 

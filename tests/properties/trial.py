@@ -21,14 +21,16 @@ from journals import Recording, journal_of
 from player import Says
 from server import OWN
 from showing import Shown
-from texts import ASIDE, GO_ON, hostile, shows
+from skilled import skills_of
+from texts import ASIDE, GO_ON, QUESTION, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
+from traced import Traces
 from worlds import QUESTIONS, Setup, conversation
 
 from treadle import Agent, Event, Limits, LiveRun, Misuse, RunResult, RunStopped
+from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused
-from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
 
@@ -53,6 +55,7 @@ class Trial:
         asked_to_stop: whether the application itself cancelled the run.
         told: how often the application was told that the journal failed.
         taken: what came of the run where another process took it over.
+        left: how many processes left the run unfinished.
         steered_on: whether a run that was taken up has been steered.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
@@ -69,6 +72,7 @@ class Trial:
     asked_to_stop: bool = False
     told: int = 0
     taken: Outcome | None = None
+    left: int = 0
     steered_on: bool = False
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -77,6 +81,8 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.world.journal = self.journal
+        self.world.forgetful = self.setup.forgets
+        self.world.traces = Traces(self.setup.traced) if self.setup.traced else None
         lent = self.setup.conversation and not self.before and not self.setup.one_step
         self.said = conversation() if lent else None
 
@@ -136,9 +142,9 @@ class Trial:
 
     async def begin(self) -> None:
         """The first process."""
-        question, on_event = QUESTIONS[self.setup.question], self.watcher()
+        question, on_event = self._question(), self.watcher()
         if self.setup.one_step:
-            said = [UserMessage(question if isinstance(question, str) else tuple(question))]
+            said = [asked_of(question)]
             self.last = await self.caught(self.agent().step(said, deps=self.world, on_event=on_event))
             return
         if not self.setup.steers:
@@ -148,6 +154,11 @@ class Trial:
         live = self.agent().stream(question, conversation=self.said, deps=self.world)
         self.last = await self.caught(self._steered(live, self.setup.steers))
         self.last = self.taken or self.last
+
+    def _question(self) -> Any:
+        skills = skills_of(self.setup.skills)
+        typed = None if skills is None else skills.said(f"/{self.setup.typed} {QUESTION}")
+        return QUESTIONS[self.setup.question] if typed is None else typed
 
     def watcher(self) -> Callable[[Any], object] | None:
         """What is given as `on_event`, in a process that is to begin or take up the run."""
@@ -262,7 +273,7 @@ class Trial:
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except Misuse as error:
-            if "on_tool_result" not in str(error):
+            if "on_tool_result" not in str(error) and "on_tool_call" not in str(error):
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except asyncio.CancelledError as error:
@@ -305,6 +316,7 @@ class Trial:
 
     def _left_off(self, root: str) -> None:
         """A hook that raised, or a journal that failed, leaves the run unfinished."""
+        self.left += 1
         last = self.journal.events(root)[-1]
         by_hook = isinstance(self.last.error, (OfTheApplication, RuntimeError, Misuse))
         if by_hook and isinstance(last, RunFinished) and not self.asked_to_stop:

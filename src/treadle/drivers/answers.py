@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from treadle.drivers.below import Below
+from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
@@ -25,8 +24,8 @@ from treadle.kernel.events import ApprovalDecided, ApprovalRequested, RunResumed
 from treadle.kernel.names import escaped
 from treadle.kernel.stop import Limits
 from treadle.result import Pending
-from treadle.tools import ToolError, ToolOutput
-from treadle.tools.output import encode_given, without_surrogates
+from treadle.tools import ToolOutput
+from treadle.tools.output import encode_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,24 +233,13 @@ def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -
     tool = run.config.tools.get(record.doing.name)
     if tool is None:
         raise Misuse(f"this agent has no tool {record.doing.name!r}, which run {run.run_id} waits to call")
-    try:
-        text = _encoder.encode(dict(arguments)).decode()
-        tool.validate(text)
-    except (ToolError, TypeError, ValueError) as error:
-        raise Misuse(f"the edited arguments of call {record.id!r} do not fit {tool.name}: {error}") from error
-    return text
-
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
+    return as_fits(tool, arguments, f"the edited arguments of call {record.id!r}")
 
 
 def _answer(record: CallRecord, value: Any) -> str:
     """The JSON text of the answer to a tool that asked in the middle of a call."""
     try:
-        try:
-            return _encoder.encode(value).decode()
-        except UnicodeEncodeError:
-            return _encoder.encode(without_surrogates(value)).decode()
+        return json_of(value)
     except (TypeError, ValueError) as error:
         raise Misuse(f"results: the answer to {record.id!r} is no JSON: {error}") from error
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from treadle.drivers.listing import with_listed
 from treadle.drivers.run import Run
-from treadle.kernel.events import ListedTool, ToolsListed
+from treadle.kernel.events import ToolsListed
 from treadle.tools.server import ToolServer
 
 
@@ -22,7 +22,7 @@ async def take_stock(run: Run) -> bool:
     if not servers:
         return False
     known, first = run.state.listed, run.state.first_listed
-    found: list[ListedTool] = []
+    found = [one for one in known if not one.server]
     for server in servers:
         found += await server.listed(
             [one for one in known if one.server == server.name], [one for one in first if one.server == server.name]

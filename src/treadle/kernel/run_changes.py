@@ -151,10 +151,10 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
     shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
     if event.instructions is not None:
         messages = Log(instructed(changes.get("messages", state.messages), event.instructions))
-        changes |= {"messages": messages, "size": RequestSize(state.started.tool_tokens, ratios=state.size.ratios)}
+        changes |= {"messages": messages, "size": RequestSize(state.tool_tokens, ratios=state.size.ratios)}
     return changes | {
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
-        "accounts": replace(changes.get("accounts", taken), shared=shared),
+        "accounts": replace(changes["accounts"], shared=shared),
     }
 
 

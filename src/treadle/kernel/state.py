@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
 from treadle.kernel.calls import EarlyCall
-from treadle.kernel.events import ErrorInfo, ListedTool, Parent, Reserve, RunStarted, StepPrepared
+from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.messages import ListedTool, Message, ModelSettings, Usage, UserMessage
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from treadle.kernel.events import ListedTool
+from treadle.kernel.messages import ListedTool
 from treadle.mcp.asking import Person
 from treadle.mcp.connection import Connection
 from treadle.mcp.failing import failed, is_of_the_connection, told_of

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import ListedTool
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import ListedTool, ToolSpec
 from treadle.mcp.address import over_http
 from treadle.mcp.asking import Person
 from treadle.mcp.calling import Caller

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.events import ListedTool
-from treadle.kernel.names import visible
+from treadle.kernel.messages import ListedTool
 from treadle.mcp.naming import LONGEST, tool_names
 from treadle.mcp.secrets import Secrets
 from treadle.tools import BadTool, Effect
 from treadle.tools.arguments import from_json_schema
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.server import ServerFailed
+from treadle.visible import visible
 
 if TYPE_CHECKING:
     import mcp_types

@@ -121,7 +121,7 @@ class Telemetry:
                 watched.given_up = True
                 watched.events.clear()
                 raise
-            if seq >= watched.earlier:
+            if found and seq >= watched.earlier:
                 failure = self._told_of(found, watched.caller) or failure
         if watched.given_up and not watched.said:
             watched.said = True

@@ -88,15 +88,19 @@ class Worker:
                 time.sleep(TOGETHER)
             self._news.clear()
             self._hurry = False
-            while self._queue:
-                thing = self._queue.popleft()
-                if isinstance(thing, Event):
-                    thing.set()
-                    continue
-                try:
-                    self._tell(thing)
-                except Exception as error:
-                    self._complain(error)
+            self.work_off()
+
+    def work_off(self) -> None:
+        """Tells what waits; what that raises is logged."""
+        while self._queue:
+            thing = self._queue.popleft()
+            if isinstance(thing, Event):
+                thing.set()
+                continue
+            try:
+                self._tell(thing)
+            except Exception as error:
+                self._complain(error)
 
     def _complain(self, error: Exception) -> None:
         if time.monotonic() - self._said >= _QUIET:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
-from treadle.kernel.events import ListedTool
+from treadle.kernel.messages import ListedTool
 from treadle.tools.tool import Tool
 
 JOINT = "__"

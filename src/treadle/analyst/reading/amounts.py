@@ -134,6 +134,10 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         return Amount(signed(whole, measure), 0)
     if kind == "UHUGEINT":
         return Amount(signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
+    if floating and source.kind == "xlsx":
+        # A sheet may hold text beside its numbers; both stand there with the declared signs.
+        usual = Scale(max(_FLOAT_SCALE, (measure.decimals or 0) + 4), proven=True)
+        return replace(_from_text(column, measure, source.text, scale or usual), floating=True)
     if floating:
         return _floating(column, measure, kind, scale)
     if kind == "VARCHAR":

@@ -13,6 +13,7 @@ from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.purse.claims import calls_left
+from treadle.drivers.request import not_allowed
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
@@ -158,7 +159,7 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if tool is None or (offered is not None and call.name not in offered):
         withheld = call.name in prepared.withheld
         names = list(run.config.tools if offered is None else offered)
-        if tool is not None and run.config.skills.withheld(run.state.messages, [call.name]):
+        if tool is not None and not_allowed(run.config, run.state, [call.name]):
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
         return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)

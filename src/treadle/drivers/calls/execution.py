@@ -38,7 +38,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
-    if tool.effect != "read":
+    if tool.effect != "read" and run.lease is not None:
         await confirm_before_effect(run)
     about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
     output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about)

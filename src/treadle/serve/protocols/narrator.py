@@ -224,6 +224,8 @@ class Narrator:
     def _call_settled(self, event: CallEvent) -> Iterator[Move]:
         if isinstance(event, happened.ApprovalDecided):
             yield from self._decided(event)
+        elif isinstance(event, happened.ToolReacted) and event.arguments is not None:
+            yield moves.CallEdited(event.call_id, self._names.get(event.call_id, ""), event.arguments)
         for step in self._steps():
             found = step.calls.find(event.call_id)
             if found is not None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from treadle.tools.agent_skills.active import has_other_characters
 from treadle.tools.agent_skills.files import read_text
 from treadle.tools.agent_skills.frontmatter import Unreadable, parted
 from treadle.tools.errors import BadTool, ToolError
@@ -114,11 +115,6 @@ def _names_in(path: Path) -> list[str]:
 
 def _normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name.strip())
-
-
-def has_other_characters(name: str) -> bool:
-    """Whether `name` has more in it than letters, digits and hyphens, as no name of a skill has."""
-    return not all(one.isalnum() or one == "-" for one in name)
 
 
 def _name_faults(fields: dict[str, Any]) -> list[str]:
