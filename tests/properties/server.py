@@ -133,6 +133,7 @@ class Speaks:
         self.outside.connected += 1
         if self.outside.connected <= self.served.refuses and not self.world.quiet:
             self.outside.refused += 1
+            self.world.raised.append(f"{NAME} is away")
             raise ConnectionError("nobody is there yet")
         async with (
             create_client_server_memory_streams() as (client, (self.read, self.write)),
