@@ -160,6 +160,8 @@ async def test_an_alternative_is_a_call_of_its_own():
     paid = ToolFinished(0, ID, "paid 2", provisional=True)
     kept = ToolReacted(0, ID, "keep")
     assert await came_of(LOOK, on_tool_result=react) == [started(), FOUND, other, started(), paid, kept]
+    limit = ToolReacted(0, ID, "keep", reason="the run's limit of tool calls is reached")
+    assert await came_of(LOOK, on_tool_result=react, limits=Limits(tool_calls=1)) == [started(), FOUND, limit]
     not_allowed = ToolReacted(0, ID, "keep", reason="pay: This call is not allowed.")
     found = await came_of(LOOK, on_tool_result=react, approvals=[deny("pay")])
     assert found == [started(), FOUND, other, not_allowed]
@@ -646,3 +648,66 @@ async def test_a_call_in_place_that_was_cut_off_leaves_what_was_found_where_nobo
         ToolReacted(0, ID, "keep", reason="pay: nobody is asked about it")
     ]
     assert "its outcome is unknown" in told(result)[0]
+
+
+@pytest.mark.parametrize(
+    ("top", "middle", "text"),
+    [
+        ([deny("pay", reason="top")], [], "top"),
+        ([deny("pay", reason="top")], [ask_before("pay")], "top"),
+        ([ask_before("pay")], [deny("pay", reason="middle")], "middle"),
+        ([deny("pay", reason="top")], [deny("pay", reason="middle")], "middle"),
+    ],
+)
+async def test_rules_hold_two_levels_below_and_the_nearest_of_the_strictest_is_told(top, middle, text):
+    model = ScriptedModel([[TASK], lambda request: request.messages[-1].text])
+    between = Agent(model, name="between", tools=[below(PAY)], approvals=middle)
+    (_, back) = await came_of(("between", {"task": "x"}), tools=[between.as_tool()], approvals=top)
+    assert back.content == REFUSED.replace("allowed.", f"allowed: {text}.")
+
+
+@pytest.mark.parametrize("middle", [[], [allow("pay")]])
+async def test_a_question_two_levels_above_reaches_the_person(middle):
+    between = Agent(ScriptedModel([[TASK], "x"]), name="between", tools=[below(PAY)], approvals=middle)
+    rules = [ask_before("pay", reason="top")]
+    (_, waits) = await came_of(("between", {"task": "x"}), tools=[between.as_tool()], approvals=rules)
+    assert [one.question for one in waits.waits] == ["top"]
+
+
+async def test_a_batch_with_a_tool_that_there_is_not_runs_the_others():
+    found = await came_of(("nix", {}), LOOK, PAY, ("nix", {}))
+    back = {event.call_id: event.is_error for event in found if isinstance(event, ToolFinished)}
+    assert back == {"call_0_0": True, "call_0_1": False, "call_0_2": False, "call_0_3": True}
+
+
+@pytest.mark.parametrize("calls", [[LOOK], [LOOK, ("look", {"key": "b"})], [PAY, LOOK]])
+async def test_a_hook_that_cancels_itself_ends_the_run_and_says_so(calls):
+    async def react(call, output):
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match=r"^on_tool_result cancelled itself$"):
+        await came_of(*calls, on_tool_result=react, journal=MemoryJournal())
+
+
+async def test_each_of_several_hooks_sees_what_those_before_it_made_of_the_result():
+    seen = []
+
+    def see(call, output):
+        seen.append((call.result.content, call.result.is_error, output.content))
+
+    def shout(call, output):
+        return ToolResult(output.content.upper(), is_error=False)
+
+    def fail(call, output):
+        return ToolResult("no", is_error=True)
+
+    found = await came_of(LOOK, on_tool_result=[see, shout, see, fail, see])
+    no = '{"error":true,"message":"no"}'
+    assert found[-1] == ToolReacted(0, ID, "replace", no, is_error=True)
+    assert seen == [
+        ("value of a", False, "value of a"),
+        ("VALUE OF A", False, "VALUE OF A"),
+        (no, True, no),
+    ]
+    again = await came_of(LOOK, on_tool_result=[shout, lambda call, output: AskUser("right?"), fail])
+    assert again[-1] == ResultAwaited(0, ID, True, question="right?")

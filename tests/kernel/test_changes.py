@@ -310,6 +310,12 @@ def test_a_provisional_result_is_found():
     }
 
 
+def test_a_result_that_somebody_brings_takes_the_doubt_away():
+    asked = [*RUNNING, ApprovalRequested(0, "a", "interrupted")]
+    assert call_changed(asked, ToolFinished(0, "a", "1", provisional=True))["in_doubt"] is False
+    assert call_changed(asked, ToolFinished(0, "a", "1"))["in_doubt"] is False
+
+
 def test_what_a_run_below_took_counts_once():
     first = ResultAwaited(0, "a", True, "below", spent=TOOK, at=105.0)
     accounts = Accounts(Usage(15, 5), Decimal("0.75"), 5, {}, 2, unpriced=True, presumed=Decimal("0.1"))
@@ -399,6 +405,7 @@ def test_a_reaction_calls_again():
     assert (accounts.tool_calls, accounts.call_counts) == (3, {"u": 1})
     same = ToolReacted(0, "a", "call", call=replace(A, arguments=" { } "), at=107.0)
     assert "other" not in call_changed(BACK, same)
+    assert call_changed(BACK, replace(same, call=replace(A, arguments="[1]")))["other"] == 1
     twice = fold_all([*BACK, event, ToolReacted(0, "a", "call", call=replace(A, name="u", arguments="[]"))])
     record = twice.step.calls[0]
     assert (record.made, record.other, record.ran, twice.call_counts) == (3, 2, (A,), {"u": 2})
@@ -495,6 +502,8 @@ def test_a_result_from_outside_is_waited_for():
         "seconds": 1.0,
     }
     assert call_changed(acting(), ResultAwaited(0, "a")) == {"status": "awaited", "executed": True, "asked": 1}
+    approved = acting(ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True))
+    assert call_changed(approved, ResultAwaited(0, "a"))["status"] == "awaited"
     with pytest.raises(IllegalEvent):
         fold_all([*RUNNING, ResultAwaited(0, "a", True)])
     with pytest.raises(IllegalEvent):
@@ -612,8 +621,9 @@ def test_a_crash_in_the_middle_of_a_batch():
 
 def test_a_crash_while_a_reply_arrives_keeps_what_came_back_early():
     begun = [STARTED, PREPARED, ToolStarted(0, "x", "t"), ToolStarted(0, "y", "t", "[]"), ToolFinished(0, "x", "1")]
+    begun.insert(2, ToolStarted(0, "z", "t", "[0]"))
     state = fold_all([*begun, MessageAdded(UserMessage("more")), RunResumed(at=200.0)])
-    assert ([one.call.id for one in state.early], state.tool_calls) == (["x"], 1)
+    assert ([one.call.id for one in state.early], state.tool_calls) == (["x"], 2)
     assert (state.messages, state.inbox) == ([QUESTION, UserMessage("more")], ())
 
 
@@ -795,6 +805,7 @@ def test_a_run_that_an_error_broke_off_says_no_reason():
         (9, 1, 0, 1, True, 1),
         (1, 2, 0, 1, True, 1),
         (None, 0, 0, 0, True, 0),
+        (None, None, 1, 2, False, 2),
         (2, None, 1, 2, False, 2),
         (1, None, 1, 1, True, 1),
         (9, 0, 1, 1, True, 1),
@@ -811,6 +822,27 @@ def test_which_calls_of_a_reply_may_be_made(limit, allowed, early, made, refused
     for record in step.calls[made:]:
         why = unexecuted(f"This call was not executed. The run's limit of {limit} tool calls is reached.")
         assert (record.result, record.ended_at) == (ToolMessage(record.id, record.name, why, is_error=True), 103.0)
+
+
+def test_the_calls_of_earlier_steps_are_taken_off_the_limit():
+    before = [replace(STARTED, limits=Limits(tool_calls=3)), PREPARED, REPLIED]
+    before += [ToolFinished(0, "a", "1"), ToolFinished(0, "b", "1"), StepPrepared(1, GO)]
+    state = fold_all([*before, ModelReplied(1, AssistantMessage((replace(A, id="c"), replace(A, id="d"))))])
+    assert [record.status for record in state.step.calls] == ["asked", "refused"]
+    assert (state.tool_calls, state.refused, state.open_calls) == (3, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (ToolFinished(0, "x", "1"), r"ToolFinished names call 'x', but it is not open in step 0 \(run r\)"),
+        (ToolStarted(1, "a"), r"ToolStarted names step 1, but step 0 is under way \(run r\)"),
+        (ApprovalDecided(0, "b", True), r"ApprovalDecided names call 'b', but it is not open in step 0 \(run r\)"),
+    ],
+)
+def test_an_event_of_a_call_that_is_not_open_says_so(event, why):
+    with pytest.raises(IllegalEvent, match=f"^{why}$"):
+        fold_all(acting(ToolFinished(0, "b", "1"), event))
 
 
 def test_the_calls_that_were_refused_are_not_counted_by_tool():
@@ -882,6 +914,23 @@ def test_whatever_answers_a_call_says_when():
     asked = [*again, ApprovalRequested(0, "a", "interrupted")]
     for events in (asked, [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]):
         assert fold_all([*events, ApprovalDecided(0, "a", False, at=120.0)]).step.calls[0].ended_at == 120.0
+
+
+def test_a_call_in_place_may_be_refused_after_it_was_approved():
+    approved = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True)]
+    kept = fold_all([*approved, ToolReacted(0, "a", "keep", at=120.0)]).step.calls[0]
+    assert (kept.result.content, kept.ended_at) == ("1", 120.0)
+    replaced = ToolReacted(0, "a", "replace", "2", at=120.0)
+    assert fold_all([*BACK, replaced]).step.calls[0].ended_at == 120.0
+    assert fold_all([*BACK, ToolFinished(0, "b", "1", at=119.0), replaced]).steps[-1].ended_at == 120.0
+
+
+def test_a_call_that_asks_again_waits_for_another_answer():
+    asks = ResultAwaited(0, "a", True, question="which?", again="token")
+    answered = [*RUNNING, asks, ApprovalDecided(0, "a", True, answer='"blue"'), ToolStarted(0, "a")]
+    assert fold_all(answered).step.calls[0].answer == '"blue"'
+    record = fold_all([*answered, replace(asks, again="more")]).step.calls[0]
+    assert (record.again, record.answer, record.asked) == ("more", None, 2)
 
 
 def test_a_new_state_is_nothing():

@@ -188,8 +188,17 @@ def test_an_edit_may_reach_from_the_first_message_to_the_last():
     history = [Q, AssistantMessage((A,)), ToolMessage("a", "t", "1")]
     assert edited(history, ContextEdited("p", 0, 3, (Q,)), 0) == [Q]
     assert edited(history, ContextEdited("p", 3, 3, (Q,)), 0) == [*history, Q]
-    with pytest.raises(ValueError, match="it leaves no message"):
+    with pytest.raises(ValueError, match=r"^it leaves no message$"):
         edited(history, ContextEdited("p", 0, 3, ()), 0)
+
+
+def test_an_edit_after_results_looks_back_to_the_call_that_they_answer():
+    history = [AssistantMessage((A,)), ToolMessage("a", "t", "1"), Q]
+    assert edited(history, ContextEdited("p", 2, 3, (UserMessage("x"),)), 0)[2] == UserMessage("x")
+    longer = [Q, AssistantMessage((A, B)), ToolMessage("a", "t", "1"), ToolMessage("b", "t", "1"), Q]
+    assert edited(longer, ContextEdited("p", 4, 5, (UserMessage("x"),)), 0)[4] == UserMessage("x")
+    with pytest.raises(ValueError, match="it parts a tool call from its result"):
+        edited(longer, ContextEdited("p", 4, 4, (ToolMessage("a", "t", "again"),)), 0)
 
 
 def test_a_history_is_completed():

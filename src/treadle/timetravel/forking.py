@@ -97,7 +97,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         *cut.again,
     ]
     own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
-    own = [storable_event(one) for one in own]
+    own = [storable_event(event) for event in own]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal
