@@ -93,6 +93,19 @@ async def test_the_same_question_again_is_asked_again():
     assert shown(await answered(lambda: asking("Code?", "Code?"), "wrong", "right")) == "said ['wrong', 'right']"
 
 
+async def test_an_answer_that_does_not_fit_is_asked_for_again():
+    """It was told that nothing had been called, and the call had been made."""
+    form = "FORM['properties']['other'] = {'type': 'string'}"
+
+    def server():
+        script = f"QUESTIONS = ['Who?']\n{ASKS_TWICE}\n{form}"
+        return MCPServer.stdio(sys.executable, "-S", str(SCRIPTED), script, name="evil", ask="pause")
+
+    waiting = await answered(server, "Ann")
+    assert waiting.pending[0].question.startswith("the answer is to be an object with word, other. evil asks: Who?")
+    assert shown(await answered(server, "Ann", {"word": "Ann", "other": "x"})) == "said ['Ann']"
+
+
 async def test_a_secret_in_a_question_is_in_no_journal():
     server = lambda: asking("Is it very-secret-key?", env={"KEY": "very-secret-key"})  # noqa: E731
     result = await answered(server)

@@ -124,7 +124,8 @@ class Speaks:
         self.open: dict[Any, anyio.CancelScope] = {}
         self.asked: dict[Any, asyncio.Future[Any]] = {}
         self.listening: list[Any] = []
-        self.doing: list[Any] = []
+        self.doing: dict[str, Any] = {}
+        self.dead = False
         self.told = 0
 
     @asynccontextmanager
@@ -133,6 +134,7 @@ class Speaks:
         self.outside.connected += 1
         if self.outside.connected <= self.served.refuses and not self.world.quiet:
             self.outside.refused += 1
+            self.world.raised.append(f"{NAME} is away")
             raise ConnectionError("nobody is there yet")
         async with (
             create_client_server_memory_streams() as (client, (self.read, self.write)),
@@ -217,6 +219,7 @@ class Speaks:
                 await self._send(id=number, error={"code": -32000, "message": result})
             else:
                 await self._send(id=number, result=result)
+            self.doing.pop(params["_meta"][KEY], None)
 
     async def _listened_to(self, number: Any, params: Any) -> None:
         meta = {"io.modelcontextprotocol/subscriptionId": number}
@@ -247,7 +250,8 @@ class Speaks:
             self._die()
         with self.world.doing(name, context, n) as it:
             it.version = self.told
-            self.doing.append(it)
+            it.died = self.dead
+            self.doing[params["_meta"][KEY]] = it
             await asyncio.sleep(0)
             words = f"{NAME} did {remote} {n}"
             match how:
@@ -313,8 +317,10 @@ class Speaks:
         return {"content": [text], "isError": True, **({"resultType": "complete"} if self.served.modern else {})}
 
     def _die(self) -> None:
-        for one in self.doing:
-            one.died = not one.ended
+        self.dead = True
+        for one in self.doing.values():
+            # What it did is done, and nobody hears of it.
+            one.died, one.said = True, None
         self.write.close()
         self.read.close()
         raise Dead

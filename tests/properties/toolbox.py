@@ -110,7 +110,7 @@ class World:
         executed: every execution.
         quiet: whether hooks no longer misbehave.
         asked: every time that a tool was asked what came of a call.
-        raised: which hooks misbehaved, in order.
+        raised: which hooks misbehaved, in order; servers that are away, too.
         unseen: results that a hook was shown before the journal had them.
         players: the models, each with the process and the path of its agent.
         counts: how often each hook was called.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Retry, tool
-from treadle.kernel.events import ToolFinished
+from treadle import Agent, MemoryJournal, Retry, ToolError, tool
+from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
 from treadle.tools.errors import OutcomeUnknown
 
@@ -36,3 +36,33 @@ async def test_a_hook_is_shown_of_a_call_in_doubt_what_the_model_is_told():
     assert '"executed":"unknown"' in told
     assert made == ["paid"]
     assert (await agent.replay(result.run_id)).same
+
+
+async def test_a_call_that_is_made_again_and_refused_is_not_told_as_if_it_had_never_been_made():
+    """Its server had the tool no more: "nothing was called" was true of the second time, and the model would have paid
+    again.
+    """
+
+    def agent(journal, why):
+        @tool
+        def pay() -> str:
+            """Pays."""
+            if why:
+                raise ToolError(why, executed=False)
+            return "paid"
+
+        return Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay], journal=journal)
+
+    first, journal = MemoryJournal(), MemoryJournal()
+    result = await agent(first, "").run("go")
+    events = await first.read(result.run_id)
+    died = next(i for i, event in enumerate(events) if isinstance(event, ToolStarted)) + 1
+    await journal.append(result.run_id, 0, events[:died])
+    again = agent(journal, "the shop has no tool 'pay' any more; nothing was called")
+    waiting = await again.resume(result.run_id)
+    done = await again.resume(result.run_id, approve=waiting.pending)
+    told = done.steps[0].calls[0].result.text
+    assert "nothing was called" in told
+    assert "the outcome of that is unknown" in told
+    assert '"executed":"unknown"' in told
+    assert (await again.replay(result.run_id)).same

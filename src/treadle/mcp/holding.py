@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from treadle.mcp.secrets import Secrets
 from treadle.mcp.waiting import LONGEST_QUESTION, MOST_KEPT, data_of, filled, form_of
-from treadle.tools.errors import AsksPerson
+from treadle.tools.errors import AsksPerson, ToolError
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
@@ -29,7 +29,7 @@ class Held:
         secrets: what is not shown of what is asked.
 
     Raises:
-        ToolError: the answer does not fit the question.
+        AsksPerson: the answer does not fit the question, which is asked again.
     """
 
     def __init__(self, again: str, answer: Any, secrets: Secrets) -> None:
@@ -40,7 +40,11 @@ class Held:
         self._ended: Any = None
         if "asked" in kept:
             said, form = kept["asked"]
-            found = filled(data_of(answer), form)
+            try:
+                found = filled(data_of(answer), form)
+            except ToolError as error:
+                # The call was made, and ended: that it was not must not be told.
+                raise AsksPerson(f"{error.message.partition(';')[0]}. {kept['question']}", again) from error
             self._given.append((said, form, found))
             self._ended = kept["ended"] if found is None else None
         self._left = [*self._given]
@@ -75,16 +79,15 @@ class Held:
             return
         said, form = self._open
         end = json.loads(self._secrets.hidden(found.model_dump_json(by_alias=True, exclude_none=True)))
-        kept = json.dumps({"given": self._given, "asked": [said, form], "ended": end})
-        if len(kept) > MOST_KEPT:
-            return
         words = " ".join(one.get("text", f"({one['type']})") for one in end.get("content", ()))
         told = said if len(said) <= LONGEST_QUESTION else f"{said[:LONGEST_QUESTION]} […]"
-        raise AsksPerson(
+        question = (
             f"{server} asks: {told} ({form_of(form)}). It was told that nobody has answered yet, and ended the call "
-            f"with: {words[:LONGEST_END]!r}. With an answer the call is made again; if you decline it stays at that",
-            kept,
+            f"with: {words[:LONGEST_END]!r}. With an answer the call is made again; if you decline it stays at that"
         )
+        kept = json.dumps({"given": self._given, "asked": [said, form], "ended": end, "question": question})
+        if len(kept) <= MOST_KEPT:
+            raise AsksPerson(question, kept)
 
 
 def is_held(again: str) -> bool:

@@ -42,6 +42,8 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         await confirm_before_effect(run)
     about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
     output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about)
+    if record.in_doubt and output.is_error:
+        output = _with_what_was_before(output)
     if output.asks is not None:
         question, again = output.asks
         return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
@@ -53,6 +55,15 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         output = replace(output, content=told(words, executed="unknown"))
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
+
+
+def _with_what_was_before(output: ToolOutput) -> ToolOutput:
+    """What a call gave that was under way when a process died, and was made again: that one may have taken effect."""
+    shown = parsed(output.content) if isinstance(output.content, str) else None
+    if not isinstance(shown, dict) or shown.get("executed") is not False:
+        return output
+    words = f"{shown.get('message')}. It was under way once before, and the outcome of that is unknown"
+    return replace(output, content=told(f"{words}: it may have taken effect.", executed="unknown"))
 
 
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
