@@ -131,7 +131,7 @@ class Side(Fetched, frozen=True, kw_only=True):
         texts = self._doubtful(session, amount)
         if amount.text is None or not texts:
             return
-        if amount.floating and readable(texts):
+        if amount.floating and (self.source.kind != "xlsx" or readable(texts)):
             raise AnalystError(
                 f"{where} has floating-point values that cannot be added up: {', '.join(sorted(texts)[:5])}",
                 argument="measures",
