@@ -32,8 +32,8 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import AssistantMessage, ListedTool, Text, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.state import RunState
+from treadle.kernel.messages import AssistantMessage, ListedTool, Text, Thinking, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.state import RunState, Served
 from treadle.kernel.step import Step
 from treadle.kernel.stop import stopped
 
@@ -180,6 +180,14 @@ def test_what_a_reply_says_is_kept_unless_it_is_blank(text, finish, kept, goes_o
     state = fold_all([STARTED, PREPARED, ModelReplied(0, AssistantMessage((Text(text),)), finish=finish)])
     assert (len(state.messages), state.phase) == (1 + kept, "ready" if goes_on else "replied")
     assert (state.text, state.errors) == (text if kept else "", errors)
+
+
+def test_a_step_has_what_its_reply_cost_and_a_thought_alone_is_kept_where_the_model_only_paused():
+    assert fold_all(acting()).step.cost == Decimal("0.5")
+    thought = AssistantMessage((Thinking("hm"),))
+    for finish, kept in (("pause", True), ("stop", False), ("length", False)):
+        state = fold_all([STARTED, PREPARED, ModelReplied(0, thought, finish=finish)])
+        assert (len(state.messages) == 2) is kept
 
 
 def test_a_request_that_was_chosen_is_not_the_size_of_the_next_one():
@@ -563,12 +571,13 @@ def test_an_edit_of_a_step_that_is_prepared_lets_it_be_asked_again():
 def test_servers_say_what_tools_they_have():
     tools = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
     assert changed([STARTED], ToolsListed(tools, 30, at=101.0)) == {
-        "listed": tools,
-        "first_listed": tools,
+        "served": Served(tools, tools),
         "tool_tokens": 30,
         "size": RequestSize(30),
     }
     assert fold_all([replace(STARTED, tools=("t",)), ToolsListed(tools)]).tools == ("t", "s__t")
+    others = (replace(tools[0], description="Does more."), replace(tools[0], name="s__u", remote="u"))
+    assert fold_all([STARTED, ToolsListed(tools), ToolsListed(others)]).served == Served(others, (tools[0], others[1]))
     learnt = RequestSize(5, ratios={"m": Ratio(1.0, 2.0)})
     assert fold(replace(fold_all([STARTED]), size=learnt), ToolsListed(tools, 30)).size.ratios == learnt.ratios
 

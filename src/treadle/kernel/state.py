@@ -19,6 +19,13 @@ Changes = dict[str, Any]
 """The fields of the state that an event changes, and their new values."""
 
 
+class Served(Struct, frozen=True, gc=False):
+    """The tools of servers: as they were last `listed`, and every one of this run as it was at `first`."""
+
+    listed: tuple[ListedTool, ...] = ()
+    first: tuple[ListedTool, ...] = ()
+
+
 class RunState(Struct, frozen=True, gc=False):
     """Everything that follows from a run's events so far.
 
@@ -26,8 +33,7 @@ class RunState(Struct, frozen=True, gc=False):
         phase: where the run stands; see the rules in `fold.py`.
         started: how it began.
         limits: what it may use at most, as it was last said.
-        listed: the tools of servers, as they were last listed; `tool_tokens` estimates what all descriptions take.
-        first_listed: every tool that a server has listed in this run, as it was at first.
+        served: the tools of servers; `tool_tokens` estimates what all descriptions take.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
@@ -54,8 +60,7 @@ class RunState(Struct, frozen=True, gc=False):
     phase: Phase = "new"
     started: RunStarted = RunStarted("", (), 0)
     limits: Limits = Limits()
-    listed: tuple[ListedTool, ...] = ()
-    first_listed: tuple[ListedTool, ...] = ()
+    served: Served = Served()
     tool_tokens: int = 0
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()
@@ -102,6 +107,11 @@ class RunState(Struct, frozen=True, gc=False):
     def on_limit(self) -> OnLimit:
         """What is done at a limit."""
         return self.started.on_limit
+
+    @property
+    def listed(self) -> tuple[ListedTool, ...]:
+        """The tools of servers, as they were last listed."""
+        return self.served.listed
 
     @property
     def tools(self) -> tuple[str, ...]:
