@@ -4,6 +4,7 @@
 #   make bench BENCH=bench/loop.py            one benchmark
 #   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
 #   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
+#   make properties DEPTH=100                 as many times the examples of each property
 #   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
 #   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
@@ -13,13 +14,14 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers test-browser kills simulate claims differential workers load mutants check check-web web \
-	bench docs diagram lock clean
+.PHONY: help demo test test-peers test-browser kills simulate properties claims differential workers load mutants check \
+	check-web web bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
 # Nothing of the caller's own Python set-up may reach ours. pip's settings may: they say where the package index is.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP CONDA_PREFIX MYPYPATH
+# Without what was compiled before, each of the commands that tests start would compile the whole library.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP CONDA_PREFIX MYPYPATH PYTHONDONTWRITEBYTECODE PYTHONOPTIMIZE
 
 # The first Python that is new enough and really runs: version managers leave names behind that do not.
 PYTHON ?= $(shell unset PYTHONPATH PYTHONHOME; for python in python3.13 python3.12 python3.11 python3; do \
@@ -36,6 +38,7 @@ RUNS ?= 60
 CLIENTS ?= 1000
 LIVE ?= 200
 SOAK ?= 0
+DEPTH ?= 20
 PAIRS ?= 1000
 CASES ?= 1000
 SAMPLE ?= 300
@@ -82,6 +85,11 @@ kills: ## kill processes in the middle of runs, take the runs up again, count wh
 simulate: ## simulate processes that die, stand still and get in each other's way, SEEDS of them or one SEED
 	$(call ready,test)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
+
+properties: ## try every property of runs, contexts and the analyst on DEPTH times as many generated examples
+	$(call ready,test)
+	@PROPERTY_DEPTH=$(DEPTH) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 tests/properties tests/context \
+	tests/analyst $(ARGS)
 
 claims: ## judge every claim of comparisons of generated tables by an oracle in plain Python
 	$(call ready,test)

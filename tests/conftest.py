@@ -4,12 +4,13 @@ And makes `vocabulary.py` and `postgres_server.py` importable everywhere, and ha
 programs, tests that want it are skipped, or fail where TREADLE_REQUIRE_POSTGRES=1 says that they must run.
 """
 
+import gc
 import os
 import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def pytest_configure() -> None:
     """Lets Ctrl-C reach the commands that tests start: a job in the background begins with it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded and collected stays: looking through it for garbage, again and again, would slow every test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,6 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def judged(a: Rows, b: Rows) -> bool:
     return bool(a) and bool(b)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=deep(8), deadline=None)
 @given(st.lists(st.tuples(TABLES, TABLES), min_size=2, max_size=3))
 def test_what_has_changed_is_what_plain_python_says(days: list[tuple[Rows, Rows]]) -> None:
     before: dict[str | None, Any] | None = None
@@ -240,7 +241,7 @@ def test_a_file_that_is_no_history_is_left_alone(tmp_path: Path) -> None:
 # The files.
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=deep(6), deadline=None)
 @given(TABLES, TABLES, st.sampled_from(["x", "]]>", '<a b="c">&amp;\'', "\x00\x1b[31m", "ü\u202e", "\ud800", "a\nb\r"]))
 def test_hostile_names_and_keys_stay_text_in_every_file(a: Rows, b: Rows, name: str) -> None:
     with TemporaryDirectory() as folder:

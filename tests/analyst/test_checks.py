@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,7 +138,7 @@ def expected(a: Rows, b: Rows, limits: Tolerance, given: Check) -> str:
     return "failed" if "error" in levels else "warned" if "warn" in levels else "passed"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=deep(20), deadline=None)
 @given(TABLES, TABLES, LIMITS, LEVELS, ALLOWED, KNOWN, st.booleans())
 def test_a_check_ends_as_plain_python_says(
     a: Rows, b: Rows, limits: Tolerance, levels: Levels, allow: Allowed, known: list[Known], by_measure: bool
@@ -163,7 +164,7 @@ def test_a_check_ends_as_plain_python_says(
     assert report.counted()[report.outcome] == 1
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=deep(6), deadline=None)
 @given(TABLES, TABLES)
 def test_what_matches_on_both_sides_passes_and_what_is_turned_round_ends_alike(a: Rows, b: Rows) -> None:
     with TemporaryDirectory() as place:

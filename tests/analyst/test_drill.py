@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def drilled(place: Path, *sources: Source, **request: Any) -> Drilled:
     return drill(Catalog(sources, place), asked, bounds=QUICK)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=deep(6), deadline=None)
 @given(TABLES, TABLES, st.sampled_from(HOSTILE), st.sampled_from(["csv", "json", "sqlite", "duckdb", "parquet"]))
 def test_the_rows_are_those_of_plain_python(a: Rows, b: Rows, account: str | None, kind: str) -> None:
     with TemporaryDirectory() as name:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def test_the_same_figures_whatever_holds_the_data(formulas: Any, held: Any, kind
     assert ("approximate" in " ".join(found.warnings)) == (kind == "sqlalchemy")
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), kind=st.sampled_from(["csv", "frame", "sqlite"]))
 def test_any_expression_is_what_decimals_make_of_it(formulas: Any, held: Any, kind: str, data: Any) -> None:
     formulas.property(data, lambda rows, measures: query(held(kind, rows, measures), formulas.request, bounds=QUICK))

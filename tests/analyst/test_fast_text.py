@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ def test_what_is_read_fast_is_read_with_care(tmp_path: Path, text: str, form: st
     assert fast(tmp_path, FORMS[form]) == with_care(tmp_path, FORMS[form])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text("0123456789.,-+ eE_'", min_size=1, max_size=14), min_size=1, max_size=5),
     form=st.sampled_from(sorted(FORMS)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def compared(folder: Path, a: Source, b: Source, told: list[str] | None = None, 
     return compare(Catalog([a, b], folder), request, bounds=Bounds(threads=1), tell=tell)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=deep(3), deadline=None)
 @given(ROWS, ROWS, st.sampled_from([None, {"k": "a"}, {"n": [1, 2]}]))
 def test_a_join_finds_what_the_aggregate_finds(a: dict[Any, Any], b: dict[Any, Any], filters: Any) -> None:
     found = []

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ def expected(rows: Rows, mapping: dict[str, list[tuple[str, Decimal]]]) -> dict[
     return {key: sum(values, Fraction(0)) if values else None for key, values in sums.items()}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=deep(6), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([*OLD, None]), AMOUNTS), max_size=10),
     mappings(),
@@ -109,7 +110,7 @@ def test_mapped_figures_are_those_of_plain_python(rows: Rows, mapping: Any, kind
             assert by_key(one) == {key: value for key, value in expected(rows, mapping).items() if key == new}
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=deep(4), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(OLD), AMOUNTS), min_size=1, max_size=8), mappings())
 def test_a_comparison_meets_in_the_new_keys(rows: Rows, mapping: Any) -> None:
     """What is mapped by hand and what is mapped by the table are equal in every key, whichever is A."""
@@ -276,7 +277,7 @@ def rated(place: Path, rows: Rows, rates: Rows, *, kind: str = "csv", **measure:
     return Catalog([books, table, group], place)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=deep(6), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -4,6 +4,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(held=TEXTS, values=st.lists(TEXTS, min_size=2, max_size=2), form=st.sampled_from(FORMATS), data=st.data())
 def test_no_row_is_lost(engine: Any, held: str, values: list[str], form: str, data: Any) -> None:
     if data.draw(st.booleans()):
@@ -76,7 +77,7 @@ def test_no_row_is_lost(engine: Any, held: str, values: list[str], form: str, da
 
 @pytest.mark.parametrize("form", ["", "alpha(10)", "fiscal_period"])
 @given(number=st.integers(-10, 10**7) | st.sampled_from([202401, 2024001, 202416]), value=st.text("0124.-", max_size=9))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_whole_number_is_lost(engine: Any, number: int, value: str, form: str) -> None:
     for asked in (value, str(number), f"000{number}", "2024.01"):
         condition = Filter(dimension="x", value=asked)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ AMOUNTS = (
 TABLES = st.lists(st.tuples(KEYS, KEYS, AMOUNTS), max_size=12).map(lambda rows: rows + rows[-1:])
 COLUMNS = ("k", "l", "v")
 QUICK = Bounds(threads=1)
-FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=deep(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 Rows = list[tuple[Any, Any, Decimal | None]]
 
@@ -272,7 +273,7 @@ def test_totals_do_not_depend_on_the_dimensions(a: Rows, b: Rows) -> None:
 
 
 @pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null"])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=deep(3), deadline=None)
 @given(rows=TABLES, value=st.sampled_from(["", "a", "b", "1", "zz"]))
 def test_filters_agree_with_plain_python(op: str, rows: Rows, value: str) -> None:
     assume(op[0] not in "<>" or value != "1")  # a range of numbers, which test_ranges has

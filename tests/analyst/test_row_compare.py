@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +44,7 @@ def compared(place: Path, *sources: Source, **request: Any) -> RowComparison:
     return compare_rows(Catalog(sources, place), asked, bounds=QUICK)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=deep(10), deadline=None)
 @given(TABLES, TABLES, st.sampled_from(["csv", "sqlite", "duckdb", "parquet"]))
 def test_rows_are_compared_as_plain_python_does(a: Rows, b: Rows, kind: str) -> None:
     with TemporaryDirectory() as name:

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from stem import Stem
 
 import treadle as library
 
@@ -78,6 +79,14 @@ def made():
 '''
 
 
+PLAIN = {
+    "PATH": os.environ["PATH"],
+    "PYTHONIOENCODING": "utf-8",
+    # The library that the tests import, whichever is installed.
+    "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
+}
+
+
 @dataclass(frozen=True)
 class Done:
     code: int
@@ -86,19 +95,15 @@ class Done:
 
 
 class Command:
-    """`treadle`, in a folder of its own."""
+    """`treadle`, in a folder of its own: forked where it is called and can be, begun anew where it is started."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
-        self.environment = {
-            "PATH": os.environ["PATH"],
+    def __init__(self, folder: Path, cache: Path, stem: Stem | None = None) -> None:
+        self.folder, self._stem = folder, stem
+        self.environment = PLAIN | {
             "HOME": str(folder),
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_CACHE_HOME": str(cache),
             "TREADLE_FORBID_MODELS": "1",
-            "PYTHONIOENCODING": "utf-8",
-            # The library that the tests import, whichever is installed.
-            "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
         }
 
     @property
@@ -118,10 +123,15 @@ class Command:
         )
 
     def __call__(self, *arguments: str, input: str = "", **environment: str) -> Done:
+        forked = self._stem and self._stem.run(arguments, self.folder, self.environment | environment, input, 60)
+        done = Done(*forked) if forked else self._alone(*arguments, input=input, **environment)
+        assert "Traceback" not in done.err, done.err
+        assert "\x1b" not in done.out + done.err, "escape codes without a terminal"
+        return done
+
+    def _alone(self, *arguments: str, input: str, **environment: str) -> Done:
         with self.start(*arguments, **environment) as process:
             out, err = process.communicate(input, timeout=60)
-        assert "Traceback" not in err, err
-        assert "\x1b" not in out + err, "escape codes without a terminal"
         return Done(process.returncode, out, err)
 
 
@@ -192,10 +202,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="session")
+def stem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
+    """What commands are forked from, where that can be."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    begun = Stem(PLAIN, tmp_path_factory.mktemp("stem"))
+    yield begun
+    begun.end()
+
+
 @pytest.fixture
-def treadle(tmp_path: Path, cache: Path) -> Command:
+def treadle(tmp_path: Path, cache: Path, stem: Stem | None) -> Command:
     (tmp_path / "script.py").write_text(SCRIPTED, encoding="utf-8")
-    return Command(tmp_path, cache)
+    return Command(tmp_path, cache, stem)
 
 
 @pytest.fixture

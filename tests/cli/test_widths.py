@@ -2,18 +2,16 @@
 
 import io
 import json
-import os
 import re
-import struct
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from terminal import drawn
 
-WIDTHS = (60, 80, 100, 120, 200)
+WIDTHS = (200, 120, 100, 80, 60)
 
 SCRIPT = '''
 from treadle import Agent, Limits, Price, Usage, tool
@@ -37,15 +35,6 @@ QUESTION = (
     "在庫の合計金額を教えてください 2026 e\u0301te\u0301 " + "and a good deal more than any terminal has room for " * 3
 )
 
-PROGRAM = """
-import sys
-from treadle.cli.app import run
-for words in {commands!r}:
-    print("=====", flush=True)
-    run(words)
-    sys.stdout.flush()
-"""
-
 SOURCES = """
 sources:
   buchhaltung: {kind: csv, path: a.csv, dimensions: {name: {}, account: {}}, measures: {amount: {}}}
@@ -54,37 +43,9 @@ sources:
 COMPARE = ["compare", "buchhaltung", "zentrallager", "--sources", "sources.yaml"]
 
 
-def drawn(treadle: Any, commands: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """What each of `commands` shows at a terminal of that width."""
-    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
-    main, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        for stream in (0, 1, 2):
-            os.dup2(other, stream)
-        os.chdir(treadle.folder)
-        environment = {**treadle.environment, "TERM": "xterm-256color", "NO_COLOR": "1"}
-        program = PROGRAM.format(commands=[list(words) for words in commands])
-        os.execve(sys.executable, [sys.executable, "-c", program], environment)
-    os.close(other)
-    shown = b""
-    while True:
-        try:
-            data = os.read(main, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(main)
-    os.waitpid(pid, 0)
-    # Without the line that says what is under way, each time it was written and taken away.
-    shown = re.sub(rb"\r\x1b\[K[^\r\n]*(?=\r\x1b\[K)", b"", shown).replace(b"\r\x1b[K", b"")
-    parts = shown.decode().replace("\r\n", "\n").split("=====\n")[1:]
-    assert len(parts) == len(commands), shown.decode()
-    return parts
+def plain(written: str) -> str:
+    """Without the line that says what is under way, each time it was written and taken away."""
+    return re.sub(r"\r\x1b\[K[^\r\n]*(?=\r\x1b\[K)", "", written).replace("\r\x1b[K", "").replace("\r\n", "\n")
 
 
 def too_wide(shown: str, columns: int) -> list[str]:
@@ -148,8 +109,9 @@ def test_every_figure_is_whole_at_every_width(stocked: Any) -> None:
     }
     assert stats["runs"] == 1
     assert str(costs["total"]["cost"]) == run["cost"]
-    for columns in WIDTHS:
-        for words, shown in zip(COMMANDS, drawn(stocked, COMMANDS, columns), strict=True):
+    environment = {**stocked.environment, "NO_COLOR": "1"}
+    for columns, screens in zip(WIDTHS, drawn(COMMANDS, WIDTHS, stocked.folder, environment), strict=True):
+        for words, shown in zip(COMMANDS, map(plain, screens), strict=True):
             where = f"{words} at {columns} columns:\n{shown}"
             assert "Traceback" not in shown, where
             assert shown.strip(), where
@@ -162,7 +124,7 @@ CELL = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 FIGURE = st.integers(-(10**15), 10**15).map(lambda value: f"{value:,}")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.from_regex(r"[0-9a-f-]{1,30}", fullmatch=True), CELL, FIGURE, CELL, FIGURE), max_size=4),
     columns=st.integers(40, 140),

@@ -35,7 +35,7 @@ chains = st.lists(
 ).map(tuple)
 
 
-@examples(60, shrink=False)
+@examples(40, shrink=False)
 @given(setups(), chains)
 def test_any_run_under_any_chain_keeps_every_promise(setup, chain):
     trial = Trial.of(setup)

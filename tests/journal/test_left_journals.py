@@ -40,6 +40,7 @@ def test_one_that_is_forgotten_keeps_nobody_waiting_for_what_he_has_locked(
         gc.collect()
         locked.execute("ROLLBACK")
     stored.result()
+    assert len(asyncio.run(SqliteJournal(path).read("r"))) == 2
 
 
 def test_what_a_forgotten_one_was_given_is_stored_before_the_program_ends(path: Path) -> None:

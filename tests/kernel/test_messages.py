@@ -185,9 +185,9 @@ def test_all_kinds_of_tokens_are_subtracted():
 
 @pytest.mark.parametrize(("kind", "named"), [(Image, "an Image"), (File, "a File")])
 def test_what_an_attachment_takes_is_said_by_its_name(kind, named):
-    for both in ({}, {"data": b"x", "url": "u"}):
+    for each in ({}, {"data": b"x", "url": "u"}):
         with pytest.raises(ValueError, match=rf"^{named} takes exactly one of data= \(bytes\) and url=$"):
-            kind(**both)
+            kind(**each)
     with pytest.raises(
         ValueError, match=rf"^{named} takes data= as bytes, as they are, not in base64; it was given str$"
     ):

@@ -226,7 +226,7 @@ async def test_a_question_ends_with_the_call_that_it_is_of():
     evil = server(f"{ASKS}\ndef called(params): asks(0)", ask=ask, timeout=0.3)
     async with evil:
         await calling(evil, on_interrupted="tell").run("go")
-        await asyncio.wait_for(ended.wait(), 5)
+        assert await asyncio.wait_for(ended.wait(), 30)
 
 
 @pytest.mark.parametrize("ask", [lambda _: "no form", lambda _: 1 / 0])

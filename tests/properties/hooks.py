@@ -289,13 +289,13 @@ changes = st.builds(
     temper=tempers,
 )
 hooks = st.one_of(
-    st.just(Hooks()),
-    st.builds(Hooks, calls=changes),
+    # With one of these no call begins early, which most worlds are to do.
+    mostly(st.just(Hooks()), st.builds(Hooks, calls=changes), times=3),
     st.builds(Hooks, reacts=reactions),
     st.builds(
         Hooks,
         reacts=st.one_of(st.none(), reactions),
-        calls=mostly(st.none(), changes, times=2),
+        calls=mostly(st.none(), changes, times=4),
         stop=mostly(st.none(), tempers, times=2),
         prepare=mostly(calm, tempers, times=3),
         instructions=mostly(st.none(), tempers, times=3),

@@ -76,7 +76,7 @@ def breaks(dialect: str, trial: Trial) -> list[str]:
     return found
 
 
-@examples(60, shrink=False)
+@examples(40, shrink=False)
 @given(setups())
 def test_no_run_breaks_a_prefix_that_nobody_asked_it_to(setup):
     trial = Trial.of(setup).carry_out()

@@ -19,7 +19,7 @@ papers = st.builds(
 )
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups(max_size=4), papers)
 def test_a_journal_that_fails_at_any_append(setup, paper):
     trial = Trial.of(replace(setup, paper=paper)).carry_out()

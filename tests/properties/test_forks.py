@@ -138,7 +138,7 @@ def _wrong_money(trial: Trial, run: str, state: RunState) -> list[str]:
     return []
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans())
 def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
     trial = Trial.of(setup).carry_out()

@@ -9,7 +9,7 @@ from trial import Trial
 from worlds import decisions, examples, moves, setups
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups(max_size=4), st.lists(moves, max_size=3), decisions)
 def test_a_run_that_is_taken_over_has_one_owner(setup, before, decides):
     steers = (*before, ("takeover", 0))

@@ -48,7 +48,7 @@ def hold_again(trial: Trial) -> None:
     assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()
 
 
-@examples(90, shrink=False)
+@examples(45, shrink=False)
 @given(setups())
 def test_every_run_replays_to_the_same_state(setup):
     trial = Trial.of(replace(setup, forgets=False)).carry_out()
@@ -56,7 +56,7 @@ def test_every_run_replays_to_the_same_state(setup):
     hold_again(trial)
 
 
-@examples(60, shrink=False)
+@examples(40, shrink=False)
 @given(setups(max_size=3, depth=1), st.integers(0, 100))
 def test_so_does_one_whose_process_died(setup, cut):
     trial = Trial.of(replace(setup, forgets=False)).carry_out()

@@ -21,7 +21,7 @@ from treadle.kernel.events import ToolStarted
 NAMES = tuple(one.name for one in QUICK)
 
 
-@examples(30, shrink=False)
+@examples(20, shrink=False)
 @given(setups(max_size=4), st.lists(st.integers(1, 10_000), min_size=3, max_size=3))
 def test_killed_between_any_two_events_of_any_run_of_the_tree(setup, cuts):
     trial = Trial.of(setup).carry_out()
@@ -31,7 +31,7 @@ def test_killed_between_any_two_events_of_any_run_of_the_tree(setup, cuts):
         hold(trial.killed(1 + cut % events).carry_out())
 
 
-@examples(25, shrink=False)
+@examples(10, shrink=False)
 @given(setups(NAMES, max_size=3, depth=1))
 def test_a_process_may_die_after_any_event(setup):
     trial = Trial.of(setup).carry_out()
@@ -44,7 +44,7 @@ def test_a_process_may_die_after_any_event(setup):
         assert (other.text, other.stop, other.messages) == (one.text, one.stop, one.messages)
 
 
-@examples(60, shrink=False)
+@examples(40, shrink=False)
 @given(setups(max_size=4), st.integers(1, 10_000), st.integers(1, 10_000))
 def test_killed_twice(setup, first, second):
     trial = Trial.of(replace(setup, steers=())).carry_out()

@@ -28,13 +28,13 @@ from treadle.models import AuthenticationFailed
 from treadle.testing import ScriptedModel
 
 
-@examples(300, shrink=False)
+@examples(200, shrink=False)
 @given(setups())
 def test_every_run_keeps_every_promise(setup):
     hold(Trial.of(setup).carry_out())
 
 
-@examples(120, shrink=False)
+@examples(80, shrink=False)
 @given(setups(depth=1))
 def test_the_journal_folds_to_the_state_in_memory_at_every_prefix(setup):
     world, journal = World(), MemoryJournal()

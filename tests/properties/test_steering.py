@@ -9,7 +9,7 @@ from trial import Trial
 from worlds import decisions, examples, moves, setups
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups(max_size=4), st.lists(moves, min_size=1, max_size=8), decisions)
 def test_any_order_of_steering(setup, steers, decides):
     hold(Trial.of(replace(setup, steers=tuple(steers), decides=decides)).carry_out())

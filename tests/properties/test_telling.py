@@ -19,7 +19,7 @@ def plain(setup):
     return replace(setup, hooks=replace(setup.hooks, instructions=None), server=None)
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups())
 def test_what_is_told_while_a_run_is_under_way_only_grows_and_ends_at_what_it_took(setup):
     seen = []
@@ -44,7 +44,7 @@ def test_what_is_told_while_a_run_is_under_way_only_grows_and_ends_at_what_it_to
         assert (told[-1].usage, told[-1].cost) == (one.state.usage, cost)
 
 
-@examples(100, shrink=False)
+@examples(60, shrink=False)
 @given(setups())
 def test_a_dry_run_reckons_what_the_run_reserves_and_asks_nobody(setup):
     async def run():

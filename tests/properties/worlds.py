@@ -6,7 +6,6 @@ off (`player.py`), functions and rules of the application (`hooks.py`), sub-agen
 skills in folders (`skilled.py`), and telemetry (`traced.py`).
 """
 
-import os
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -15,6 +14,7 @@ import msgspec
 from below import Below, belows
 from biller import Biller
 from clock import HOUR
+from depth import deep
 from dialects import DIALECTS, heard
 from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
@@ -53,13 +53,13 @@ from treadle.models.profile import OutputMode
 
 
 def examples(count: int, *, shrink: bool = True) -> settings:
-    """How many examples a property is tried on; PROPERTY_DEPTH=20 tries twenty times as many.
+    """How many examples a property is tried on.
 
     Without `shrink` a failure is shown as it was found: where one example is a hundred runs, making it smaller would
     take longer than the whole suite may.
     """
     phases = [phase for phase in Phase if shrink or phase not in (Phase.shrink, Phase.explain)]
-    return settings(max_examples=count * int(os.environ.get("PROPERTY_DEPTH", "1")), phases=phases)
+    return settings(max_examples=deep(count), phases=phases)
 
 
 RIGHT = ("{}", '{"n": 1}', '{"n": 2}', '{"n": 3}')

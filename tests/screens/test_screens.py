@@ -8,13 +8,13 @@ to change is written anew by `TREADLE_SCREENS=write pytest tests/screens`; look 
 import os
 import re
 import shlex
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from terminal import drawn
 
 import treadle as library
 
@@ -33,15 +33,6 @@ SCREENS = {
     "10-doctor": "treadle doctor",
     "06-runs-60": "treadle runs",
 }
-PROGRAM = """
-import sys
-from treadle.cli.app import run
-for words in {commands}:
-    sys.stdout.write("=====\\n")
-    sys.stdout.flush()
-    run(words)
-    sys.stdout.flush()
-"""
 CHANGING = (
     (r"\d{8}-\d{6}-[0-9a-f]{10}", "20260101-090000-0123456789"),
     (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-01 09:00:00"),
@@ -63,40 +54,14 @@ def home() -> Iterator[Path]:
         yield Path(name)
 
 
-def drawn(names: list[str], columns: int, home: Path) -> dict[str, str]:
+def screens(names: list[str], columns: int, home: Path) -> dict[str, str]:
     """What each of the commands shows, one after the other, at a terminal of that width."""
-    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
-    main, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        for stream in (0, 1, 2):
-            os.dup2(other, stream)
-        os.chdir(home)
-        commands = [shlex.split(SCREENS[name])[1:] for name in names]
-        environment = {
-            "PATH": os.environ["PATH"], "HOME": str(home), "TREADLE_FORBID_MODELS": "1", "TERM": "xterm-256color",
-            "TZ": "UTC", "PYTHONIOENCODING": "utf-8",
-            "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
-        }  # fmt: skip
-        os.execve(sys.executable, [sys.executable, "-c", PROGRAM.format(commands=commands)], environment)
-    os.close(other)
-    shown = b""
-    while True:
-        try:
-            data = os.read(main, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(main)
-    os.waitpid(pid, 0)
-    # Without the line that says what is under way, each time it was written and taken away.
-    screens = shown.decode().split("=====\r\n")[1:]
-    assert len(screens) == len(names), shown.decode()
-    return {name: seen(screen, columns) for name, screen in zip(names, screens, strict=True)}
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(home), "TREADLE_FORBID_MODELS": "1", "TZ": "UTC",
+        "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
+    }  # fmt: skip
+    (written,) = drawn([shlex.split(SCREENS[name])[1:] for name in names], [columns], home, environment)
+    return {name: seen(screen, columns) for name, screen in zip(names, written, strict=True)}
 
 
 def seen(written: str, columns: int) -> str:
@@ -147,7 +112,7 @@ def test_the_first_screens_are_as_they_were_looked_at(home: Path) -> None:
 
 def look_at(columns: int, home: Path) -> None:
     names = [name for name in SCREENS if name.endswith("-60") == (columns == 60)]
-    for name, screen in drawn(names, columns, home).items():
+    for name, screen in screens(names, columns, home).items():
         shown = f"$ {SCREENS[name]}\n{alike(screen)}\n"
         file = FILES / f"{name}.txt"
         if os.environ.get("TREADLE_SCREENS") == "write":

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from served import clerk, decision, run_when, serving, talker, waiter
 from test_serve_asked_again import RETRY, chat, front, words
 
-from treadle import Agent, MemoryJournal, SqliteJournal, tool
-from treadle.serve import app, live
+from treadle import Agent, MemoryJournal, SqliteJournal, external_tool, tool
+from treadle.serve import User, app, live
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -184,3 +184,72 @@ async def test_what_waits_is_told_and_decided_from_the_moment_in_which_it_waits(
         assert sorted(one.result().status_code for one in answers) == [200, 409]
         assert (await run_when(client, run_id, "finished"))["text"] == "Done: paid 5 to Ann"
         assert paid == [("Ann", 5)]
+
+
+async def test_who_may_not_cancel_is_told_so_before_a_run_begins_that_should_end_with_its_client():
+    served = app([talker()], journal=MemoryJournal(), auth=lambda _: User("ada", decides="nothing"))
+    posts = [
+        ("/ai-sdk/talker", {"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}]}),
+        ("/ag-ui/talker", front("hi")),
+        ("/v1/chat/completions", chat("hi", stream=True)),
+        ("/v1/responses", {"model": "talker", "input": "hi", "stream": True}),
+        ("/api/runs", {"agent": "talker", "input": "hi", "on_disconnect": "cancel"}),
+    ]
+    async with serving(served) as client:
+        for path, body in posts:
+            query = {} if "agent" in body else {"on_disconnect": "cancel"}
+            answer = await client.post(path, json=body, params=query, headers={"accept": "text/event-stream"})
+            assert (answer.status_code, "may not cancel" in answer.text) == (403, True)
+        assert (await client.get("/api/runs")).json()["runs"] == []
+
+
+async def test_what_several_say_at_once_to_a_run_that_waits_is_said_by_all():
+    paid = []
+    async with serving(app([clerk(paid)], journal=MemoryJournal())) as client:
+        run_id = (await client.post("/ag-ui/clerk", json=front("pay Ann 5", "r0"))).headers["x-treadle-run"]
+        await run_when(client, run_id, "waiting")
+        posts = [front(f"and {number}", f"r{number}") for number in range(1, 4)]
+        answers = await asyncio.gather(*[client.post("/ag-ui/clerk", json=one) for one in posts])
+        assert {(one.status_code, one.headers.get("x-treadle-run")) for one in answers} == {(200, run_id)}
+        events = (await client.get(f"/api/runs/{run_id}/events")).json()["events"]
+        said = [one["message"]["content"] for one in events if one["type"] == "message_added"]
+        assert sorted(said) == ["and 1", "and 2", "and 3"]
+
+
+async def test_what_was_deleted_answers_nothing_and_the_same_message_begins_anew():
+    body = {"id": "c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        for path, post, headers in (
+            ("/ai-sdk/talker", body, {}),
+            ("/ag-ui/talker", front("hi"), {}),
+            ("/v1/chat/completions", chat("hi", stream=True), {"idempotency-key": "k"}),
+            ("/v1/responses", {"model": "talker", "input": "hi", "stream": True}, RETRY),
+        ):
+            run_id = (await client.post(path, json=post, headers=headers)).headers["x-treadle-run"]
+            assert (await client.delete(f"/api/runs/{run_id}")).status_code == 204
+            again = await client.post(path, json=post, headers=headers)
+            assert (again.status_code, "1: hi" in words(again.text)) == (200, True)
+            await run_when(client, again.headers["x-treadle-run"], "finished")
+
+
+async def test_the_result_of_a_call_that_ended_its_run_is_refused_in_words_that_say_what_would_take_it():
+    agent = Agent(ScriptedModel(lambda _: [("done", {})]), name="ender", tools=[external_tool("done", "Ends.")])
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        body = chat("go", "ender")
+        message = (await client.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"]
+        (call,) = message["tool_calls"]
+        body["messages"] += [message, {"role": "tool", "tool_call_id": call["id"], "content": "blue"}]
+        refused = await client.post("/v1/chat/completions", json=body)
+        assert (refused.status_code, "wait=True" in refused.text) == (409, True)
+        response = (await client.post("/v1/responses", json={"model": "ender", "input": "go"})).json()
+        result = {"type": "function_call_output", "call_id": response["output"][-1]["call_id"], "output": "blue"}
+        body = {"model": "ender", "previous_response_id": response["id"], "input": [result]}
+        refused = await client.post("/v1/responses", json=body)
+        assert (refused.status_code, "wait=True" in refused.text) == (409, True)
+
+
+async def test_what_a_query_gives_twice_is_refused_and_not_taken_once():
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        for path in ("/api/runs?status=failed&status=finished", "/api/statistics?agent=a&agent=talker"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()["error"]["kind"]) == (422, "unfit")

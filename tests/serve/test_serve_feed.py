@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ def small(monkeypatch):
     monkeypatch.setattr(feed, "TOGETHER", 3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=deep(20))
 @given(batches, clients, st.sets(st.integers(1, 60)), st.booleans())
 def test_each_client_gets_each_event_once_in_order(sizes, coming, pauses, live):
     asyncio.run(followed(sizes, coming, pauses, live))

@@ -192,5 +192,5 @@ def test_a_port_that_is_taken_is_said(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = CliRunner().invoke(serve, ["--agent", str(tmp_path / "agents.py"), "--port", port])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert f"cannot listen on 127.0.0.1 port {port}" in done.output

@@ -1,13 +1,15 @@
-"""What was found wrong with spans of runs whose journal fails, and of forks: one test for each."""
+"""What was found wrong with spans: of runs whose journal fails, of forks, with processors: one test for each."""
 
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from telemetry.test_spans import LOOK, ids, look, said, sent
 
 from treadle import Agent, MemoryJournal, tool
 from treadle.journal import JournalUnavailable
 from treadle.kernel.events import RunFinished, RunPaused
+from treadle.telemetry.attributes import of_model
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -69,3 +71,27 @@ async def test_a_fork_with_another_result_tells_nothing_of_what_happened_in_the_
     assert [span.name for span in again] == ["chat scripted", "invoke_agent agent"]
     live = {ids(span): said(span) for span in one.spans}
     assert {ids(span): said(span) for span in await sent(journal)} == live
+
+
+class Leaving(SpanProcessor):
+    """A processor that raises what would end a program, of the first span that it is told of."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.errors = [error]
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self.errors:
+            raise self.errors.pop()
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+async def test_a_processor_that_would_leave_ends_neither_the_run_nor_what_is_told(received: Any, error: Any) -> None:
+    one = received(Leaving(error))
+    result = await Agent(ScriptedModel(["Done."]), telemetry=one.telemetry).run("Go.")
+    assert result.text == "Done."
+    assert [span.name for span in one.spans] == ["invoke_agent agent"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
+def test_the_address_of_a_model_is_not_told_however_it_is_written(scheme: str) -> None:
+    assert of_model(f"openai-chat:m@{scheme}://inside.example")["gen_ai.request.model"] == "m"

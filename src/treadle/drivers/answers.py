@@ -222,7 +222,10 @@ async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
         raise Misuse(f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for")
     events = await recorded_below(run, record)
     if events is None:
-        raise Misuse(f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for")
+        raise Misuse(
+            f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for, so nothing can be "
+            f"decided there: end run {run.run_id} with agent.cancel(…); it then goes on if something is said to it"
+        )
     return await _Fitting.of(taken_up(run, tool.agent, record, events), answers)
 
 

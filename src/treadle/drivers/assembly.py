@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
-from typing import Any
+from typing import Any, TypeGuard
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
@@ -70,8 +70,8 @@ def toolbox_of(
         given = [_tool_of(one, name) for name, one in tools.items()]
     else:
         several = list(tools)
-        servers = [one for one in several if isinstance(one, ToolServer)]
-        given = [_tool_of(one) for one in several if not isinstance(one, ToolServer)]
+        servers = [one for one in several if _is_server(one)]
+        given = [_tool_of(one) for one in several if isinstance(one, Tool) or not isinstance(one, ToolServer)]
     if sum(one.name == FIND for one in given) > 1:
         raise Misuse(
             f"there are two tools named {FIND!r}, which every ToolSearch has: give one search all the tools, "
@@ -84,6 +84,11 @@ def toolbox_of(
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies, tuple(servers)
+
+
+def _is_server(given: object) -> TypeGuard[ToolServer]:
+    # To ask whether something is of a protocol takes as long as all else that is done with a tool here.
+    return not isinstance(given, Tool) and isinstance(given, ToolServer)
 
 
 def _with_folders(skills: Iterable[Skill | str | PathLike[str]]) -> list[Skill]:

@@ -53,7 +53,7 @@ class Retries(Struct, frozen=True):
             return None
         wait = asked_to_wait(error)
         if wait is None:
-            wait = min(self.most, self.base * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
+            wait = min(self.most, self.base * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         if wait > self.most or (left is not None and wait >= left):
             return None
         return wait

@@ -304,8 +304,6 @@ class Calls(Sequence[CallRecord]):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
         return NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Calls({list(self)!r})"
 

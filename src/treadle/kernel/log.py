@@ -74,8 +74,6 @@ class Log(Sequence[T]):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
         return NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Log({list(self)!r})"
 

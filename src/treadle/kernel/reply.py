@@ -100,6 +100,10 @@ def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
         return record.answered(*_awaited(record, stop), at=at)
     if record.found is not None:
         return record.settled(at)
+    if stop.reason in ("waiting", "running"):
+        # The history may go on elsewhere, and the call be made there all the same.
+        why = "This call has not been executed so far. The run that it is of has not ended, and may still execute it."
+        return record.answered(told(why, executed="unknown"), is_error=True, at=at)
     why = f"This call was not executed: the run stopped{_because(stop)}."
     return record.answered(unexecuted(why), is_error=True, at=at)
 

@@ -70,7 +70,7 @@ def _server(name: str, entry: Any, place: str, env: Mapping[str, str], options: 
     unknown = [key for key in own if key not in _OPTIONS] if isinstance(own, dict) else [repr(own)]
     if unknown:
         raise Misuse(f'{place}: "{OWN}" takes {", ".join(_OPTIONS)}, and not {unknown[0]}')
-    given: Options = {**options, **own}  # type: ignore[typeddict-item]
+    given: Options = {**options, **own}  # type: ignore[typeddict-item]  # MCPServer checks it
     told = _filled(entry, place, env)
     kind, url = told.get("type"), told.get("url", told.get("serverUrl"))
     try:

@@ -58,9 +58,10 @@ def check_server_options(options: Options) -> None:
     for name in options:
         if name not in Options.__annotations__:
             raise Misuse(f"MCPServer takes no option {name!r}; it takes {', '.join(Options.__annotations__)}")
+    given: Mapping[str, object] = options
     for name, (fits, words) in _FITS.items():
-        if name in options and not fits(options[name]):  # type: ignore[literal-required]
-            raise Misuse(f"MCPServer takes {name}= as {words}; it was given {options[name]!r:.100}")  # type: ignore[literal-required]
+        if name in given and not fits(given[name]):
+            raise Misuse(f"MCPServer takes {name}= as {words}; it was given {given[name]!r:.100}")
     told: dict[str, Any] = {key: options[key] for key in ("timeout", "max_output") if key in options}
     for effect in {"write", *options.get("effects", {}).values()}:
-        check_options({"effect": effect, **told}, "MCPServer")  # type: ignore[typeddict-item]
+        check_options({"effect": effect, **told}, "MCPServer")  # type: ignore[typeddict-item]  # this checks it

@@ -196,7 +196,7 @@ async def _ended(process: Process) -> None:
             _tell(process, how)
         with anyio.move_on_after(PATIENCE):
             # Not `process.wait()`, which waits for whoever has inherited its output, too.
-            while process.returncode is None:  # noqa: ASYNC110
+            while process.returncode is None:  # noqa: ASYNC110 - nothing tells of it
                 await anyio.sleep(0.005)
             break
     if sys.platform != "win32":

@@ -68,7 +68,8 @@ class Calls:
         if isinstance(found, MCPError):
             # Raised in the group it would be wrapped.
             raise found
-        return found  # type: ignore[no-any-return]
+        answered: mcp_types.CallToolResult | mcp_types.InputRequiredResult = found
+        return answered
 
     async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
         from mcp import MCPError

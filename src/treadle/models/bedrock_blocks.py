@@ -9,7 +9,7 @@ that differ, and never come without a text. Neighbour: `treadle.models.bedrock`,
 import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, Literal, TypeGuard, assert_never
 from urllib.parse import urlsplit
 
 from msgspec import Raw, Struct
@@ -291,12 +291,12 @@ def _name_documents(blocks: list[object], before: Callable[[], int]) -> None:
     if not found:
         return
     for number, block in enumerate(found, before() + 1):
-        document: Any = block["document"]  # type: ignore[index]
+        document = block["document"]
         name = re.sub(r"[^a-zA-Z0-9\s()\[\]-]|\s+", " ", document["name"])
         document["name"] = f"{' '.join(name.split())[:180] or 'document'} ({number})"
     if any(map(_is_document, blocks)) and not any([type(block) is TextBlock for block in blocks]):
         blocks.append(TextBlock("(see the document)"))
 
 
-def _is_document(block: object) -> bool:
+def _is_document(block: object) -> TypeGuard[dict[str, Any]]:
     return type(block) is dict and "document" in block

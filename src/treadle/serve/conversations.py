@@ -283,8 +283,9 @@ def _only_begun(events: Sequence[Event]) -> bool:
 
 
 def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
-    what = "a run of it is under way"
-    if line is not None:
+    what, advice = "a run of it is under way", "Decide on what it waits for, or cancel that run."
+    if line is not None and line.status == "damaged":
+        what, advice = f"its run {line.run_id} is damaged and cannot be read", "Delete that run."
+    elif line is not None:
         what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
-    advice = "Decide on what it waits for, or cancel that run."
     return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

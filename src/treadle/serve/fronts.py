@@ -143,6 +143,7 @@ class Fronts:
         """A post of an AG-UI client."""
         serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
         asked = self._serving.query(request, Asked)
+        serving.leaves(user, asked.on_disconnect)
         self._runs.agent(user, agent)
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         said = [post.message, post.verdicts, post.results if post.message is None else {}]
@@ -186,6 +187,7 @@ class Fronts:
 
     def _asked(self, request: Request) -> AskedOfAiSdk:
         asked = self._serving.query(request, AskedOfAiSdk)
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         if asked.sdk not in ai_sdk.VERSIONS:
             raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
         return asked
@@ -294,6 +296,12 @@ async def decided(
         return point
     before = await asked_at(runs, user, run_id, fits)
     if before is None or before.number == len(found.events):
+        if found.state.stop is not None and found.state.stop.reason == "external_tool":
+            raise Refused(
+                "conflict",
+                "the run has ended with that call, and takes no result of it",
+                "An agent that goes on with the result has the tool as external_tool(…, wait=True).",
+            )
         raise Refused(
             "conflict",
             "nothing of what was posted decides on a call that the run waits for",

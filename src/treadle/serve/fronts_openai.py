@@ -160,6 +160,7 @@ class Fronts:
     async def response(self, request: Request) -> Response:
         """A response as far as it is; with `stream`, told from its beginning to its end."""
         asked = self._serving.query(request, Again)
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         it = await self._again(self._serving.user(request), request.path_params["response"], asked)
         writer = await self._response_writer(it)
         if asked.stream:
@@ -252,8 +253,10 @@ class Fronts:
             found = await self._runs.again.answering(user, posting)
             return Point(found) if found is not None else await self._said(user, post, posting) or await begin()
 
-        key = (user.name, *posting)
-        return await (self._answers.once(key, known) if again else self._answers.anew(key, begin))
+        key, keep = (user.name, *posting), not posting.kept
+        if again:
+            return await self._answers.once(key, known, keep=keep)
+        return await self._answers.anew(key, begin, keep=keep)
 
     async def _said(self, user: User, post: Posted, posting: Posting) -> Point | None:
         """From where is told what answers something that such a request said to a run, if it did."""
@@ -281,6 +284,7 @@ class Fronts:
         asked = self._serving.query(request, Asked)
         if asked.on_disconnect == "cancel" and not post.stream:
             raise bad("on_disconnect=cancel", "is for streams", "Ask for stream, or leave it out.")
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         return asked
 
     def _stream(self, request: Request, it: "_Answer", chunks: AsyncGenerator[bytes]) -> Response:

@@ -150,6 +150,7 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
     user, streamed = serving.user(request), EVENTS in request.headers.get("accept", "")
     if given.on_disconnect == "cancel" and not streamed:
         raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
+    serving.leaves(user, given.on_disconnect)
     names = key_of(request.headers.get("idempotency-key"))
     asked = [given.agent, given.input, given.conversation, given.limits]
     run_id = await serving.runs.start(

@@ -34,6 +34,9 @@ from treadle.serve.runs import Runs
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verb, Verdict
 
+_LOOKS: Final = 10
+_LOOK: Final = 0.1
+"""How often, and after how many seconds each, it is looked whether a run can be spoken to that could not."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
 
@@ -279,35 +282,46 @@ async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting |
         Refused: neither is so any more.
     """
     origin = ORIGIN if posting is None else posting.said
-    await runs.live.settled(run_id)
-    point = Point(run_id, len(await runs.views.events(user, run_id)), (), text)
-    try:
-        await runs.say(user, run_id, text, origin)
-    except Refused as error:
-        if error.kind != "conflict":
-            raise
-        await runs.resume(user, run_id, message=text, origin=origin)
-    return point
+    for look in range(_LOOKS):
+        await runs.live.settled(run_id)
+        point = Point(run_id, len(await runs.views.events(user, run_id)), (), text)
+        try:
+            await runs.say(user, run_id, text, origin)
+            return point
+        except Refused as error:
+            if error.kind != "conflict":
+                raise
+        try:
+            await runs.resume(user, run_id, message=text, origin=origin)
+            return point
+        except Refused as error:
+            # Somebody else may be about to have it go on: then it is said to the run under way.
+            if error.kind != "conflict" or look == _LOOKS - 1:
+                raise
+        await asyncio.sleep(_LOOK)
+    raise AssertionError("the last look returns or raises")
 
 
 class Answers:
-    """Which point of a run answers which request, for `AGAIN` seconds while not too many come after.
+    """Which point of a run answers which request, as long as that is about to be found.
 
-    What began a run, and what was said to one, is known from the journal. This is for what comes while that is not
-    written yet, and for where a request without a name leaves no trace there.
+    What began a run, and what was said to one, is known from the journal afterwards. Where a request leaves no trace
+    there, it is remembered here for `AGAIN` seconds, while not too many come after.
     """
 
     def __init__(self) -> None:
         self._points: OrderedDict[Hashable, tuple[float, asyncio.Future[Point]]] = OrderedDict()
 
-    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
-        """From where the request is told; what answered it before, or is about to, where it comes again."""
+    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
+        """From where the request is told; what is about to answer it, where it comes again, or, if that is to be kept
+        here, has answered it.
+        """
         at, there = self._points.get(key, (0.0, None))
         if there is not None and time.monotonic() - at < AGAIN:
             return await asyncio.shield(there)
-        return await self.anew(key, begin)
+        return await self.anew(key, begin, keep=keep)
 
-    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
+    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
         """From where the request is told, whether it came before or not."""
         told = asyncio.get_running_loop().create_future()
         self._points[key] = mine = (time.monotonic(), told)
@@ -317,14 +331,19 @@ class Answers:
         try:
             point = await begin()
         except BaseException as error:
-            if self._points.get(key) is mine:
-                del self._points[key]
+            self._forget(key, mine)
             # A refusal holds for those who wait too; whoever waits for a request that was given up asks again.
             told.set_exception(error if isinstance(error, Refused) else _given_up())
             told.exception()
             raise
         told.set_result(point)
+        if not keep:
+            self._forget(key, mine)
         return point
+
+    def _forget(self, key: Hashable, mine: "tuple[float, asyncio.Future[Point]]") -> None:
+        if self._points.get(key) is mine:
+            del self._points[key]
 
 
 def _given_up() -> Refused:

@@ -170,7 +170,7 @@ class PostgresWorker:
                         await self._until_nothing_is_due(names)
                         self._ending = True
                         for one in self._workers:
-                            one.stop()  # type: ignore[no-untyped-call]
+                            one.stop()  # type: ignore[no-untyped-call]  # Procrastinate's
                     await asyncio.wait(working)
                     raise _Ended
             except* _Ended:
@@ -278,7 +278,7 @@ class PostgresWorker:
         Raises:
             WorkerStopped: it stopped by itself; the message says why.
         """
-        running: Awaitable[None] = worker.run()  # type: ignore[no-untyped-call]
+        running: Awaitable[None] = worker.run()  # type: ignore[no-untyped-call]  # Procrastinate's
         why: BaseException | None
         try:
             await running

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]  # it has no types
 from msgspec import Struct
 
 from treadle.drivers.dispatch import own_run_id, sent_name

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -42,7 +43,7 @@ def test_the_same_figures_as_in_files(formulas: Any, held: Held, kind: str) -> N
     assert not found.warnings
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_expression_is_what_decimals_make_of_it(formulas: Any, held: Held, data: Any) -> None:
     formulas.property(data, lambda rows, measures: query(held("postgres", rows, measures), formulas.request))

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -232,7 +233,7 @@ WORDS = st.sampled_from(  # written as one text, as a person would
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(WORDS, max_size=14), free=st.text(max_size=30))
 def test_any_text_gets_the_same_valid_reply_twice(reply, toolbox, words, free):
     box = toolbox("everything")
@@ -246,7 +247,7 @@ def test_any_text_gets_the_same_valid_reply_twice(reply, toolbox, words, free):
     assert first.message.calls or "not a language model" in first.message.text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     result=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),

@@ -131,7 +131,7 @@ def _grouped(
     union.set("by_name", True)
     groups = exp.select(*keys, *(named(value, name) for name, value in parts.items()))
     groups = groups.from_(union.subquery("sides", copy=False), copy=False).where(*conditions, copy=False)
-    return groups.group_by(*keys) if keys else groups
+    return groups.group_by(*keys, copy=False) if keys else groups
 
 
 def _joined(
@@ -209,19 +209,19 @@ def _parts(sides: Sequence[Side]) -> "dict[str, exp.Expr]":
 
 def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair]) -> "exp.Select":
     """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried."""
-    valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where("na + nb > 0")
+    valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where("na + nb > 0", copy=False)
     for pair in pairs:
         sizes = []
         for side, measure in zip(sides, pair.measures, strict=True):
             name, amount = side.name(pair.at), side.amount(pair.at)
-            valued = valued.select(named(figure(measure, amount, name, pair.scale), name))
+            valued = valued.select(named(figure(measure, amount, name, pair.scale), name), copy=False)
             sizes.append(noise(measure, amount, name, pair.scale))
         if pair.noisy:
-            valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"))
+            valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"), copy=False)
     differing = exp.select("*").from_(valued.subquery("valued", copy=False), copy=False)
     for pair in pairs:
         a, b = (exp.Coalesce(this=exp.column(f"{letter}{pair.at}"), expressions=[literal(0)]) for letter in "ab")
-        differing = differing.select(named(exp.Sub(this=a, expression=b), f"d{pair.at}"))
+        differing = differing.select(named(exp.Sub(this=a, expression=b), f"d{pair.at}"), copy=False)
     classes = [named(status(pair.limits, pair.at, pair.scale, pair.noisy), f"s{pair.at}") for pair in pairs]
     return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
@@ -253,8 +253,8 @@ def whole(
             column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
     groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items()))
-    groups = groups.from_("aligned" if rows is None else rows.subquery("chosen"))
-    groups = groups.select(*by).group_by(*by) if by else groups
+    groups = groups.from_("aligned" if rows is None else rows.subquery("chosen"), copy=False)
+    groups = groups.select(*by, copy=False).group_by(*by, copy=False) if by else groups
     carried = [exp.column(name) for name in (*more, *by)]
     classed = _classed(exp.select("na", "nb", *carried), groups, sides, [pair])
     figures = exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *(column.copy() for column in carried))

@@ -33,6 +33,8 @@ _FLOAT_SCALE = 10
 _NO_NUMBER = "\ue000"
 # The digits of a number that the engine reads in 64 bits, and the most of them after the point.
 _PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
+# How many decimals most amounts have.
+_USUAL = 2
 
 
 class Scale(Struct, frozen=True):
@@ -258,7 +260,7 @@ def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | N
         not_a_number = call("isnan", column)
         column = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
     value = try_cast(column, f"DECIMAL(38, {scale})")
-    bad = exp.and_(exp.Not(this=is_null(column)), is_null(value))
+    bad = exp.and_(exp.Not(this=is_null(column)), is_null(value), copy=False)
     return Amount(signed(value, measure), scale, True, column, bad, not_a_number)
 
 
@@ -274,15 +276,16 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         point = call("instr", text, literal("."))
         decimals = exp.Sub(this=call("length", text), expression=point)
         beyond = exp.GT(this=decimals, expression=literal(chosen.places))
-        doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond))
+        doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond, copy=False))
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
-    bad = exp.and_(exp.Not(this=is_null(text)), exp.paren(exp.or_(*doubts)))
-    plain = None if scale else _plain(column, form, chosen.places)
+    doubtful = exp.paren(exp.or_(*doubts, copy=False), copy=False)
+    bad = exp.and_(exp.Not(this=is_null(text)), doubtful, copy=False)
+    plain = None if scale else _plain(column, form, chosen.places, measure.decimals)
     plain = None if plain is None else signed(plain, measure)
     return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
 
 
-def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
+def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
@@ -291,18 +294,31 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | Non
     if form.thousands:
         whole = rf"(\d{{1,3}}({sign}\d{{3}}){{0,{most // 3 - 1}}}|{whole})"
     number = rf"{whole}({point}\d{{0,{places}}})?"
-    blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"))
+    blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
     kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
+    same, found = _as_spelled(column, form, most, min(places, _USUAL if usual is None else usual))
     return (
         exp.Case()
-        .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind))
+        .when(same, cast(found, kind))
+        .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind), copy=False)
         .when(
             matches(column, rf" *{number}- *"),
             exp.Neg(this=cast(_pointed(call("rtrim", column, literal("- ")), form), kind)),
+            copy=False,
         )
-        .when(blank, exp.null())
-        .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind))
+        .when(blank, exp.null(), copy=False)
+        .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind), copy=False)
     )
+
+
+def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
+    """Whether a text is a number of so many decimals as the engine spells it, which takes the shortest look; and it."""
+    found = try_cast(_pointed(column, replace(form, thousands="")), f"DECIMAL({whole + decimals}, {decimals})")
+    written = cast(found, "VARCHAR")
+    if form.decimal == ".":
+        return exp.EQ(this=written, expression=column.copy()), found
+    same = exp.EQ(this=call("replace", written, literal("."), literal(form.decimal)), expression=column.copy())
+    return same, found
 
 
 def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
@@ -319,19 +335,19 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     if form.thousands:
         sign, point = re.escape(form.thousands), re.escape(form.decimal)
         grouped = matches(text, rf"[-+]?\d{{1,3}}({sign}\d{{3}})*({point}\d*)?-?")
-        wrong.append(exp.and_(call("contains", text, literal(form.thousands)), exp.Not(this=grouped)))
+        wrong.append(exp.and_(call("contains", text, literal(form.thousands)), exp.Not(this=grouped), copy=False))
         plain = call("replace", plain, literal(form.thousands), literal(""))
     if form.decimal == UNKNOWN:
         wrong.append(call("regexp_matches", plain, literal("[.,]")))
     elif form.decimal != ".":
         wrong.append(call("contains", plain, literal(".")))
         plain = call("replace", plain, literal(form.decimal), literal("."))
-    behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"))
+    behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"), copy=False)
     before = exp.DPipe(this=literal("-"), expression=call("rtrim", plain, literal("-")))
     plain = when(behind, before, plain)
     if not wrong:
         return plain
-    return when(exp.or_(*wrong), exp.DPipe(this=literal(_NO_NUMBER), expression=text.copy()), plain)
+    return when(exp.or_(*wrong, copy=False), exp.DPipe(this=literal(_NO_NUMBER), expression=text.copy()), plain)
 
 
 def signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":

@@ -175,11 +175,11 @@ def _number(letters: str) -> int:
 
 def _part(book: zipfile.ZipFile, sheet: str) -> str:
     """The name of the file, within the workbook's, that holds a sheet."""
-    sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()  # noqa: S314
+    sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()  # noqa: S314 - as above
     key = next(
         value for item in sheets if item.tag.endswith("}sheet") and item.get("name") == sheet
         for name, value in item.attrib.items() if name.endswith("}id")
     )  # fmt: skip
-    links = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
+    links = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))  # noqa: S314 - as above
     target = next(link.attrib["Target"] for link in links if link.get("Id") == key)
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"

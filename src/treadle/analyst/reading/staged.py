@@ -54,7 +54,7 @@ def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight
                     each = [f"{name} COLLATE BINARY, TYPEOF({name})" for name in map(_quoted, known)]
                     alike = f" GROUP BY {', '.join(each)} HAVING COUNT(*) > 1"
                 # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
-                rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608
+                rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608 - quoted
                 staged = [*(columns or ["1"]), *([weight] if weight else [])]
                 name = session.stage(staged, _sqlite_text(rows, staged, floating, source))
             finally:

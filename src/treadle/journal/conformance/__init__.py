@@ -23,8 +23,8 @@ pytest.register_assert_rewrite(
     )
 )
 
-from treadle.journal.conformance.promising import Promising  # noqa: E402
-from treadle.journal.conformance.suite import (  # noqa: E402
+from treadle.journal.conformance.promising import Promising  # noqa: E402 - as said above
+from treadle.journal.conformance.suite import (  # noqa: E402 - as said above
     JournalConformance,
     LeasesConformance,
     SharedJournalConformance,

@@ -22,7 +22,7 @@ class Agreeing:
     @pytest.mark.parametrize("seed", range(8))
     @in_a_loop
     async def test_it_answers_as_the_journal_in_memory_does(self, journal: Journal, seed: int) -> None:
-        chance, model = random.Random(seed), MemoryJournal()  # noqa: S311
+        chance, model = random.Random(seed), MemoryJournal()  # noqa: S311 - no secret
         lengths: dict[str, int] = {}
 
         async def both(ask: Callable[[Journal], Awaitable[Any]]) -> Any:
@@ -37,19 +37,19 @@ class Agreeing:
                     seq = count if how == "append" else chance.randrange(8)
                     first = [started(run_id, at=chance.choice(TIMES))] if seq == 0 else []
                     events = [*first, *_some(chance)]
-                    if await both(lambda one: one.append(run_id, seq, events)) is None:  # noqa: B023
+                    if await both(lambda one: one.append(run_id, seq, events)) is None:  # noqa: B023 - asked at once
                         lengths[run_id] = seq + len(events)
                 case "read":
                     start = chance.randrange(-1, 8)
-                    await both(lambda one: one.read(run_id, start))  # noqa: B023
+                    await both(lambda one: one.read(run_id, start))  # noqa: B023 - asked at once
                 case "delete":
                     known = lengths.pop(run_id, None)
-                    assert await both(lambda one: one.delete(run_id)) is (known is not None)  # noqa: B023
+                    assert await both(lambda one: one.delete(run_id)) is (known is not None)  # noqa: B023 - asked at once
                 case _:
                     limit = chance.randrange(4)
-                    page = await both(lambda one: one.list(limit))  # noqa: B023
+                    page = await both(lambda one: one.list(limit))  # noqa: B023 - asked at once
                     while page:
-                        page = await both(lambda one: one.list(limit, page[-1]))  # noqa: B023
+                        page = await both(lambda one: one.list(limit, page[-1]))  # noqa: B023 - asked at once
             lines = await both(lambda one: one.list())
             assert {line.run_id: line.events for line in lines} == lengths
 

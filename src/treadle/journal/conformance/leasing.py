@@ -9,6 +9,7 @@ from treadle.journal.errors import JournalConflict, TakenOver
 from treadle.journal.holder import Holder
 from treadle.journal.leases import Held, Leases
 from treadle.journal.port import Journal
+from treadle.kernel.events import Event
 
 ONE = Holder("one", "a host that is not there", 1)
 OTHER = Holder("other", "another host", 2)
@@ -73,12 +74,12 @@ class Leasing:
     @pytest.mark.parametrize("last", [PAUSED, FINISHED])
     @in_a_loop
     async def test_a_lease_begins_with_its_run_and_ends_with_it(
-        self, journal: Leases, other: Leases, last: object
+        self, journal: Leases, other: Leases, last: Event
     ) -> None:
         held = Held("r", ONE, 60.0)
         await journal.append("r", 0, [started()], held)
         assert (await other.holders(["r"]))["r"].name == ONE.name
-        await journal.append("r", 1, [note("a"), last], held)  # type: ignore[list-item]
+        await journal.append("r", 1, [note("a"), last], held)
         assert await other.holders(["r"]) == {}
         assert await other.hold("r", OTHER, 60) is None
 

@@ -88,7 +88,7 @@ class Watching:
         await anext(watcher)
         other = journal.watch("r")
         await anext(other)
-        await watcher.aclose()  # type: ignore[attr-defined]
+        await watcher.aclose()  # type: ignore[attr-defined]  # a generator has it
         await journal.append("r", 1, [note("a")])
         assert await anext(other) == note("a")
-        await other.aclose()  # type: ignore[attr-defined]
+        await other.aclose()  # type: ignore[attr-defined]  # a generator has it

@@ -159,6 +159,7 @@ class Ended(Struct, frozen=True, gc=False):
         cost: dollars; None if the price of any call is not known.
         failure: what the model's failure is called, and what it said, if one ended the run.
         unanswered: the calls of tools without a function that the run ended with: their ids, names and arguments.
+        answer: the typed answer alone, as the model wrote its JSON; the text where there is none.
     """
 
     stop: Stop
@@ -168,6 +169,7 @@ class Ended(Struct, frozen=True, gc=False):
     cost: Decimal | None
     failure: tuple[str, str] | None = None
     unanswered: Sequence[tuple[str, str, str]] = ()
+    answer: str = ""
 
 
 class Below(Struct, frozen=True, gc=False):
