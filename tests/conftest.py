@@ -35,6 +35,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_unconfigure() -> None:
+    """Libraries in C complain of what is left when the process ends."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is loaded and collected stays: looking through it for garbage, again and again, would slow every test."""

@@ -33,7 +33,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, ListedTool, Text, Thinking, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.state import RunState, Served
+from treadle.kernel.state import RunState, Stock
 from treadle.kernel.step import Step
 from treadle.kernel.stop import stopped
 
@@ -571,13 +571,13 @@ def test_an_edit_of_a_step_that_is_prepared_lets_it_be_asked_again():
 def test_servers_say_what_tools_they_have():
     tools = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
     assert changed([STARTED], ToolsListed(tools, 30, at=101.0)) == {
-        "served": Served(tools, tools),
+        "stock": Stock(tools, tools),
         "tool_tokens": 30,
         "size": RequestSize(30),
     }
     assert fold_all([replace(STARTED, tools=("t",)), ToolsListed(tools)]).tools == ("t", "s__t")
     others = (replace(tools[0], description="Does more."), replace(tools[0], name="s__u", remote="u"))
-    assert fold_all([STARTED, ToolsListed(tools), ToolsListed(others)]).served == Served(others, (tools[0], others[1]))
+    assert fold_all([STARTED, ToolsListed(tools), ToolsListed(others)]).stock == Stock(others, (tools[0], others[1]))
     learnt = RequestSize(5, ratios={"m": Ratio(1.0, 2.0)})
     assert fold(replace(fold_all([STARTED]), size=learnt), ToolsListed(tools, 30)).size.ratios == learnt.ratios
 

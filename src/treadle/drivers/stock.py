@@ -21,7 +21,7 @@ async def take_stock(run: Run) -> bool:
     servers = run.config.servers
     if not servers:
         return False
-    known, first = run.state.listed, run.state.served.first
+    known, first = run.state.stock.now, run.state.stock.first
     found = [one for one in known if not one.server]
     for server in servers:
         found += await server.listed(

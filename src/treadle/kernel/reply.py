@@ -87,25 +87,20 @@ def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int,
 
 
 def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
-    """`record`, still open when the run stopped, with a result that says so.
-
-    A result that the application has not released, or that a person was asked about, is not shown in its place.
-    """
+    """`record`, still open when the run stopped, with a result that says so; what nobody released is not shown."""
     if record.in_doubt or record.status == "started":
         return record.answered(cut_off(_because(stop)), is_error=True, at=at)
-    if record.status == "returned":
-        why = f"This call was made, but its result had not been released when the run stopped{_because(stop)}."
-        return record.answered(told(why, executed=True), is_error=True, at=at)
     if record.status == "awaited":
         return record.answered(*_awaited(record, stop), at=at)
-    if record.found is not None:
+    if record.found is not None and record.status != "returned":
         return record.settled(at)
-    if stop.reason in ("waiting", "running"):
-        # The history may go on elsewhere, and the call be made there all the same.
-        why = "This call has not been executed so far. The run that it is of has not ended, and may still execute it."
-        return record.answered(told(why, executed="unknown"), is_error=True, at=at)
+    executed: bool | str = record.status == "returned"
     why = f"This call was not executed: the run stopped{_because(stop)}."
-    return record.answered(unexecuted(why), is_error=True, at=at)
+    if executed:
+        why = f"This call was made, but its result had not been released when the run stopped{_because(stop)}."
+    elif stop.reason in ("waiting", "running"):
+        why, executed = "This call is not executed so far; its run has not ended and may still execute it.", "unknown"
+    return record.answered(told(why, executed), is_error=True, at=at)
 
 
 def _awaited(record: CallRecord, stop: Stop) -> tuple[str, bool]:

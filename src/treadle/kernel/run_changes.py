@@ -11,7 +11,7 @@ from treadle.kernel.history import edited, instructed
 from treadle.kernel.log import Log
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.reply import left_open
-from treadle.kernel.state import Changes, RunState, Served
+from treadle.kernel.state import Changes, RunState, Stock
 from treadle.kernel.step_changes import closed
 
 
@@ -64,10 +64,10 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
 def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
     """From the next step on these are offered beside the agent's own; nobody has counted a request with them."""
     size = RequestSize(event.tool_tokens, ratios=state.size.ratios)
-    first = state.served.first
-    known = {(one.server, one.remote) for one in first}
-    new = [one for one in event.listed if (one.server, one.remote) not in known]
-    return {"served": Served(event.listed, (*first, *new)), "tool_tokens": event.tool_tokens, "size": size}
+    known = {(one.server, one.remote) for one in state.stock.first}
+    new = tuple(one for one in event.listed if (one.server, one.remote) not in known)
+    stock = Stock(event.listed, (*state.stock.first, *new))
+    return {"stock": stock, "tool_tokens": event.tool_tokens, "size": size}
 
 
 def nudge_given(state: RunState, event: events.NudgeGiven) -> Changes:

@@ -19,10 +19,10 @@ Changes = dict[str, Any]
 """The fields of the state that an event changes, and their new values."""
 
 
-class Served(Struct, frozen=True, gc=False):
-    """The tools of servers: as they were last `listed`, and every one of this run as it was at `first`."""
+class Stock(Struct, frozen=True, gc=False):
+    """The tools of servers: `now`, as they were last listed, and `first`, all that there were, as each was at first."""
 
-    listed: tuple[ListedTool, ...] = ()
+    now: tuple[ListedTool, ...] = ()
     first: tuple[ListedTool, ...] = ()
 
 
@@ -33,7 +33,7 @@ class RunState(Struct, frozen=True, gc=False):
         phase: where the run stands; see the rules in `fold.py`.
         started: how it began.
         limits: what it may use at most, as it was last said.
-        served: the tools of servers; `tool_tokens` estimates what all descriptions take.
+        stock: what servers, and who began the run, have listed; `tool_tokens` estimates what all descriptions take.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
@@ -60,7 +60,7 @@ class RunState(Struct, frozen=True, gc=False):
     phase: Phase = "new"
     started: RunStarted = RunStarted("", (), 0)
     limits: Limits = Limits()
-    served: Served = Served()
+    stock: Stock = Stock()
     tool_tokens: int = 0
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()
@@ -110,8 +110,8 @@ class RunState(Struct, frozen=True, gc=False):
 
     @property
     def listed(self) -> tuple[ListedTool, ...]:
-        """The tools of servers, as they were last listed."""
-        return self.served.listed
+        """The tools of servers, and of who began the run, as they were last listed."""
+        return self.stock.now
 
     @property
     def tools(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from treadle.context.policies import DEFAULT
+from treadle.context.storable import storable_event
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import new_run_id
@@ -96,6 +97,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         *cut.again,
     ]
     own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
+    own = [storable_event(event) for event in own]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal
