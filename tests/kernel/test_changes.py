@@ -414,6 +414,8 @@ def test_a_reaction_calls_again():
     same = ToolReacted(0, "a", "call", call=replace(A, arguments=" { } "), at=107.0)
     assert "other" not in call_changed(BACK, same)
     assert call_changed(BACK, replace(same, call=replace(A, arguments="[1]")))["other"] == 1
+    written = [replace(event, call=ToolCall("a", "u", text)) for text in ('{"n":1}', ' { "n" : 1 } ')]
+    assert fold_all([*BACK, *written]).step.calls[0].other == 1
     twice = fold_all([*BACK, event, ToolReacted(0, "a", "call", call=replace(A, name="u", arguments="[]"))])
     record = twice.step.calls[0]
     assert (record.made, record.other, record.ran, twice.call_counts) == (3, 2, (A,), {"u": 2})
