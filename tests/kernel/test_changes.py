@@ -32,7 +32,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import AssistantMessage, ListedTool, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, ListedTool, Text, Thinking, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.state import RunState, Stock
 from treadle.kernel.step import Step
 from treadle.kernel.stop import stopped
@@ -180,6 +180,14 @@ def test_what_a_reply_says_is_kept_unless_it_is_blank(text, finish, kept, goes_o
     state = fold_all([STARTED, PREPARED, ModelReplied(0, AssistantMessage((Text(text),)), finish=finish)])
     assert (len(state.messages), state.phase) == (1 + kept, "ready" if goes_on else "replied")
     assert (state.text, state.errors) == (text if kept else "", errors)
+
+
+def test_a_step_has_what_its_reply_cost_and_a_thought_alone_is_kept_where_the_model_only_paused():
+    assert fold_all(acting()).step.cost == Decimal("0.5")
+    thought = AssistantMessage((Thinking("hm"),))
+    for finish, kept in (("pause", True), ("stop", False), ("length", False)):
+        state = fold_all([STARTED, PREPARED, ModelReplied(0, thought, finish=finish)])
+        assert (len(state.messages) == 2) is kept
 
 
 def test_a_request_that_was_chosen_is_not_the_size_of_the_next_one():
@@ -406,6 +414,8 @@ def test_a_reaction_calls_again():
     same = ToolReacted(0, "a", "call", call=replace(A, arguments=" { } "), at=107.0)
     assert "other" not in call_changed(BACK, same)
     assert call_changed(BACK, replace(same, call=replace(A, arguments="[1]")))["other"] == 1
+    written = [replace(event, call=ToolCall("a", "u", text)) for text in ('{"n":1}', ' { "n" : 1 } ')]
+    assert fold_all([*BACK, *written]).step.calls[0].other == 1
     twice = fold_all([*BACK, event, ToolReacted(0, "a", "call", call=replace(A, name="u", arguments="[]"))])
     record = twice.step.calls[0]
     assert (record.made, record.other, record.ran, twice.call_counts) == (3, 2, (A,), {"u": 2})
@@ -568,6 +578,8 @@ def test_servers_say_what_tools_they_have():
         "size": RequestSize(30),
     }
     assert fold_all([replace(STARTED, tools=("t",)), ToolsListed(tools)]).tools == ("t", "s__t")
+    others = (replace(tools[0], description="Does more."), replace(tools[0], name="s__u", remote="u"))
+    assert fold_all([STARTED, ToolsListed(tools), ToolsListed(others)]).stock == Stock(others, (tools[0], others[1]))
     learnt = RequestSize(5, ratios={"m": Ratio(1.0, 2.0)})
     assert fold(replace(fold_all([STARTED]), size=learnt), ToolsListed(tools, 30)).size.ratios == learnt.ratios
 

@@ -72,6 +72,11 @@ def test_what_is_no_amount_of_dollars(value):
     assert str(refused.value) == f"{wanted} no limit; it was given {value!r}"
 
 
+def test_no_number_is_too_large_to_be_refused():
+    with pytest.raises(ValueError, match=r"^Limits\.usd takes"):
+        Limits(usd=10**400)
+
+
 def test_dollars_of_another_type_become_exact():
     limits = Limits(usd=Seconds(0.1))
     assert (type(limits.usd), limits.usd) == (Decimal, Decimal("0.1"))

@@ -196,3 +196,5 @@ def test_what_an_attachment_takes_is_said_by_its_name(kind, named):
         kind(url=7)
     with pytest.raises(ValueError, match="as texts"):
         kind(url="u", media_type=None)
+    with pytest.raises(ValueError, match="as texts"):
+        File(url="u", name=7)
