@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from random import Random
+from threading import get_ident
 from typing import Any
 
 EPOCH = 1_790_000_000.0
@@ -241,22 +242,34 @@ def _no_sleep(seconds: float) -> None:
     raise AssertionError("nothing may really wait in a simulated world")
 
 
-_GMTIME = time.gmtime
-_CLOCKS: dict[Any, Any] = {
-    time.time: _wall,
-    time.monotonic: _monotonic,
-    time.perf_counter: _monotonic,
-    time.gmtime: _gmtime,
-    time.sleep: _no_sleep,
-}
-
-
 def _uniform(a: float, b: float) -> float:
     return _now[-1].rng.uniform(a, b)
 
 
 def _token(size: int = 32) -> str:
     return f"{_now[-1].rng.getrandbits(8 * size):0{2 * size}x}"
+
+
+_simulating: set[int] = set()
+"""The threads with simulated time; a server that another test has left running in one of its own keeps the real."""
+
+
+def _here(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """What is simulated, for the threads that simulate."""
+    return lambda *given: (simulated if get_ident() in _simulating else real)(*given)
+
+
+_GMTIME = time.gmtime
+_CLOCKS: dict[Any, Any] = {
+    real: _here(simulated, real)
+    for real, simulated in (
+        (time.time, _wall),
+        (time.monotonic, _monotonic),
+        (time.perf_counter, _monotonic),
+        (time.gmtime, _gmtime),
+        (time.sleep, _no_sleep),
+    )
+}
 
 
 @contextmanager
@@ -270,16 +283,18 @@ def simulated_time() -> Iterator[None]:
 
     for real, simulated in _CLOCKS.items():
         put(time, real.__name__, simulated)
-    put(secrets, "token_hex", _token)
-    put(random, "uniform", _uniform)
+    put(secrets, "token_hex", _here(_token, secrets.token_hex))
+    put(random, "uniform", _here(_uniform, random.uniform))
     for name, module in sorted(sys.modules.items()):
         if name == "treadle" or name.startswith("treadle."):
             for own, value in list(vars(module).items()):
                 if callable(value) and getattr(value, "__module__", None) == "time" and value in _CLOCKS:
                     put(module, own, _CLOCKS[value])
+    _simulating.add(get_ident())
     try:
         yield
     finally:
+        _simulating.discard(get_ident())
         for where, name, value in reversed(changed):
             setattr(where, name, value)
 
