@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parent))
 
 from postgres_server import Server, programs
+from stem import PLAIN, Stem
 
 settings.register_profile(
     "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -81,3 +82,14 @@ def server() -> Iterator[Server]:
     yield started
     started.stop()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def stem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
+    """What commands are forked from, where that can be."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    begun = Stem(PLAIN, tmp_path_factory.mktemp("stem"))
+    yield begun
+    begun.end()
