@@ -9,7 +9,7 @@
 #   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make load SOAK=3600                       clients on live runs for an hour; CLIENTS=100 LIVE=20 for fewer
-#   make mutants SAMPLE=0                     all mutants
+#   make mutants OF="kernel/decide"           every small change of a module; SAMPLE=0 for those of all
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
@@ -42,6 +42,7 @@ DEPTH ?= 20
 PAIRS ?= 1000
 CASES ?= 1000
 SAMPLE ?= 300
+OF ?=
 
 define ready
 	@python="$(PYTHON)"; if [ -z "$$python" ]; then \
@@ -61,7 +62,7 @@ help: ## this list
 demo: ## set everything up and run the main job, with no key
 	$(call ready,)
 	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
-	$(call ask,"What's the total value of our gadget inventory?")
+	$(call ask,"What's the total value of our gadget inventory?", --skill inventory)
 	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --skill analyst --skill inventory --open'
 
 test: ## set everything up and run the tests
@@ -110,7 +111,7 @@ load: ## CLIENTS of the server on LIVE runs, or for SOAK seconds; see that each 
 
 mutants: ## change the kernel and the door in small ways, and see whether a test notices
 	$(call ready,test mutants)
-	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
+	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE) $(OF)
 
 check: ## formatting, lint, strict types, import contracts, no imports in a circle
 	$(call ready,lint)

@@ -5,9 +5,7 @@ Before each call its worst case is set aside, so that runs which ask at the same
 
 import asyncio
 
-from treadle import Agent, Budget
-from treadle.kernel.messages import ModelSettings
-from treadle.models import Usage
+from treadle import Agent, Budget, ModelSettings, Usage
 from treadle.testing import ScriptedModel
 
 model = ScriptedModel(lambda request: "Done.", usage=Usage(input_tokens=40, output_tokens=10))

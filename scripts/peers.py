@@ -36,10 +36,11 @@ NODE = (
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
+    "mcp-proxy@6.7.19",
     "@modelcontextprotocol/conformance@0.1.16",
     "node@22",
 )
-MCP = CACHE / "mcp-0.1.16"
+MCP = CACHE / "mcp-0.1.16-proxied"
 VERSION = "0.3.36"
 GGUF = "0.19.0"
 SERVER = CACHE / f"llama-server-{VERSION}"

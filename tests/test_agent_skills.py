@@ -182,6 +182,15 @@ async def test_a_user_activates_a_skill_by_its_name(tmp_path: Path) -> None:
     assert "The instructions." in text
 
 
+@pytest.mark.parametrize(
+    "text", ["/pdf\nRead  this:\n\n  1 2", "/pdf Read  this:\n\n  1 2", "/pdf\tRead  this:\n\n  1 2\n"]
+)
+def test_what_a_user_wrote_after_a_skill_stays_as_it_was(tmp_path: Path, text: str) -> None:
+    skill_in(tmp_path, "pdf")
+    said = Agent(ScriptedModel(["x"]), skills=[tmp_path]).skills.said(text)
+    assert said.text.startswith("Read  this:\n\n  1 2\n\n<skill_content")
+
+
 @pytest.mark.parametrize("text", ["/nothing Fill it in.", "pdf", "//pdf", "/pdfx", " /pdf x", "/", ""])
 async def test_what_only_looks_like_a_skill_stays_as_it_is(tmp_path: Path, text: str) -> None:
     skill_in(tmp_path, "pdf")

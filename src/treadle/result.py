@@ -1,6 +1,5 @@
 """RunResult: what came of a run, as data, and in words for a person."""
 
-import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
+from treadle.visible import visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
 """The type of the answer."""
@@ -46,6 +46,7 @@ class Pending:
         run_id: the sub-run that made the call; empty if the run itself did.
         found: the result that there is already, if a person is asked about it.
         plain: the call's id as the model gave it.
+        asked: how often somebody has been asked about the call, this time included.
     """
 
     call_id: str
@@ -56,15 +57,20 @@ class Pending:
     question: str = ""
     found: str = ""
     plain: str = ""
+    asked: int = 1
 
     @property
     def key(self) -> str:
         """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others.
 
-        Whether a call that was cut off runs again is another question than whether it may run, and has another key: a
-        decision that is delivered twice, before and after a crash, answers the first alone.
+        Whether a call that was cut off runs again is another question than whether it may run, and so is whatever is
+        asked about it later, each with another key: a decision that is delivered twice answers the first alone.
         """
-        asked = self.arguments_json if self.kind != "interrupted" else f'["again",{self.arguments_json}]'
+        asked = self.arguments_json
+        if self.asked > 1:
+            asked = f'["again",{asked},{self.asked}]'
+        elif self.kind == "interrupted":
+            asked = f'["again",{asked}]'
         return f"{self.call_id}#{fingerprint(asked)}"
 
     @property
@@ -243,7 +249,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
             found.extend(
                 Pending(
                     f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id,
-                    one.question, one.found, f"{record.id}/{one.call_id}",
+                    one.question, one.found, f"{record.id}/{one.call_id}", one.asked,
                 )
                 for one in record.waits
             )  # fmt: skip
@@ -258,6 +264,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
                     question=record.question,
                     found="" if record.found is None else record.found.text,
                     plain=record.id,
+                    asked=record.asked,
                 )
             )
     return tuple(found)
@@ -278,13 +285,6 @@ def history(state: RunState, stop: Stop) -> list[Message]:
 def conversation_part(messages: Sequence[Message]) -> list[Message]:
     """`messages` without the system message, which belongs to the agent and not to the conversation."""
     return [message for message in messages if not isinstance(message, SystemMessage)]
-
-
-def visible(text: str) -> str:
-    """`text` with what cannot be seen, or turns the writing round, as JSON escapes it."""
-    if text.isprintable():
-        return text
-    return "".join([sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text])
 
 
 def _instead_of_text(result: RunResult[Any]) -> str:

@@ -134,7 +134,7 @@ def test_amounts_of_several_currencies_are_neither_added_up_nor_paired_with_each
     )  # fmt: skip
     found = drilled(tmp_path, a, b, key={"account": "1"})
     assert (found.a.total, found.a.currencies, found.b.currencies) == (None, ("EUR", "USD"), ("USD", None))
-    assert found.a.figure == "in several currencies (EUR, USD)"
+    assert found.a.figure == "5.00 EUR and 12.00 USD"
     assert [(line.currency, line.amount) for line in found.a.rows if line.pair] == [("USD", Decimal("5.00"))]
     one = drilled(tmp_path, a, b, key={"account": "1", "currency": "EUR"})
     assert (one.a.figure, one.pairs) == ("5.00 EUR", 0)

@@ -45,13 +45,13 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     """Whether treadle's own filter lets the row pass."""
     from sqlglot import exp
 
-    from treadle.analyst.asking.rows import Side
+    from treadle.analyst.asking.stages import Fetched
     from treadle.analyst.reading.table import Table
 
-    side = Side("a", 0, SOURCE, [], [], [(key, condition)])
     parameters = Parameters()
     rows = exp.select(exp.alias_(exp.cast(parameters.add(held), "VARCHAR"), "x")).subquery("t")
-    side.table = Table(rows, {"x": "VARCHAR"})
+    table = Table(rows, {"x": "VARCHAR"})
+    side = Fetched(letter="a", index=0, source=SOURCE, conditions=((key, condition),), table=table)
     statement = side.filtered(exp.select("1"), parameters)
     return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
 

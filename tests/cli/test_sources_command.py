@@ -36,7 +36,7 @@ def test_check_says_what_is_wrong(treadle: Any, ledger: Path) -> None:
         "  mart: {kind: postgres, table: t, dsn_env: NO_SUCH_VARIABLE, measures: {amount: }}\n"
     )
     found = treadle("sources", "check", "--sources", "s.yaml")
-    assert found.code == 1
+    assert found.code == 2
     assert "ledger: wrong" in found.out
     assert "did you mean 'amount'?" in found.out
     assert "mart: wrong" in found.out

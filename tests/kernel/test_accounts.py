@@ -65,3 +65,23 @@ def test_a_ratio_is_believed_the_more_the_longer_the_messages_and_within_bounds(
     assert Ratio().learnt(0, 10**9).most == 1
     older = Ratio().learnt(2000, 1000)
     assert older.learnt(500, 1000).factor < older.factor
+
+
+def test_a_call_of_one_token_without_a_price_is_not_paid_and_one_of_none_is():
+    assert Accounts().charged(Usage(1, 0), None).unpriced
+    assert not Accounts().charged(Usage(), None, calls=1).unpriced
+    assert not Accounts().charged(Usage(1, 0), Decimal(0)).unpriced
+
+
+def test_a_model_that_counts_no_request_has_not_reported_one():
+    assert not COUNTED.after("m", Usage(0, 40), 500, True, 5).reported
+    assert COUNTED.after("m", Usage(1, 40), 500, True, 5).reported
+
+
+def test_what_was_learnt_is_kept_and_added_to_by_each_token_more():
+    learnt = {"m": Ratio(1.0, 2.0)}
+    known = RequestSize(1000, 3, reported=True, ratios=learnt)
+    assert known.after("m", Usage(200, 40), 500, False, 5).ratios == learnt
+    assert known.after("m", Usage(1000, 40), 500, True, 5).ratios == learnt
+    assert known.after("m", Usage(1001, 40), 500, True, 5).ratios == {"m": Ratio(1.0, 2.0).learnt(1, 500)}
+    assert known.after("n", Usage(1001, 40), 500, True, 5).ratios == {**learnt, "n": Ratio().learnt(1, 500)}

@@ -80,3 +80,9 @@ def test_equality_and_hash():
     with pytest.raises(TypeError):
         hash(Log())
     assert repr(Log([1])) == "Log([1])"
+
+
+def test_logs_that_were_made_apart_have_nothing_in_common():
+    assert Log([1]).lineage is not Log([1]).lineage
+    one = Log([1])
+    assert one.append(2).lineage is one.lineage

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle import Decision, Limits, ModelSettings, Stop, Usage
 from treadle.kernel.events import (
@@ -149,3 +150,49 @@ def test_usage_adds_up(one, other):
     assert total.total_tokens == one.total_tokens + other.total_tokens
     assert total.estimated == (one.estimated or other.estimated)
     assert one + Usage() == one
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        (Usage(1, service="flex"), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(1, service="batch"), ""),
+        (Usage(1, service="flex"), Usage(1), ""),
+        (Usage(1), Usage(1, service="flex"), ""),
+        (Usage(), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(), "flex"),
+        (Usage(service="batch"), Usage(1, service="flex"), "flex"),
+        (Usage(1, service="flex"), Usage(service="batch"), "flex"),
+        (Usage(1), Usage(1), ""),
+    ],
+)
+def test_the_service_of_several_calls_is_theirs_where_they_agree(one, other, together):
+    assert (one + other).service == together
+    assert (one - other).service == one.service
+
+
+def test_all_kinds_of_tokens_are_subtracted():
+    many, few = (
+        Usage(20, 19, 18, 17, 16, True, 15, 14, "flex", 13, 12),
+        Usage(9, 8, 7, 6, 5, False, 4, 3, "batch", 2, 1),
+    )
+    assert many - few == Usage(11, 11, 11, 11, 11, True, 11, 11, "flex", 11, 11)
+    assert (few - few).estimated is False
+    assert few + replace(few, service="batch") == Usage(18, 16, 14, 12, 10, False, 8, 6, "batch", 4, 2)
+    assert (many + few).estimated
+    assert (few + many).estimated
+
+
+@pytest.mark.parametrize(("kind", "named"), [(Image, "an Image"), (File, "a File")])
+def test_what_an_attachment_takes_is_said_by_its_name(kind, named):
+    for each in ({}, {"data": b"x", "url": "u"}):
+        with pytest.raises(ValueError, match=rf"^{named} takes exactly one of data= \(bytes\) and url=$"):
+            kind(**each)
+    with pytest.raises(
+        ValueError, match=rf"^{named} takes data= as bytes, as they are, not in base64; it was given str$"
+    ):
+        kind(data="eHg=")
+    with pytest.raises(ValueError, match=rf"^{named} takes its address, media type and name as texts$"):
+        kind(url=7)
+    with pytest.raises(ValueError, match="as texts"):
+        kind(url="u", media_type=None)

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from treadle import Decision, Limits, Usage
+from treadle.context.chosen import rejoined
 from treadle.kernel.accounts import FADING, Accounts, Ratio, RequestSize
 from treadle.kernel.calls import unexecuted
 from treadle.kernel.decide import Finish, decide
@@ -26,7 +27,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
-from treadle.kernel.history import distinct_ids, rejoined
+from treadle.kernel.history import distinct_ids
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, UserMessage
 
 CALL = ToolCall("a", "t", "{}")

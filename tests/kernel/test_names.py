@@ -26,6 +26,7 @@ def test_an_ordinary_id_stays_as_it_is(plain):
         ("a b\n", "a%20b%0A"),
         ("é", "%C3%A9"),
         ("\x7f\x9f", "%7F%C2%9F"),
+        ("\ud800", "%3F"),
         ("--quiet", "%2D-quiet"),
         ("-", "%2D"),
     ],

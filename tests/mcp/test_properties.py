@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, MemoryJournal, allow, ask_before, fold
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.events import ListedTool, ToolsListed, ToolStarted
+from treadle.kernel.events import ToolsListed, ToolStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import ListedTool, ToolSpec
 from treadle.testing import ScriptedModel
 from treadle.tools import Tool, ToolError
 from treadle.tools.arguments import from_json_schema
@@ -50,12 +50,12 @@ class Server:
     def __init__(self, outside):
         self.outside = outside
 
-    async def listed(self, known):
+    async def listed(self, known, first):
         if self.outside.down:
             if known:
                 return known
             raise ServerFailed("down")
-        before = {one.remote: one for one in known}
+        before = {one.remote: one for one in first}
         found = []
         for remote, effect in EFFECTS.items():
             if remote in self.outside.lost:

@@ -89,7 +89,7 @@ async def test_where_the_client_cannot_ask_nothing_is_done_and_the_run_waits(mod
         else:
             failed, words = await text_of(client, "pay", amount=5)
             assert failed
-    assert "waits for a person, who was not asked: pay (call) waits for approval" in words
+    assert "waits for a person, who has not answered: pay (call) waits for approval" in words
     (run,) = await journal.list(10)
     assert (run.status, run.run_id in words) == ("waiting", True)
 

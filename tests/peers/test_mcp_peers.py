@@ -126,27 +126,57 @@ async def test_the_reference_server_of_everything(over, tmp_path):
     assert found["every__get-structured-content"].app["temperature"]
 
 
-async def test_the_reference_server_of_files(tmp_path):
+OVERS = pytest.mark.parametrize("over", ["stdio", "http", "http of before"])
+
+
+@contextmanager
+def reached(over: str, command: list[str], folder: Path, env: dict[str, str] | None = None, **options) -> Iterator:
+    """A server that speaks over standard input and output only; over HTTP by npm's `mcp-proxy`, in either era."""
+    if over == "stdio":
+        yield MCPServer.stdio(*command, env=env, **options)
+        return
+    port = free_port()
+    era = "--no-modern" if over == "http of before" else "--modern"
+    proxy = [
+        program("mcp-proxy"),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--server",
+        "stream",
+        era,
+        "--",
+        *command,
+    ]
+    with listening(proxy, "/mcp", folder, port, **(env or {})) as url:
+        yield MCPServer.http(url, **options)
+
+
+@OVERS
+async def test_the_reference_server_of_files(over, tmp_path):
     (tmp_path / "a.txt").write_text("hello")
-    files = MCPServer.stdio(program("mcp-server-filesystem"), str(tmp_path), name="files", trusted=True)
     calls = [
         ("read_text_file", {"path": str(tmp_path / "a.txt")}, "hello"),
         ("write_file", {"path": str(tmp_path / "b.txt"), "content": "new"}, ""),
         ("list_directory", {"path": str(tmp_path)}, "a.txt"),
         ("read_file", {"path": "/etc/passwd"}, "Access denied"),
     ]
-    found = await all_of(files, calls)
+    command = [program("mcp-server-filesystem"), str(tmp_path)]
+    with reached(over, command, tmp_path, name="files", trusted=True) as files:
+        found = await all_of(files, calls)
     for name, _, words in calls:
         assert words in found[f"files__{name}"].result.text
     assert (tmp_path / "b.txt").read_text() == "new"
     assert found["files__read_file"].is_error
 
 
-async def test_the_reference_server_of_memory(tmp_path):
+@OVERS
+async def test_the_reference_server_of_memory(over, tmp_path):
     kept = {"MEMORY_FILE_PATH": str(tmp_path / "kept.json")}
-    memory = MCPServer.stdio(program("mcp-server-memory"), name="memory", env=kept)
     entity = {"name": "Ada", "entityType": "person", "observations": ["counts"]}
-    found = await all_of(memory, [("create_entities", {"entities": [entity]}, ""), ("read_graph", {}, "")])
+    with reached(over, [program("mcp-server-memory")], tmp_path, kept, name="memory") as memory:
+        found = await all_of(memory, [("create_entities", {"entities": [entity]}, ""), ("read_graph", {}, "")])
     assert "Ada" in found["memory__read_graph"].result.text
 
 

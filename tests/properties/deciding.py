@@ -75,7 +75,13 @@ async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[A
 
 
 def _edited(one: Any) -> dict[str, Any]:
-    return {"helper": {"task": "look"}, "pass_on": {"reason": "edited"}}.get(one.tool, {"n": 1})
+    given: dict[str, dict[str, Any]] = {
+        "helper": {"task": "look"},
+        "pass_on": {"reason": "edited"},
+        "activate_skill": {"name": "tight"},
+        "read_skill_file": {"skill": "tight", "path": "guide.md"},
+    }
+    return given.get(one.tool, {"n": 1})
 
 
 async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:
@@ -150,7 +156,7 @@ def as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
         events = trial.journal.events(run)
         for i in range(before.get(run, len(events)), len(events)):
             event = events[i]
-            if not isinstance(event, ApprovalDecided):
+            if not isinstance(event, ApprovalDecided) or event.answer is not None:
                 continue
             about = [one for one in events[:i] if getattr(one, "call_id", None) == event.call_id]
             if isinstance(about[-1], ResultAwaited) and about[-1].run_id:

@@ -8,6 +8,7 @@ from clock import HOUR
 from hooks import Hooks, Reacts, Rule, Temper
 from journals import Paper
 from player import Breaks, Calls, Says, Stream
+from skilled import asking, with_asks
 from texts import LONE
 from worlds import PREPARES, SETTLES, Decides, Setup
 
@@ -354,12 +355,56 @@ BETWEEN = {
         limits=Limits(tokens=7900),
     ),
 }
+TIGHT, FREE, CLOSED = asking("tight"), asking("free"), asking("closed")
+SKILLED = {
+    "a skill is asked for twice in one reply and again": with_asks(
+        Setup((calls("look"), calls("write", "put"), DONE), skills=1), [(0, TIGHT), (0, TIGHT), (1, TIGHT)]
+    ),
+    "a skill is asked for while the reply arrives, and it breaks off": Setup(
+        (Breaks("overloaded", calls=(("s", *TIGHT),), then=Says("", (("s", *TIGHT),)), after=4), calls("write"), DONE),
+        stream=SLOWLY,
+        skills=1,
+        traced="at once",
+    ),
+    "a policy cuts what a skill brought": with_asks(
+        Setup((calls("rows", "heaps"), calls("rows"), calls("write"), DONE), skills=2, context=14, forgets=True),
+        [(0, TIGHT), (2, TIGHT)],
+    ),
+    "a summary is written while a skill is active": with_asks(
+        Setup((calls("rows"), calls("rows"), calls("write"), DONE), skills=1, context=18, typed="free"), [(0, TIGHT)]
+    ),
+    "a person must agree to a skill": with_asks(
+        Setup((calls("look"), calls("write"), DONE), skills=1, rules=(Rule("ask", (TIGHT[0],)),)),
+        [(0, CLOSED), (0, TIGHT)],
+    ),
+    "a skill is handed on with the conversation": with_asks(
+        calling(
+            with_asks(Setup((calls("look", "write"), DONE), skills=2), [(0, TIGHT)]),
+            PASS_ON,
+            skills=3,
+            typed="tight",
+            forgets=True,
+            traced="content",
+        ),
+        [(0, FREE)],
+    ),
+    "an agent below follows a skill": calling(
+        with_asks(Setup((calls("look"), calls("write", "put"), DONE), skills=1), [(0, TIGHT)]), skills=1, typed="tight"
+    ),
+    "an alternative is a skill": reacting("other", "look", "put", other=TIGHT[0], skills=1),
+}
+TOLD = {
+    f"telemetry is {how}, and a sub-agent waits": calling(
+        Setup((calls("guarded", "fails"), Breaks("overloaded", "half", then=DONE))), traced=how
+    )
+    for how in ("looked at", "raising")
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS, BETWEEN,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD,
     )
     for name, setup in table.items()
 }  # fmt: skip

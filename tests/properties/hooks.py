@@ -84,7 +84,8 @@ class Reacts:
         return self.temper.function(world, name, answer)
 
     def _reaction(self) -> Any:
-        task = {"task": "instead"} if self.other == "helper" else {} if self.other == "pass_on" else {"n": 2}
+        given = {"helper": {"task": "instead"}, "pass_on": {}, "activate_skill": {"name": "tight"}}
+        task = given.get(self.other, {"n": 2})
         return {
             "nothing": None,
             "value": {"text": REPLACED},
@@ -102,6 +103,47 @@ class Reacts:
             "ask": AskUser(hostile("Is it right?")),
         }[self.what]
 
+
+@dataclass(frozen=True)
+class Changes:
+    """What `on_tool_call` does with tasks for agents below, and with calls of a number `n`, or of odd ones only."""
+
+    what: str = "nothing"
+    odd: bool = False
+    temper: Temper = Temper()
+
+    def function(self, world: World, name: str) -> Any:
+        """The hook."""
+
+        def answer(call: Any) -> Any:
+            _asked(world, call)
+            if "task" in call.arguments and self.what in ("more", "one"):
+                return {"task": "look again"}
+            if "n" not in call.arguments or (self.odd and not call.arguments["n"] % 2):
+                return None
+            if world.quiet and self.what.startswith("wrong"):
+                # What fits no tool: a mistake of the application's, which is mended by then.
+                return None
+            n = call.arguments["n"]
+            given = {"more": n + 1, "same": n, "one": 1, "wrong": "x", "wrong_kind": object()}
+            return None if self.what == "nothing" else {"n": given[self.what]}
+
+        return self.temper.function(world, name, answer)
+
+
+def _asked(world: World, call: Any) -> None:
+    """A call that a hook is shown stands in the journal by then, in the reply that makes it."""
+    journal = world.journal
+    if journal is None:
+        return
+    for run_id in journal.runs:
+        for event in journal.events(run_id):
+            if isinstance(event, ModelReplied) and any(one.id == call.id for one in event.message.calls):
+                return
+    world.unseen.append(f"the call {call.name} ({call.id})")
+
+
+SKILLED = ("activate_skill", "read_skill_file")
 
 OBJECTION = "say it once more"
 
@@ -202,6 +244,7 @@ class Hooks:
     """All the functions that an application gives an agent; what is None is not given."""
 
     reacts: Reacts | None = None
+    calls: Changes | None = None
     stop: Temper | None = None
     prepare: Temper = Temper()
     instructions: Temper | None = None
@@ -217,7 +260,20 @@ tempers = st.builds(
 )
 calm = st.builds(Temper, how=st.sampled_from(["returns", "waits"]), is_async=st.booleans())
 watching = st.builds(Temper, how=st.sampled_from(["returns", "raises", "cancels"]), at=st.integers(0, 12))
-others = ("look", "put", "write", "guarded", "ask", "done", "fails", "quits", "no_such_tool", "helper", "pass_on")
+others = (
+    "look",
+    "put",
+    "write",
+    "guarded",
+    "ask",
+    "done",
+    "fails",
+    "quits",
+    "no_such_tool",
+    "helper",
+    "pass_on",
+    "activate_skill",
+)
 reactions = st.builds(
     Reacts,
     what=st.sampled_from(WHATS),
@@ -226,12 +282,20 @@ reactions = st.builds(
     times=st.sampled_from([1, 1, 2, 9]),
     temper=tempers,
 )
+changes = st.builds(
+    Changes,
+    what=st.sampled_from(["nothing", "more", "more", "more", "same", "one", "wrong", "wrong_kind"]),
+    odd=st.booleans(),
+    temper=tempers,
+)
 hooks = st.one_of(
-    st.just(Hooks()),
+    # With one of these no call begins early, which most worlds are to do.
+    mostly(st.just(Hooks()), st.builds(Hooks, calls=changes), times=3),
     st.builds(Hooks, reacts=reactions),
     st.builds(
         Hooks,
         reacts=st.one_of(st.none(), reactions),
+        calls=mostly(st.none(), changes, times=4),
         stop=mostly(st.none(), tempers, times=2),
         prepare=mostly(calm, tempers, times=3),
         instructions=mostly(st.none(), tempers, times=3),
@@ -244,7 +308,7 @@ rules = st.lists(
         Rule,
         action=st.sampled_from(["allow", "ask", "deny"]),
         tools=st.one_of(
-            st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on")), min_size=1, max_size=3)
+            st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on", *SKILLED)), min_size=1, max_size=3)
         ).map(tuple),
         effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
         when=st.sampled_from(["", "", "odd", "changes", "raises", "cancels"]),

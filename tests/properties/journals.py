@@ -182,7 +182,7 @@ def journal_of(paper: Paper, order: Sequence[tuple[str, Event]] = ()) -> Recordi
     return Recording(paper, order) if paper.late is None else Promising(paper, order)
 
 
-def at_once(coroutine: Coroutine[Any, Any, None]) -> None:
+def at_once(coroutine: Coroutine[Any, Any, Any]) -> None:
     """Runs what waits for nothing."""
     try:
         coroutine.send(None)

@@ -20,14 +20,17 @@ from rules_of_calls import (
     timed_out,
     tools_keep_their_manners,
     tools_run_between_start_and_result,
+    what_a_server_changes_is_asked_about,
     what_a_tool_finds_out_is_believed,
     what_is_told_is_true,
     what_runs_is_what_was_judged,
     writes_happen_once,
 )
 from showing import what_is_shown_is_what_happened
+from skilled import skills_hold
 from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
 from toolbox import Execution
+from traced import spans_are_those_of_the_journal
 from trial import Trial
 from worlds import CONDITIONS, Answer
 
@@ -180,7 +183,8 @@ def _made(executed: Sequence[Execution]) -> int:
     by_life: dict[Any, Counter[int]] = defaultdict(Counter)
     for one in executed:
         results = sum(isinstance(event, ToolFinished) for event in one.before)
-        by_life[one.call, results][one.alive] += 1
+        # One that a server died of, and that is made again, is the same.
+        by_life[one.call, results][one.alive] += not one.died
     return sum(max(lives.values()) for lives in by_life.values())
 
 
@@ -436,6 +440,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     calls_are_started_again_for_a_reason,
     writes_happen_once,
     nothing_walks_around_the_rules,
+    what_a_server_changes_is_asked_about,
     nothing_is_made_too_often,
     a_step_by_hand_is_one,
     only_what_was_offered_runs,
@@ -450,6 +455,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     tools_keep_their_manners,
     what_is_recorded_is_not_done_again,
     what_is_shown_is_what_happened,
+    skills_hold,
+    spans_are_those_of_the_journal,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from hooks import CHANGED
 from journals import hide
+from server import OWN
 from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, Execution, is_write, on_call
 from trial import Trial
 
@@ -18,6 +19,7 @@ from treadle.kernel.events import (
     RunFinished,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
@@ -39,7 +41,9 @@ def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
             yield f"{one.tool} runs when the journal has {last} of its call{_early(one)}"
         key = one.call, _starts(one), 0 if one.sure else one.alive
         late = trial.taken is not None and one.tool in IN_THREADS and EFFECTS[one.tool] == "read"
-        if one.before and key in once and not late:
+        # That of a server is made again, if it may be, where the server died of it.
+        died = any(first.died and first.call == one.call for first in trial.world.executed) and not is_write(one.tool)
+        if one.before and key in once and not late and not died:
             yield f"{one.tool} runs again within one start of its call"
         once.add(key)
 
@@ -61,14 +65,16 @@ def calls_are_started_again_for_a_reason(trial: Trial) -> Iterator[str]:
             continue
         between = one.before[starts[-2] : starts[-1]]
         kinds = {type(event).__name__ for event in between}
-        approved = any(isinstance(event, ApprovalDecided) and event.approved for event in between)
+        approved = any(agrees(event) for event in between)
         if "ToolFinished" in kinds and "ToolReacted" not in kinds:
             yield f"{one.tool} runs again although its result was recorded"
-        elif "ToolFinished" not in kinds and is_write(one.tool) and not approved and not _found_not_done(trial, one):
+        elif (
+            not kinds & {"ToolFinished", "ResultAwaited"} and is_write(one.tool) and not approved | _undone(trial, one)
+        ):
             yield f"{one.tool} was under way and runs again unasked"
 
 
-def _found_not_done(trial: Trial, one: Execution) -> bool:
+def _undone(trial: Trial, one: Execution) -> bool:
     """Whether its tool found out that the call was not done."""
     return any(asked.key == one.key and asked.answer == "not done" for asked in trial.world.asked)
 
@@ -110,7 +116,7 @@ def writes_happen_once(trial: Trial) -> Iterator[str]:
         key = one.call, one.tool
         if key in seen:
             later = one.before[len(seen[key].before) :]
-            if not any(isinstance(event, ApprovalDecided) and event.approved for event in later):
+            if not any(agrees(event) for event in later):
                 yield f"{one.tool} runs again for the same call"
         seen[key] = one
 
@@ -119,7 +125,7 @@ def nothing_walks_around_the_rules(trial: Trial) -> Iterator[str]:
     """What is denied never runs, what asks runs only when somebody agreed: the rules of all runs above hold too."""
     for one in trial.world.executed:
         verdict = trial.verdict(one.run_id, one.tool, one.n)
-        approved = any(isinstance(event, ApprovalDecided) and event.approved for event in one.before)
+        approved = any(agrees(event) for event in one.before)
         if verdict == "deny":
             yield f"{one.tool}({one.n}) runs in {trial.path(one.run_id)}, which is denied{_stand_in(trial, one)}"
         elif verdict == "ask" and not approved:
@@ -128,6 +134,40 @@ def nothing_walks_around_the_rules(trial: Trial) -> Iterator[str]:
         path, above = trial.path(run), trial.above(run)[1:]
         if above and trial.verdict(above[0], path.rpartition("/")[2], 0) == "deny":
             yield f"{path} was called, which is denied"
+
+
+def what_a_server_changes_is_asked_about(trial: Trial) -> Iterator[str]:
+    """A server's tool runs as it was listed to the run, and where that is not what it first said, a person agreed."""
+    for one in trial.world.executed:
+        if one.tool not in OWN:
+            continue
+        first, listed = _listed(trial, one)
+        if listed is None:
+            yield f"{one.tool} runs, and was not listed"
+            continue
+        approved = any(agrees(event) for event in one.before)
+        trusted = trial.setup.at(trial.path(one.run_id)).server.trusted
+        if not approved and not trusted and (listed.changed or first.description != listed.description):
+            yield f"{one.tool} runs unapproved, of which was first said {first.description!r}, and now {listed}"
+        if listed.remote == "changing" and f"Version {one.version}." not in listed.description and not trusted:
+            yield f"{one.tool} runs as of version {one.version}, and was shown as {listed.description!r}"
+
+
+def agrees(event: Any) -> bool:
+    """Whether somebody agreed to a call: one that asked something and was answered goes on, and is not agreed to."""
+    return isinstance(event, ApprovalDecided) and event.approved and event.answer is None
+
+
+def _listed(trial: Trial, one: Execution) -> tuple[Any, Any]:
+    """The tool as the run had it first, and in the step of an execution; None if it had no such."""
+    first = listed = None
+    for event in trial.journal.events(one.run_id):
+        if isinstance(event, ToolsListed):
+            listed = next((tool for tool in event.listed if tool.name == one.tool), None)
+            first = first or listed
+        if isinstance(event, ModelReplied) and event.step == one.step:
+            break
+    return first, listed
 
 
 def nothing_is_made_too_often(trial: Trial) -> Iterator[str]:
@@ -270,6 +310,9 @@ def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
     """What was under way beside it comes to its end, and what it did is known."""
     if not trial.world.raised or trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
         return
+    if trial.taken is not None:
+        # The process that had it does nothing more.
+        return
     # A call that was begun early goes with the reply that makes it.
     broken_off = {
         (run, event.step)
@@ -278,7 +321,8 @@ def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
         if isinstance(event, ModelFailed)
     }
     for one in trial.world.executed:
-        if not one.ended and one.tool not in ("too_slow", "hangs") and (one.run_id, one.step) not in broken_off:
+        never = one.died or one.endless or one.tool in ("too_slow", "hangs")
+        if not one.ended and not never and (one.run_id, one.step) not in broken_off:
             yield f"{one.tool} is cut off in the middle by {trial.world.raised}"
 
 

@@ -21,6 +21,7 @@ from treadle import Agent, Misuse, RunStopped, tool
 from treadle.kernel.events import RunFinished, RunPaused, ToolStarted, decode_event, encode_event
 from treadle.kernel.fold import fold_all
 from treadle.testing import ScriptedModel
+from treadle.tools.server import ServerFailed
 
 NAMES = tuple(one.name for one in (*TOOLS, hangs))
 
@@ -52,11 +53,11 @@ def cancelled_after(setup, turns, again):
             trial.last = Outcome(await task)
         except RunStopped as stop:
             trial.last = Outcome(stop.result)
-        except (asyncio.CancelledError, OfTheApplication, RuntimeError) as error:
-            trial.last = Outcome(error=error)
-        except Misuse as error:
-            # An alternative that the agent does not have: the application's own mistake.
+        except (Misuse, ServerFailed) as error:
+            # An alternative that the agent does not have: the application's own mistake. Or its server is away.
             trial.world.raised.append(str(error))
+            trial.last = Outcome(error=error)
+        except (asyncio.CancelledError, OfTheApplication, RuntimeError) as error:
             trial.last = Outcome(error=error)
         await trial.nothing_left()
         root = trial.journal.root

@@ -4,7 +4,9 @@ from checks import requests_valid, valid
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import hold
+from skilled import skills_hold
 from texts import FROM_OUTSIDE, GO_ON, hostile
+from traced import spans_are_those_of_the_journal
 from trial import Outcome, Trial
 from worlds import examples, setups
 
@@ -49,6 +51,7 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
     new = [run for run in journal.runs if run not in before and fold_all(journal.events(run)).parent is None]
     if len(new) != 1:
         return [*wrong, f"{len(new)} forks were begun: {trial.last}"]
+    wrong += [*skills_hold(trial), *spans_are_those_of_the_journal(trial)]
     return wrong + _wrong_in(trial, new[0], at, done) + _wrong_budgets(trial) + _wrong_replay(trial, new[0])
 
 
@@ -66,8 +69,10 @@ def _wrong_budgets(trial: Trial) -> list[str]:
 
 
 def _wrong_replay(trial: Trial, run: str) -> list[str]:
-    """The fork comes out as it was recorded."""
+    """The fork comes out as it was recorded, by the agent that it was recorded of."""
     found: list[str] = []
+    if trial.setup.forgets:
+        return found
 
     async def replay() -> None:
         limits = trial.limits_of(run)

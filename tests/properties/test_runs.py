@@ -42,7 +42,7 @@ def test_the_journal_folds_to_the_state_in_memory_at_every_prefix(setup):
 
     async def run():
         hooks = replace(setup.hooks, instructions=None)
-        agent = replace(setup, hooks=hooks).agent(setup.player(), journal, TOOLS, world)
+        agent = replace(setup, hooks=hooks, server=None).agent(setup.player(), journal, TOOLS, world)
         seen = lambda event: isinstance(event, Happened) and states and states.append(one.state)  # noqa: E731
         one = agent.start("go", deps=world, on_event=seen)
         states.append(one.state)

@@ -16,7 +16,7 @@ from treadle.kernel.events import StepPrepared
 
 def plain(setup):
     """The same world, in which a run can be begun by hand."""
-    return replace(setup, hooks=replace(setup.hooks, instructions=None))
+    return replace(setup, hooks=replace(setup.hooks, instructions=None), server=None)
 
 
 @examples(60, shrink=False)

@@ -17,7 +17,6 @@ from treadle.kernel.events import (
     ContextEdited,
     ErrorInfo,
     Happened,
-    ListedTool,
     MessageAdded,
     ModelFailed,
     ModelReplied,
@@ -35,7 +34,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import TRANSITIONS, fold, fold_all
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, ListedTool, Text, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.stop import stopped
 
 STARTED = RunStarted("r", (UserMessage("q"),), 1, Limits(tool_calls=3), tools=("t",), at=1.0)
@@ -153,6 +152,7 @@ STATUSES = {
     "approved": [ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True)],
     "awaited": [ResultAwaited(0, "a", True)],
     "returned": [ToolStarted(0, "a"), RETURNED],
+    "changed": [ToolReacted(0, "a", "change", arguments="{}")],
     "again": [RETURNED, ToolReacted(0, "a", "call", call=ToolCall("a", "t"))],
     "done": [ToolFinished(0, "a", "1")],
 }
@@ -164,6 +164,7 @@ ALLOWED = {
     "approved": {ToolStarted, ToolFinished, ResultAwaited},
     "awaited": {ToolFinished},
     "returned": {ToolFinished, ToolReacted},
+    "changed": {ToolStarted, ToolFinished, ApprovalRequested, ResultAwaited},
     "again": {ToolStarted, ToolFinished, ToolReacted, ApprovalRequested, ResultAwaited},
     "done": set(),
 }
@@ -174,7 +175,7 @@ ALLOWED = {
 def test_what_a_call_takes_where_it_stands(status, kind):
     events = [*TO["acting"], *STATUSES[status]]
     state = fold_all(events)
-    assert state.step.calls[0].status == ("asked" if status == "again" else status)
+    assert state.step.calls[0].status == ("asked" if status in ("again", "changed") else status)
     if kind in ALLOWED[status]:
         assert fold(state, SAMPLES[kind]).events == state.events + 1
     else:
@@ -201,14 +202,22 @@ replacements = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-actions = st.sampled_from(["keep", "replace", "call"])
+actions = st.sampled_from(["keep", "replace", "call", "change"])
 any_event = st.one_of(
     st.builds(StepPrepared, number, st.just(Decision("go")), st.sampled_from([None, None, stopped("max_steps")])),
     st.builds(ModelReplied, number, messages, finish=finishes),
     st.builds(ModelFailed, number, st.just(ErrorInfo("overloaded", "busy")), retry_in=st.sampled_from([None, 0.0])),
     st.builds(ToolStarted, number, call, st.sampled_from(["", "t"]), st.just("{}")),
     st.builds(ToolFinished, number, call, st.just("1"), st.booleans(), provisional=st.booleans()),
-    st.builds(ToolReacted, number, call, actions, st.just("2"), call=st.sampled_from([None, ToolCall("a", "other")])),
+    st.builds(
+        ToolReacted,
+        number,
+        call,
+        actions,
+        st.just("2"),
+        call=st.sampled_from([None, ToolCall("a", "other")]),
+        arguments=st.sampled_from([None, "{}"]),
+    ),
     st.builds(ApprovalRequested, number, call, st.sampled_from(["policy", "interrupted"])),
     st.builds(ApprovalDecided, number, call, st.booleans()),
     st.builds(ResultAwaited, number, call, st.booleans()),

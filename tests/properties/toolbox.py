@@ -55,6 +55,8 @@ class Execution:
         alive: which process it ran in; `ended` whether it came to its end there.
         said: what it returned or raised, as far as it is plain text.
         key: under which it was done.
+        version: of a tool of a server, that of what the server had said of its tools; `died`, whether the server went
+            away in the middle of it; `endless`, whether it never answers.
     """
 
     tool: str
@@ -70,6 +72,9 @@ class Execution:
     ended: bool = False
     said: str | None = None
     key: str = ""
+    version: int = 0
+    died: bool = False
+    endless: bool = False
 
     @property
     def call(self) -> tuple[str, int, str]:
@@ -111,6 +116,9 @@ class World:
         counts: how often each hook was called.
         budgets: what the agents of each path share, over all processes.
         ledger: what the models' providers have charged.
+        forgetful: whether the agents of all processes but the first have no skills in folders.
+        traces: what the runs are told to; None for nothing.
+        servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
     """
 
     journal: Recording | None = None
@@ -128,6 +136,10 @@ class World:
     counts: Counter[Any] = field(default_factory=Counter)
     ledger: Ledger = field(default_factory=Ledger)
     budgets: dict[str, Budget] = field(default_factory=dict)
+    forgetful: bool = False
+    traces: Any = None
+    servers: dict[str, Any] = field(default_factory=dict)
+    contexts: dict[str, ToolContext] = field(default_factory=dict)
 
     def budget(self, path: str, tokens: int) -> Budget:
         """The budget of the agents of that path."""

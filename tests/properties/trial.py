@@ -7,6 +7,7 @@ after a limit, and keeps what happened; `rules.py` says what must hold of it. Wh
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,18 +16,23 @@ from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
 from hooks import OfTheApplication
+from in_loop import links_in_the_loop
 from journals import Recording, journal_of
 from player import Says
+from server import OWN
 from showing import Shown
-from texts import ASIDE, GO_ON, hostile, shows
+from skilled import skills_of
+from texts import ASIDE, GO_ON, QUESTION, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
+from traced import Traces
 from worlds import QUESTIONS, Setup, conversation
 
 from treadle import Agent, Event, Limits, LiveRun, Misuse, RunResult, RunStopped
+from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused
-from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import LIMIT_REASONS
+from treadle.tools.server import ServerFailed
 
 MOST_ROUNDS = 200
 
@@ -49,6 +55,7 @@ class Trial:
         asked_to_stop: whether the application itself cancelled the run.
         told: how often the application was told that the journal failed.
         taken: what came of the run where another process took it over.
+        left: how many processes left the run unfinished.
         steered_on: whether a run that was taken up has been steered.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
@@ -65,6 +72,7 @@ class Trial:
     asked_to_stop: bool = False
     told: int = 0
     taken: Outcome | None = None
+    left: int = 0
     steered_on: bool = False
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -73,6 +81,8 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.world.journal = self.journal
+        self.world.forgetful = self.setup.forgets
+        self.world.traces = Traces(self.setup.traced) if self.setup.traced else None
         lent = self.setup.conversation and not self.before and not self.setup.one_step
         self.said = conversation() if lent else None
 
@@ -90,6 +100,7 @@ class Trial:
         ]
         asked = [one for one in self.world.asked if one.at <= at]
         world = World(executed=executed, alive=self.world.alive + 1, asked=asked)
+        world.servers = deepcopy(self.world.servers)
         world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
         world.ledger.before = len(world.ledger.charges)
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
@@ -104,7 +115,7 @@ class Trial:
         """The whole of it, or another way to go through it, with a clock that costs nothing."""
         script = repr(self.setup)
         try:
-            with wall_clock(self.setup.clock), bounded(self.setup.bound):
+            with wall_clock(self.setup.clock), bounded(self.setup.bound), links_in_the_loop():
                 run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
         except Hung as hung:
             self.wrong.append(f"hangs: {hung}; under way: {[one.tool for one in self.world.under_way]}")
@@ -131,9 +142,9 @@ class Trial:
 
     async def begin(self) -> None:
         """The first process."""
-        question, on_event = QUESTIONS[self.setup.question], self.watcher()
+        question, on_event = self._question(), self.watcher()
         if self.setup.one_step:
-            said = [UserMessage(question if isinstance(question, str) else tuple(question))]
+            said = [asked_of(question)]
             self.last = await self.caught(self.agent().step(said, deps=self.world, on_event=on_event))
             return
         if not self.setup.steers:
@@ -143,6 +154,11 @@ class Trial:
         live = self.agent().stream(question, conversation=self.said, deps=self.world)
         self.last = await self.caught(self._steered(live, self.setup.steers))
         self.last = self.taken or self.last
+
+    def _question(self) -> Any:
+        skills = skills_of(self.setup.skills)
+        typed = None if skills is None else skills.said(f"/{self.setup.typed} {QUESTION}")
+        return QUESTIONS[self.setup.question] if typed is None else typed
 
     def watcher(self) -> Callable[[Any], object] | None:
         """What is given as `on_event`, in a process that is to begin or take up the run."""
@@ -248,12 +264,16 @@ class Trial:
             return Outcome(error=error)
         except OfTheApplication as error:
             return Outcome(error=error)
+        except ServerFailed as error:
+            if not any(one.refused for one in self.world.servers.values()):
+                self.wrong.append(f"raises {error!r}, though no server was away")
+            return Outcome(error=error)
         except RuntimeError as error:
             if "cancelled itself" not in str(error) or not self.world.raised[raised:]:
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except Misuse as error:
-            if "on_tool_result" not in str(error):
+            if "on_tool_result" not in str(error) and "on_tool_call" not in str(error):
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except asyncio.CancelledError as error:
@@ -296,6 +316,7 @@ class Trial:
 
     def _left_off(self, root: str) -> None:
         """A hook that raised, or a journal that failed, leaves the run unfinished."""
+        self.left += 1
         last = self.journal.events(root)[-1]
         by_hook = isinstance(self.last.error, (OfTheApplication, RuntimeError, Misuse))
         if by_hook and isinstance(last, RunFinished) and not self.asked_to_stop:
@@ -404,7 +425,12 @@ class Trial:
             return "ask"
         if "allow" in found:
             return "allow"
-        return "ask" if asks(name, n) else "allow"
+        return "ask" if asks(name, n) or self._server_asks(run_id, name) else "allow"
+
+    def _server_asks(self, run_id: str, name: str) -> bool:
+        """Whether the application says of a server that a person must agree to what does more than read."""
+        served = self.setup.at(self.path(run_id)).server
+        return name in OWN and OWN[name] != "read" and served is not None and served.needs_approval
 
     def limits_of(self, run_id: str) -> Limits:
         """The limits that a run began with."""
@@ -416,7 +442,7 @@ class Trial:
         """The rules of a run and of those above it, each as far as it names tools that its agent has."""
         found = []
         for setup in [self.setup.at(self.path(run)) for run in self.above(run_id)]:
-            known = {*EFFECTS, *(one.name for one in setup.below)}
+            known = {*EFFECTS, *(one.name for one in setup.below)} - (set() if setup.server else set(OWN))
             for rule in setup.rules:
                 tools = tuple(name for name in rule.tools if name in known)
                 if tools or not rule.tools:

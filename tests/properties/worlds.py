@@ -2,7 +2,8 @@
 
 One `Setup` holds all that a run can meet, so that every property meets every combination: streams that wait and break
 off (`player.py`), functions and rules of the application (`hooks.py`), sub-agents two levels deep with all of their own
-(`below.py`), journals that fail (`journals.py`), hostile ids and texts (`texts.py`), people who steer and decide.
+(`below.py`), journals that fail (`journals.py`), hostile ids and texts (`texts.py`), people who steer and decide,
+skills in folders (`skilled.py`), and telemetry (`traced.py`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,11 @@ from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
 from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
+from server import OWN, Served, served, with_server
+from skilled import plans, skills_of, with_asks
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
 from toolbox import NAMES, TOOLS, World
+from traced import traced
 
 from treadle import (
     Agent,
@@ -319,11 +323,14 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 class Setup:
     """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
 
-    `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
+    `dialect` is that in which the model is heard, of `dialects.py`; empty for none. `server` has tools beside its own.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
     is shown of it is looked at.
+
+    `skills` are those of `skilled.py` of that number; `typed` that which the question names, and `forgets` whether the
+    agents of later processes have none. `traced` is to whom its runs are told, of `traced.py`.
     """
 
     script: tuple[Turn, ...] = ()
@@ -356,6 +363,11 @@ class Setup:
     biller: Biller = field(default_factory=Biller)
     second: Second | None = None
     dialect: str = ""
+    skills: int = 0
+    typed: str = ""
+    forgets: bool = False
+    traced: str = ""
+    server: Served | None = None
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
@@ -369,7 +381,10 @@ class Setup:
         world = world or World()
         own = [one for one in tools if self.alone or not one.alone]
         given = (*own, *(one.tool(world, tools, path, journal) for one in self.below))
-        known = tuple(one.name for one in given)
+        skills = self._skills(world)
+        of_skills = [] if world.forgetful else [one.name for skill in skills for one in skill.tools]
+        servers = () if self.server is None else (self.server.server(world, path),)
+        known = (*[one.name for one in given], *of_skills, *(OWN if servers else ()))
         named: Any = self.hooks, self.on_limit, self.on_interrupted
         hooks, on_limit, on_interrupted = named
         model, second = self._models(player, world, path)
@@ -377,7 +392,9 @@ class Setup:
         return Agent(
             model,
             instructions=self._instructions(world, path),
-            tools=given,
+            tools=[*given, *servers],
+            skills=skills,
+            telemetry=None if world.traces is None or path != "agent" else world.traces.telemetry(world.alive),
             limits=msgspec.structs.replace(self.limits, usd=self.usd),
             stop_when=self._stop_when(world, path),
             prepare_step=self._prepare(world, path, second),
@@ -392,6 +409,9 @@ class Setup:
             eager=self.eager,
             approvals=approvals,
             tell_remaining=self.tell_remaining,
+            on_tool_call=[]
+            if hooks.calls is None
+            else [lambda call: None, hooks.calls.function(world, f"{path} on_tool_call")],
             on_tool_result=[]
             if hooks.reacts is None
             else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],
@@ -399,6 +419,20 @@ class Setup:
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )
+
+    @property
+    def has_skills(self) -> bool:
+        """Whether it, or one of those below it, has skills in folders."""
+        return bool(self.skills) or any(one.setup.has_skills for one in self.below)
+
+    def _skills(self, world: Any) -> Any:
+        skills = None if self.forgotten(world) else skills_of(self.skills)
+        return [] if skills is None else [skills]
+
+    @staticmethod
+    def forgotten(world: Any) -> bool:
+        """Whether the agents of the process that runs now have no skills any more."""
+        return bool(world.forgetful and world.alive > 1)
 
     def _instructions(self, world: Any, path: str) -> Any:
         temper = self.hooks.instructions
@@ -483,12 +517,19 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         biller=billers,
         second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
         dialect=dialects,
+        server=mostly(st.none(), served, times=5 if depth == 2 else 9),
+        skills=mostly(st.just(0), st.integers(1, 3), times=3),
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
-    return any_setup.flatmap(
-        lambda one: st.sampled_from([_calling(one, 0), _calling(one, 1), one]) if one.below else st.just(one)
-    )
+    return any_setup.map(with_server).flatmap(_with_calls)
+
+
+def _with_calls(setup: Setup) -> st.SearchStrategy[Setup]:
+    """`setup`, whose model calls who is below it, and asks for skills, if there are any."""
+    usual = [_calling(setup, 0), _calling(setup, 1), setup] if setup.below else [setup]
+    called = st.sampled_from(usual)
+    return st.builds(with_asks, called, plans) if setup.skills else called
 
 
 def _calling(setup: Setup, at: int) -> Setup:
@@ -527,6 +568,9 @@ def _at_the_top() -> dict[str, Any]:
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
         "watched": st.booleans(),
+        "typed": st.sampled_from(["", "", "", "tight", "free"]),
+        "forgets": mostly(st.just(False), st.just(True)),
+        "traced": traced,
         "settles": mostly(st.just(()), st.lists(st.sampled_from(SETTLES), min_size=1, max_size=3).map(tuple), times=1),
         "live": st.one_of(st.none(), st.just(()), st.lists(moves, min_size=1, max_size=4).map(tuple)),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),

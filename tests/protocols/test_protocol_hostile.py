@@ -125,7 +125,7 @@ def test_a_post_that_is_wrong_anywhere_is_read_or_refused(protocol: str, data: s
         inner = post
         for key in way:
             inner = inner[key]
-        inner[last] = data.draw(st.sampled_from(WRONG))
+        inner[last] = copy.deepcopy(data.draw(st.sampled_from(WRONG)))
     status, words = read(protocol, post)
     assert status in (200, 400)
     assert words

@@ -23,7 +23,7 @@ COMPARED = "fi_reporting and consolidation_mart for company 1001 in period 20240
 SCREENS = {
     "01-help": "treadle",
     "02-ask": 'treadle ask "What is 25 * 4 + 10?"',
-    "03-trace": 'treadle ask "What is the total value of our gadget inventory?" --trace',
+    "03-trace": 'treadle ask "What is the total value of our gadget inventory?" --skill inventory --trace',
     "04-analyst": f'treadle ask "Compare the amount totals between {COMPARED}" --skill analyst',
     "05-no-answer": 'treadle ask "Which of our two ledgers should we compare?"',
     "06-runs": "treadle runs",

@@ -136,7 +136,7 @@ def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
         assert done["text"] == "done"
         assert lines(tmp_path / "paid") == ["0", "1", "2"]
         assert lines(tmp_path / "asked") == ["0", "1", "2", "3"]
-        assert done["cost"] == "0.0180"
+        assert done["total"]["cost"] == "0.0180"
         # Whoever followed it before goes on at the next event, with the server that is there now.
         seen += second.read(run_id, seen[-1][0])
         events = second.get(f"/api/runs/{run_id}/events")["events"]
@@ -192,5 +192,5 @@ def test_a_port_that_is_taken_is_said(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = CliRunner().invoke(serve, ["--agent", str(tmp_path / "agents.py"), "--port", port])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert f"cannot listen on 127.0.0.1 port {port}" in done.output

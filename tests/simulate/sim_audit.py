@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from sim_deployment import Deployment
-from sim_outside import Entered, top_of
+from sim_outside import READS, Entered, top_of
 from sim_store import Row
 from sim_worlds import WRITES
 
@@ -222,11 +222,11 @@ def _below(world: Deployment, run_id: str) -> list[str]:
 
 
 def limits_are_kept(world: Deployment) -> Iterator[str]:
-    """No run, with all that work for it, takes more than it may, by the true bill."""
+    """No run, with all that work for it, takes more than it may, by the true bill, as far as its journal was told."""
     for run_id, rows in world.store.runs.items():
         first: Any = rows[0].event
         limits, tree = first.limits, _below(world, run_id)
-        made = len({_call(one) for one in world.outside.entered if one.run_id in tree})
+        made = len({_call(one) for one in world.outside.entered if one.run_id in tree and _known(world, one)})
         if limits.tool_calls is not None and made > limits.tool_calls:
             yield f"{run_id} made {made} tool calls of {limits.tool_calls}"
         steps = sum(isinstance(row.event, ModelReplied) for one in tree for row in world.store.runs[one])
@@ -237,6 +237,12 @@ def limits_are_kept(world: Deployment) -> Iterator[str]:
             yield f"{run_id} was billed {tokens} tokens of {limits.tokens}"
         if limits.budget is not None and usd > limits.budget:
             yield f"{run_id} was billed {usd} dollars of {limits.budget}"
+
+
+def _known(world: Deployment, one: Entered) -> bool:
+    """Whether anybody can know of a call: a read is begun ahead of a journal that may never hear of it."""
+    rows = world.outside.on_call(one.run_id, one.step, one.call_id)
+    return one.tool not in READS or any(isinstance(row.event, ToolStarted) for row in rows)
 
 
 def _call(one: Entered) -> tuple[str, int, str, int]:

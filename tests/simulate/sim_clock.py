@@ -10,6 +10,7 @@ import heapq
 import random
 import secrets
 import sys
+import threading
 import time
 import warnings
 from collections import deque
@@ -17,7 +18,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from random import Random
-from threading import get_ident
 from typing import Any
 
 EPOCH = 1_790_000_000.0
@@ -222,54 +222,59 @@ class Loop(asyncio.AbstractEventLoop):
             self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
 
 
-_now: list[Timeline] = []
+class _Here(threading.local):
+    """What is simulated in a thread: all others go on in real time, such as a server that other tests have started."""
+
+    def __init__(self) -> None:
+        self.worlds: list[Timeline] = []
+
+
+_here = _Here()
+_REAL = {one: getattr(time, one) for one in ("time", "monotonic", "perf_counter", "gmtime", "sleep")}
+_REAL_UNIFORM, _REAL_TOKEN = random.uniform, secrets.token_hex
 
 
 def _wall() -> float:
-    timeline = _now[-1]
+    if not _here.worlds:
+        return _REAL["time"]()
+    timeline = _here.worlds[-1]
     return EPOCH + timeline.now + (0.0 if timeline.turn_of is None else timeline.turn_of.clock)
 
 
 def _monotonic() -> float:
-    return _now[-1].now
+    return _here.worlds[-1].now if _here.worlds else _REAL["monotonic"]()
+
+
+def _perf_counter() -> float:
+    return _here.worlds[-1].now if _here.worlds else _REAL["perf_counter"]()
 
 
 def _gmtime(seconds: float | None = None) -> time.struct_time:
-    return _GMTIME(_wall() if seconds is None else seconds)
+    return _REAL["gmtime"](_wall() if seconds is None else seconds)
 
 
 def _no_sleep(seconds: float) -> None:
-    raise AssertionError("nothing may really wait in a simulated world")
+    assert not _here.worlds, "nothing may really wait in a simulated world"
+    _REAL["sleep"](seconds)
+
+
+_CLOCKS: dict[Any, Any] = {
+    time.time: _wall,
+    time.monotonic: _monotonic,
+    time.perf_counter: _perf_counter,
+    time.gmtime: _gmtime,
+    time.sleep: _no_sleep,
+}
 
 
 def _uniform(a: float, b: float) -> float:
-    return _now[-1].rng.uniform(a, b)
+    return _here.worlds[-1].rng.uniform(a, b) if _here.worlds else _REAL_UNIFORM(a, b)
 
 
 def _token(size: int = 32) -> str:
-    return f"{_now[-1].rng.getrandbits(8 * size):0{2 * size}x}"
-
-
-_simulating: set[int] = set()
-"""The threads with simulated time; a server that another test has left running in one of its own keeps the real."""
-
-
-def _here(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """What is simulated, for the threads that simulate."""
-    return lambda *given: (simulated if get_ident() in _simulating else real)(*given)
-
-
-_GMTIME = time.gmtime
-_CLOCKS: dict[Any, Any] = {
-    real: _here(simulated, real)
-    for real, simulated in (
-        (time.time, _wall),
-        (time.monotonic, _monotonic),
-        (time.perf_counter, _monotonic),
-        (time.gmtime, _gmtime),
-        (time.sleep, _no_sleep),
-    )
-}
+    if not _here.worlds:
+        return _REAL_TOKEN(size)
+    return f"{_here.worlds[-1].rng.getrandbits(8 * size):0{2 * size}x}"
 
 
 @contextmanager
@@ -283,18 +288,16 @@ def simulated_time() -> Iterator[None]:
 
     for real, simulated in _CLOCKS.items():
         put(time, real.__name__, simulated)
-    put(secrets, "token_hex", _here(_token, secrets.token_hex))
-    put(random, "uniform", _here(_uniform, random.uniform))
+    put(secrets, "token_hex", _token)
+    put(random, "uniform", _uniform)
     for name, module in sorted(sys.modules.items()):
         if name == "treadle" or name.startswith("treadle."):
             for own, value in list(vars(module).items()):
                 if callable(value) and getattr(value, "__module__", None) == "time" and value in _CLOCKS:
                     put(module, own, _CLOCKS[value])
-    _simulating.add(get_ident())
     try:
         yield
     finally:
-        _simulating.discard(get_ident())
         for where, name, value in reversed(changed):
             setattr(where, name, value)
 
@@ -302,8 +305,8 @@ def simulated_time() -> Iterator[None]:
 @contextmanager
 def in_time_of(timeline: Timeline) -> Iterator[None]:
     """What is asked for the time is told that of `timeline`."""
-    _now.append(timeline)
+    _here.worlds.append(timeline)
     try:
         yield
     finally:
-        _now.pop()
+        _here.worlds.pop()

@@ -7,6 +7,8 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -102,3 +104,14 @@ def test_what_is_wrong_is_told_with_how_to_see_it_again(capsys, monkeypatch):
     shown = capsys.readouterr().out
     (first, *_) = [one for one in verdicts if one.wrong]
     assert f"make simulate SEED={first.seed}\n    {first.wrong[0]}" in shown
+
+
+def test_other_threads_go_on_in_real_time():
+    found = []
+    with simulation():
+        other = threading.Thread(target=lambda: found.append((time.monotonic(), time.time(), time.sleep(0))))
+        other.start()
+        other.join()
+    [(monotonic, wall, _)] = found
+    assert monotonic <= time.monotonic()
+    assert wall > 1_700_000_000

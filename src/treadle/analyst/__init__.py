@@ -24,7 +24,8 @@ from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format, parse_format
 from treadle.analyst.declared.hierarchy import Hierarchy
 from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source, TextFormat, Tolerance
-from treadle.analyst.reading.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Comparison, Difference, Part, Subtotal, Summary, Total
 from treadle.analyst.showing.export import Export

@@ -19,12 +19,13 @@ from treadle.analyst.asking.compare import CompareRequest, compare
 from treadle.analyst.asking.drill import DrillRequest
 from treadle.analyst.asking.drill import drill as drill_rows
 from treadle.analyst.asking.query import QueryRequest, query
-from treadle.analyst.asking.rows import converted
 from treadle.analyst.asking.sample import sample_catalog
+from treadle.analyst.asking.stages import converted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filters, Scalar
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.session import Bounds, Interrupt
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
 from treadle.tools import Skill, Tool, ToolResult, tool
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ import click
 from treadle.agent import Agent
 from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
+from treadle.cli.failures import in_options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
 from treadle.cli.servers import servers_of
@@ -89,7 +90,7 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             "--tools or --skill, or the agent that has them with --agent"
         )
     servers = servers_of(options.mcp)
-    asked = {one.server for one in state.listed} - {one.name for one in servers}
+    asked = {one.server for one in state.listed if one.server} - {one.name for one in servers}
     if asked and state.phase != "finished":
         raise click.UsageError(
             f"run {state.run_id} uses tools of servers that are not here: {visible(', '.join(sorted(asked)))}. Name "
@@ -115,7 +116,7 @@ def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
         if choice.named:
             raise
         raise click.UsageError(
-            f"the run's own model cannot be used here; name one with --model: {set_off(str(error))}"
+            f"the run's own model cannot be used here; name one with --model: {set_off(in_options(error))}"
         ) from error
     return model, choice
 

@@ -107,7 +107,7 @@ def _key_names(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]
 def _sources(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
     from treadle.cli.catalogs import open_catalog
 
-    for source in open_catalog(ctx.params.get("sources")).sources.values():
+    for source in open_catalog(ctx.params.get("sources"), told=False).sources.values():
         yield source.name, source.description
 
 

@@ -1,8 +1,8 @@
 """Conditions on the command line: what `--where` takes, as filters.
 
 `NAME=VALUE`, `!=`, `<`, `<=`, `>`, `>=`; in words `NAME between A and B`, `in A,B`, `not in A,B`, `like A%`,
-`is null`, `is not null`, `ytd 202405`, `qtd 202405`, `rolling 202405,12`. Commas separate several values; quotes around
-a value are taken off, and commas within them are its own.
+`is null`, `is not null`, `under GROUP`, `ytd 202405`, `qtd 202405`, `rolling 202405,12`. Commas separate several
+values; quotes around a value are taken off, and commas within them are its own.
 """
 
 import re
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SIGNS = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 _WORDS = re.compile(
-    r"\s*(?P<dimension>[^=!<>]+?)\s+(?P<op>is\s+not\s+null|is\s+null|between|not\s+in|in|like|ytd|qtd|rolling)(\s+(?P<value>.*))?",
+    r"\s*(?P<dimension>[^=!<>]+?)\s+(?P<op>is\s+not\s+null|is\s+null|between|not\s+in|in|like|under|ytd|qtd|rolling)(\s+(?P<value>.*))?",
     re.DOTALL | re.IGNORECASE,
 )
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
@@ -24,7 +24,7 @@ _VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 # A second condition within the value of the first.
 _ANOTHER = re.compile(
-    r"\s(and|or)\s+[^\s=!<>,]+(\s*[=!<>]|\s+(is|in|like|between|not)\s)|,\s*[^\W\d][\w.]*\s*[=!<>]", re.IGNORECASE
+    r"\s(and|or)\s+[^\s=!<>,]+(\s*[=!<>]|\s+(is|in|like|between|not|under)\s)|,\s*[^\W\d][\w.]*\s*[=!<>]", re.IGNORECASE
 )
 
 where_option = click.option(
@@ -32,7 +32,7 @@ where_option = click.option(
     multiple=True,
     metavar="CONDITION",
     help="Only these rows: NAME=VALUE, also !=, <, <=, >, >=, NAME=V,W for several values; 'NAME between A and B', "
-    "'NAME like A%', 'NAME in A,B', 'NAME is null', 'NAME is not null'. Repeatable: all must hold.",
+    "'NAME like A%', 'NAME in A,B', 'NAME is null', 'NAME is not null', 'NAME under GROUP'. Repeatable: all must hold.",
 )
 
 subtotals_option = click.option(
@@ -74,7 +74,7 @@ def _condition(option: str, item: str) -> dict[str, Any]:
             if ends is None:
                 raise _wrong(option, item, "'between' needs two values with 'and' between them")
             return condition | {"value": [_plain(ends["low"]), _plain(ends["high"])]}
-        return condition | {"value": _plain(value) if op in ("like", "ytd", "qtd") else _values(value)}
+        return condition | {"value": _plain(value) if op in ("like", "under", "ytd", "qtd") else _values(value)}
     match = _SIGNS.fullmatch(item)
     if match is None:
         raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.servers import mcp_option
+from treadle.cli.setting_kinds import MOST
 from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
@@ -62,17 +63,24 @@ class Options:
             raise click.UsageError(f"--agent brings its own model and tools; leave out {' and '.join(given)}")
 
 
+def require_one_wish(options: Options, no_journal: bool) -> None:
+    """Refuses --journal beside --no-journal, where nothing would be read from it either.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if no_journal and options.journal is not None:
+        raise click.UsageError("--journal and --no-journal: which?")
+
+
 def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and not isfinite(value):
         raise click.BadParameter(f"{value} is not a number of that kind; leave the option out for no such limit")
     return value
 
 
-_MOST = 2**63 - 1
-"""The largest number that a journal can hold."""
-
-_POSITIVE = click.IntRange(min=1, max=_MOST)
-_COUNT = click.IntRange(min=0, max=_MOST)
+_POSITIVE = click.IntRange(min=1, max=MOST)
+_COUNT = click.IntRange(min=0, max=MOST)
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     click.option(

@@ -46,7 +46,14 @@ def in_options(error: Exception) -> str:
     return told
 
 
-_OPTIONS = {"with user=…": "with --user NAME", "takeover=True (command line: --take-over)": "--take-over"}
+_OPTIONS = {
+    "with user=…": "with --user NAME",
+    "takeover=True (command line: --take-over)": "--take-over",
+    ", or give api_key=": ", put it into a file .env beside your project, or store it with treadle keys set",
+    ", or give base_url=": "",
+    " (in Python: await journal.list())": "",
+    " (in Python: journal.delete(run_id))": "",
+}
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 

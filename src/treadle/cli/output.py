@@ -11,7 +11,7 @@ from treadle.cli.answer import AnswerView
 from treadle.cli.lines import trace
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import as_json, closing
-from treadle.cli.terminal import note, print_json, set_off
+from treadle.cli.terminal import clean, note, print_json, prose, set_off
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import View
 from treadle.result import RunResult
@@ -46,7 +46,7 @@ class Output:
     def say(self, text: str) -> None:
         """Prints a line beside the answer, unless only the answer is wanted."""
         if not self.quiet:
-            note(set_off(text))
+            note(prose(set_off(text), err=True, indent="  | "))
 
     def end(
         self, result: RunResult, model: str, waiting: Waiting, tools: Mapping[str, Tool], command: NextCommand | None
@@ -63,7 +63,7 @@ class Output:
         if self.as_object:
             print_json(as_json(result, model))
         elif self.answer is None:
-            click.echo(result.text)
+            click.echo(clean(result.text))
         else:
             self.answer.complete(result.text)
         if not (self.quiet and result.finished):
@@ -73,7 +73,7 @@ class Output:
 _OPTIONS = (
     click.option("--json", "as_object", is_flag=True, help="Print one JSON object instead of the text."),
     click.option("--trace", "tracing", is_flag=True, help="Show perceive, think and act on standard error."),
-    click.option("--quiet", "-q", is_flag=True, help="Print the answer when it is whole, and nothing else."),
+    click.option("--quiet", "-q", is_flag=True, help="Print the answer when it is whole, and no lines about it."),
 )
 
 

@@ -10,7 +10,7 @@ from treadle.cli.addresses import in_postgres, is_mistyped
 
 Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd", "seconds"]
 
-_MOST = 2**63 - 1
+MOST: Final = 2**63 - 1
 """The largest number that a journal can hold."""
 
 _FINEST = 15
@@ -172,7 +172,7 @@ def _number(name: str, kind: Kind, value: object) -> int | float | Decimal:
     """A number of its kind: whole, or exact dollars, or seconds."""
     least, whole = (1 if kind == "steps" else 0), kind in ("count", "steps")
     kinds = (int,) if whole else (int, float, Decimal)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= _MOST:
+    if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= MOST:
         raise BadSetting(f"{name} is a {'whole number' if whole else 'number'} from {least}, not {value!s:.60}")
     if whole:
         return int(value)

@@ -3,12 +3,14 @@
 from contextlib import suppress
 from typing import Final
 
+BASICS: Final = "basics"
+"""The name of the skill that the offline planner has unasked."""
+
 ANALYST: Final = "analyst"
 """The name of the data analyst's skill on the command line."""
 
 MEMORY: Final = "memory"
 """The name of the memory skill on the command line; only given to an agent that asks for it."""
-
 
 NONE: Final = "none"
 """What stands for no skill at all."""

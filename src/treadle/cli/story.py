@@ -117,8 +117,10 @@ class Story:
         self._below[run_id] = (story, after)
 
     def _reacted(self, event: ToolReacted, seen: CallRecord) -> None:
-        """Tells what the application made of the result that was told before."""
-        if event.action == "call" and event.call is not None:
+        """Tells what the application made of a call before it is made, or of the result that was told before."""
+        if event.action == "change" and event.arguments is not None:
+            self._say("act", f"{escaped(event.call_id)} is made with {shorten(event.arguments, ARGUMENTS)}")
+        elif event.action == "call" and event.call is not None:
             same = (event.call.name, event.call.arguments) == (seen.doing.name, seen.doing.arguments)
             how = "made again" if same else "replaced by another call"
             self._say("act", f"{escaped(event.call_id)} is {how}: {described(event.call)}")
@@ -147,7 +149,8 @@ class Story:
                 self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")
             case ToolsListed(listed=tools):
                 told = shorten(", ".join(one.name for one in tools), TEXT)
-                self._say("perceive", f"servers list {len(tools)} tools: {told}")
+                whose = "servers list" if any(one.server for one in tools) else "who began it brings"
+                self._say("perceive", f"{whose} {len(tools)} tools: {told}")
             case MessageAdded(message=message):
                 self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
             case NudgeGiven(text=text):

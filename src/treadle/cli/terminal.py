@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treadle.kernel.names import visible as visible
+from treadle.visible import visible as visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def clean(text: str) -> str:
@@ -147,10 +149,10 @@ def print_json(value: Any) -> None:
     import msgspec
 
     data = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string").encode(value)
-    click.echo(_plain_letters(msgspec.json.format(data, indent=2).decode()))
+    click.echo(plain_letters(msgspec.json.format(data, indent=2).decode()))
 
 
-def _plain_letters(text: str) -> str:
+def plain_letters(text: str) -> str:
     """JSON with escapes for what steers a terminal, turns the writing direction or cannot be seen; it says the same."""
     if text.isascii() and "\x7f" not in text:
         return text

@@ -10,7 +10,7 @@ from treadle.cli import skill_folders
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
 from treadle.cli.settings import setting
-from treadle.cli.skills import ANALYST, MEMORY, NONE, skill_names
+from treadle.cli.skills import ANALYST, BASICS, MEMORY, NONE, skill_names
 from treadle.models.names import OFFLINE
 from treadle.tools import AgentSkills, Skill, Tool, agent_skills, did_you_mean, load_tools, nearest
 from treadle.tools.agent_skills.folder import SkillFolder
@@ -35,9 +35,10 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     """The tools that the options name.
 
     Where no skills are named, a question has those that are set. With neither skills nor tools they are those that are
-    given unasked: of all commands every built-in skill; to the offline planner, which can do nothing without tools, all
-    but the analyst; to a model none of these, for what it is shown costs money and may be called, but the skills in
-    `.agents/skills`, which somebody put there for models. The analyst comes along wherever sources are named.
+    given unasked: of all commands every built-in skill; to the offline planner, which can do nothing without tools, the
+    basics alone, as a sample must not answer for somebody's own stock; to a model none of these, for what it is shown
+    costs money and may be called, but the skills in `.agents/skills`, which somebody put there for models. The analyst
+    comes along wherever sources are named.
 
     Args:
         skills: the values of --skill.
@@ -60,7 +61,7 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         folders = None if model == OFFLINE else skill_folders.offered(told=model is not None)
         wanted = model is None or bool(named_sources(sources))
         names = [
-            *(SKILLS if model in (None, OFFLINE) else ()),
+            *(SKILLS if model is None else (BASICS,) if model == OFFLINE else ()),
             *([ANALYST] if wanted and missing_package() is None else []),
         ]
     if sources and ANALYST not in names:
@@ -69,7 +70,7 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     in_folders: dict[str, SkillFolder] = {}
     for name in names:
         if name == ANALYST:
-            chosen.append(_analyst(sources))
+            chosen.append(_analyst(sources, told=model is not None))
         elif name == MEMORY:
             chosen.append(_memory())
         elif name in SKILLS:
@@ -95,8 +96,8 @@ def _in_folder(name: str) -> dict[str, SkillFolder]:
     )
 
 
-def _analyst(sources: str | None) -> Skill:
-    catalog = open_catalog(sources)
+def _analyst(sources: str | None, *, told: bool) -> Skill:
+    catalog = open_catalog(sources, told=told)
     from treadle.analyst import analyst_skill
 
     return analyst_skill(catalog)

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from treadle.drivers.below import Below
+from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
@@ -25,7 +24,7 @@ from treadle.kernel.events import ApprovalDecided, ApprovalRequested, RunResumed
 from treadle.kernel.names import escaped
 from treadle.kernel.stop import Limits
 from treadle.result import Pending
-from treadle.tools import ToolError, ToolOutput
+from treadle.tools import ToolOutput
 from treadle.tools.output import encode_given
 
 
@@ -223,7 +222,10 @@ async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
         raise Misuse(f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for")
     events = await recorded_below(run, record)
     if events is None:
-        raise Misuse(f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for")
+        raise Misuse(
+            f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for, so nothing can be "
+            f"decided there: end run {run.run_id} with agent.cancel(…); it then goes on if something is said to it"
+        )
     return await _Fitting.of(taken_up(run, tool.agent, record, events), answers)
 
 
@@ -234,21 +236,13 @@ def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -
     tool = run.config.tools.get(record.doing.name)
     if tool is None:
         raise Misuse(f"this agent has no tool {record.doing.name!r}, which run {run.run_id} waits to call")
-    try:
-        text = _encoder.encode(dict(arguments)).decode()
-        tool.validate(text)
-    except (ToolError, TypeError, ValueError) as error:
-        raise Misuse(f"the edited arguments of call {record.id!r} do not fit {tool.name}: {error}") from error
-    return text
-
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
+    return as_fits(tool, arguments, f"the edited arguments of call {record.id!r}")
 
 
 def _answer(record: CallRecord, value: Any) -> str:
     """The JSON text of the answer to a tool that asked in the middle of a call."""
     try:
-        return _encoder.encode(value).decode()
+        return json_of(value)
     except (TypeError, ValueError) as error:
         raise Misuse(f"results: the answer to {record.id!r} is no JSON: {error}") from error
 

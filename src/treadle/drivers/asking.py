@@ -84,7 +84,8 @@ class Asking:
         settings = (None if chosen is None else chosen.settings) or self._run.state.settings
         for purse in self._run.purses:
             require_price(self.model, settings, purse.budget)
-        return prepared(self._run.config, within(self._run), self.model, command, chosen, self._counted)
+        at = self._run.clock.now()
+        return prepared(self._run.config, within(self._run), self.model, command, chosen, self._counted, at)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way.
@@ -107,7 +108,7 @@ class Asking:
         if usage is None or usage.estimated:
             usage = self.arrived.paid(reply, self.asked, self.longest_reply)
         settings = (None if prepared is None else prepared.settings) or state.settings
-        self.has_counted(prepared, usage)
+        in_full = self.has_counted(prepared, usage)
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -124,16 +125,21 @@ class Asking:
             reply.model or model.name,
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
-            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
+            uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,
             at=run.clock.now(),
         )
 
-    def has_counted(self, prepared: StepPrepared | None, usage: Usage) -> None:
-        """The model of the step has replied: where that is the measure of the next request, it is by this model."""
-        if asked_in_full(prepared) and usage.total_tokens:
+    def has_counted(self, prepared: StepPrepared | None, usage: Usage) -> bool:
+        """The model of the step has replied: where that is the measure of the next request, it is by this model.
+
+        Says whether the request was the history with all tools.
+        """
+        in_full = asked_in_full(prepared)
+        if in_full and usage.total_tokens:
             self._counted = self.model
+        return in_full
 
     def forget_count(self) -> None:
         """No reply so far is the measure of the next request: it is reckoned by estimate."""
@@ -147,9 +153,10 @@ class Asking:
             return next_tokens(state)
         if prepared.reserve is not None:
             return prepared.reserve.tokens - prepared.reserve.reply
-        # The note of the step stands in the messages of the run by now.
-        note = "" if prepared.messages is None else prepared.note
-        return request_tokens(self._run.config, state, replace(prepared, note=note), self.model, self._counted)
+        if prepared.note and prepared.messages is None:
+            # It stands in the messages of the run by now.
+            prepared = replace(prepared, note="")
+        return request_tokens(self._run.config, state, prepared, self.model, self._counted)
 
     @property
     def longest_reply(self) -> int | None:

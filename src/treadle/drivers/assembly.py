@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
-from typing import Any
+from typing import Any, TypeGuard
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
@@ -20,11 +20,14 @@ from treadle.drivers.checks import (
     require_answers_that_fit,
     require_dependencies_injected,
     require_one_kind_of_dependencies,
+    with_budgets,
 )
 from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import AnswerType, Configuration, Retries, check_tool_choice
 from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
+from treadle.drivers.purse.drawing import Budgets
+from treadle.drivers.tool_search import FIND
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.models.fixed import fixed_tokens
@@ -67,8 +70,13 @@ def toolbox_of(
         given = [_tool_of(one, name) for name, one in tools.items()]
     else:
         several = list(tools)
-        servers = [one for one in several if isinstance(one, ToolServer)]
-        given = [_tool_of(one) for one in several if not isinstance(one, ToolServer)]
+        servers = [one for one in several if _is_server(one)]
+        given = [_tool_of(one) for one in several if isinstance(one, Tool) or not isinstance(one, ToolServer)]
+    if sum(one.name == FIND for one in given) > 1:
+        raise Misuse(
+            f"there are two tools named {FIND!r}, which every ToolSearch has: give one search all the tools, "
+            "ToolSearch([*these, *those])"
+        )
     if isinstance(skills, SkillRegistry):
         given = [*skills.loose, *given]
     else:
@@ -76,6 +84,11 @@ def toolbox_of(
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies, tuple(servers)
+
+
+def _is_server(given: object) -> TypeGuard[ToolServer]:
+    # To ask whether something is of a protocol takes as long as all else that is done with a tool here.
+    return not isinstance(given, Tool) and isinstance(given, ToolServer)
 
 
 def _with_folders(skills: Iterable[Skill | str | PathLike[str]]) -> list[Skill]:
@@ -145,6 +158,25 @@ class Stock:
         return other
 
 
+def stocked(
+    given: Configuration,
+    tools: Tools,
+    skills: Iterable[Skill | str | PathLike[str]],
+    context: ContextPolicy | Iterable[ContextPolicy] | None,
+    output: Any,
+    output_mode: OutputMode | None,
+    budget: Budgets,
+) -> Stock:
+    """The configuration of an agent that was given these tools, skills and policies, as a stock; `given` is the rest.
+
+    Raises:
+        Misuse, BadTool: something does not fit; the message says what would.
+    """
+    toolbox, policies, servers = toolbox_of(tools, skills, context, given.model)
+    given = replace(given, context=policies, servers=servers)
+    return Stock(lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills)
+
+
 def assembled(
     given: Configuration, toolbox: SkillRegistry, output: Any, output_mode: OutputMode | None
 ) -> Configuration:
@@ -177,12 +209,13 @@ def assembled(
         require_answers_that_fit(given.tools, typed)
     _check_takes_tools(given.model, [*[one.name for one in tools], *[one.name for one in given.servers]])
     specs = (*[said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
+    free = any_may_start_early(tools, more=bool(given.servers))
     config = replace(
         given,
         output=typed,
         specs=specs,
         tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
-        eager=given.eager and not given.approvals and any_may_start_early(tools, more=bool(given.servers)),
+        eager=given.eager and not (given.approvals or given.on_tool_call) and free,
         rules=rules_of(given.approvals, tools),
         hooks=_hooks(given, typed),
     )
@@ -250,6 +283,7 @@ def _answer_type(output: Any, output_mode: OutputMode | None, given: Configurati
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     """What else of the application's takes part in runs, by name."""
     kinds = (
+        ("on_tool_call", given.on_tool_call),
         ("on_tool_result", given.on_tool_result),
         ("on_answer", given.on_answer),
         ("prepare_step", given.prepare_step),

@@ -45,7 +45,7 @@ class Watched(Spender, Protocol):
 class Audience:
     """Who watches one run."""
 
-    __slots__ = ("_logged", "_observe", "_on_event", "_run", "_spent", "_unshown")
+    __slots__ = ("_logged", "_observe", "_on_event", "_run", "_spent", "_unobserved", "_unshown")
 
     def __init__(self, run: Watched, on_event: Callable[[RunEvent], object] | None) -> None:
         self._run = run
@@ -53,10 +53,11 @@ class Audience:
         self._unshown: list[RunEvent] = []
         self._spent: SpentSoFar | None = None
         self._observe: Callable[[int, Event], None] | None = None
+        self._unobserved: list[tuple[int, Event]] = []
         self.look_again()
 
     def observe(self, observe: Callable[[int, Event], None]) -> None:
-        """Has each event told to `observe` too, with its number."""
+        """Has each event told to `observe` too, with its number; an end once it is in the journal."""
         self._observe = observe
 
     def look_again(self) -> None:
@@ -75,19 +76,21 @@ class Audience:
             log_failure(after, event)
         if self._logged:
             log_event(after, event)
+        unrecorded = type(event) in _ENDS and run.keeps
         if self._observe is not None:
-            self._observe(after.events - 1, event)
+            if unrecorded:
+                self._unobserved.append((after.events - 1, event))
+            else:
+                self._observe(after.events - 1, event)
         if self._on_event is not None:
-            if type(event) in _ENDS and run.keeps:
+            if unrecorded:
                 self._unshown.append(event)
             else:
                 self.show(event)
+        if self._on_event is None and run.parent is None:
+            return
         now, then = after.accounts, before.accounts
-        if (
-            now is not then
-            and (self._on_event is not None or run.parent is not None)
-            and (now.usage is not then.usage or now.cost is not then.cost)
-        ):
+        if now is not then and (now.usage is not then.usage or now.cost is not then.cost):
             self._tell_spent()
         if self._on_event is not None and len(after.steps) > len(before.steps):
             step = StepCompleted(after.steps[-1])
@@ -109,6 +112,10 @@ class Audience:
     def written(self) -> None:
         """Shows what was kept back until it was in the journal."""
         run = self._run
+        if self._observe is not None and self._unobserved and run.recorder.saved >= len(run.events):
+            for seq, event in self._unobserved:
+                self._observe(seq, event)
+            self._unobserved.clear()
         while self._unshown and run.recorder.saved >= len(run.events):
             self.show(self._unshown.pop(0))
 

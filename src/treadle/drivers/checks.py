@@ -174,7 +174,8 @@ WORDS = {
     "toolsets": "skills",
     "handoffs": "tools=[handoff(agent)]",
     "stop": "stop_when",
-    "hooks": "on_tool_result, prepare_step and on_event",
+    "hooks": "prepare_step, on_tool_call, on_tool_result, on_answer and on_event",
+    "middleware": "prepare_step, on_tool_call, on_tool_result and on_answer",
     "llm": "model",
     "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
     "dependencies": "deps_type",
@@ -233,7 +234,12 @@ def require_one_kind_of_dependencies(tools: Mapping[str, Tool], deps_type: type 
                 f"{name} takes dependencies of type {_named(kinds)}, and deps_type is {deps_type.__name__}; give a "
                 "deps_type that is both"
             )
-    for (one, kinds), (other, others) in combinations(wanted.items() if deps_type is None else (), 2):
+    # Most tools take the same, and what fits one of them fits all.
+    alike: list[tuple[str, Any]] = []
+    for name, kinds in wanted.items() if deps_type is None else ():
+        if all(kinds != others for _, others in alike):
+            alike.append((name, kinds))
+    for (one, kinds), (other, others) in combinations(alike, 2):
         if not any(_is_below(a, b) or _is_below(b, a) for a in kinds for b in others):
             raise Misuse(
                 f"a run has one value for deps=, but {one} takes {_named(kinds)} and {other} takes {_named(others)}; "

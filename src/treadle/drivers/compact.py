@@ -55,6 +55,7 @@ from treadle.models.fixed import fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.profile import profile_of
 from treadle.models.sound import sound_event
+from treadle.tools.agent_skills.active import ACTIVATE
 
 LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
@@ -158,7 +159,8 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     tokens, changed = _tokens(run), False
     window, readable = _window(run), READ_RESULT in run.config.tools
     redact = getattr(run.journal, "redact", None) if run.keeps else None
-    keep = frozenset([tool.name for tool in run.config.tools.values() if tool.keep])
+    # The instructions of a skill stay where the agent that takes the run up does not have it, too.
+    keep = frozenset([ACTIVATE, *[tool.name for tool in run.config.tools.values() if tool.keep]])
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
+from treadle.drivers.calls.change import OnToolCall
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.purse.budget import Budget
 from treadle.drivers.watching import Observer
@@ -192,6 +193,7 @@ class Configuration:
     specs: tuple[ToolSpec, ...] = ()
     tool_tokens: int = 0
     approvals: tuple[ApprovalRule, ...] = ()
+    on_tool_call: tuple[OnToolCall, ...] = ()
     on_tool_result: tuple[OnToolResult, ...] = ()
     on_answer: tuple[OnAnswer[Any], ...] = ()
     tell_remaining: bool = False

@@ -189,7 +189,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if over is not None:
                     run.feed(over)
                     return
-                if await take_stock(run):
+                if run.config.servers and await take_stock(run):
                     again = await run.judged()
                     if not isinstance(again, PrepareStep):
                         continue

@@ -1,8 +1,9 @@
 """Hooks: the application's functions around model calls and tool calls, and how several of a kind make one.
 
-Each kind is asked at one place: before a model call (`prepare_step`), about an answer (`on_answer`), about a tool's
-result (`on_tool_result`); before a tool call it is the rules of `treadle.drivers.approvals`. They are asked in the
-order in which they were given, each with what those before it made of the matter; what comes of it is one event.
+Each kind is asked at one place: before a model call (`prepare_step`), about an answer (`on_answer`), before a tool call
+(`on_tool_call`, and then the rules of `treadle.drivers.approvals`), about a tool's result (`on_tool_result`). They are
+asked in the order in which they were given, each with what those before it made of the matter; what comes of it is one
+event.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set

@@ -1,28 +1,58 @@
-"""Listing: an agent's configuration with the tools that its servers listed, made of what the run recorded of them."""
+"""Listing: an agent's configuration with the tools that its servers, and who began the run, listed for it.
+
+They are made of what the run recorded of them, so that whoever takes it up has them.
+"""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
 from treadle.drivers.configuration import Configuration
-from treadle.kernel.events import ListedTool
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import ListedTool, ToolSpec
 from treadle.models.fixed import fixed_tokens
-from treadle.tools import Tool
+from treadle.tools import Tool, external_tool
 from treadle.tools.server import is_of
 
 
 def with_listed(config: Configuration, listed: Sequence[ListedTool]) -> Configuration:
-    """`config` with these tools of its servers, and none else of theirs. Those of a server that it has not are none."""
+    """`config` with these tools of its servers and of who began the run, and none else of theirs.
+
+    Those of a server that it has not are none.
+    """
     servers = {server.name: server for server in config.servers}
     made = [servers[one.server].tool(one) for one in listed if one.server in servers]
-    own = {name: tool for name, tool in config.tools.items() if not any(is_of(server, name) for server in servers)}
-    specs = [spec for spec in config.specs if not any(is_of(server, spec.name) for server in servers)]
+    made += [_callers(one) for one in listed if not one.server]
+    names = {one.name for one in made}
+
+    def theirs(name: str) -> bool:
+        return name in names or any([is_of(server, name) for server in servers])
+
+    own = {name: tool for name, tool in config.tools.items() if not theirs(name)}
+    specs = [spec for spec in config.specs if not theirs(spec.name)]
     specs += [said(one) for one in made]
     tools = {**own, **{one.name: one for one in made}}
     tokens = fixed_tokens(config.model, specs, None if config.output is None else config.output.schema)
     return dataclasses.replace(config, tools=tools, specs=tuple(specs), tool_tokens=tokens)
+
+
+def of_callers(config: Configuration, tools: Iterable[Tool]) -> tuple[ListedTool, ...]:
+    """Tools that whoever begins a run carries out, as the run records them.
+
+    One that is, or could be, called like one of the agent's own or its servers' is left out.
+    """
+    own = {one.name: one for one in tools if one.name not in config.tools}
+    return tuple(
+        [
+            ListedTool(one.name, "", one.name, one.spec.description, one.spec.input_schema)
+            for one in own.values()
+            if not any([is_of(server.name, one.name) for server in config.servers])
+        ]
+    )
+
+
+def _callers(one: ListedTool) -> Tool:
+    return external_tool(one.name, one.description, one.input_schema, wait=True)
 
 
 def said(one: Tool) -> ToolSpec:

@@ -103,6 +103,14 @@ def typed_output(config: Configuration, state: RunState, read_on: AnswerType | N
         return state.output
 
 
+def answer_said(state: RunState) -> str:
+    """The typed answer of a run in the model's own JSON, without what else it said; where there is none, the text."""
+    if state.output is None:
+        return state.text
+    last = state.steps[-1].message if state.steps and not state.handed_on else None
+    return json_in(state.text if last is None else _last_text(last)) or state.text
+
+
 def handed_in(message: AssistantMessage, finish: FinishReason, tool: str) -> tuple[AssistantMessage, FinishReason]:
     """A reply with each call of the final `tool` as the text that it stands for, and why the reply ended then."""
     if not any(call.name == tool for call in message.calls):

@@ -3,12 +3,13 @@
 Pure but for the clock: the choice is an event (`StepPrepared`), and the request follows from it and the state alone.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from decimal import Decimal
 from typing import get_args
 
 from msgspec.structs import replace
 
+from treadle.context.chosen import rejoined
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
@@ -16,13 +17,14 @@ from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_pri
 from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
-from treadle.kernel.history import instructed, rejoined
+from treadle.kernel.history import instructed
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
+from treadle.tools.agent_skills.active import ACTIVATE
 
 
 def prepared(
@@ -32,10 +34,11 @@ def prepared(
     command: PrepareStep,
     chosen: StepSettings | None,
     counted: Model | None = None,
+    at: float = 0.0,
 ) -> StepPrepared:
     """The event that carries `command` out with what `prepare_step` chose, `within` the limits and what budgets leave.
 
-    `counted` is the model that replied last.
+    `counted` is the model that replied last, `at` the time that it has.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
@@ -49,10 +52,11 @@ def prepared(
         tool_choice="none" if command.landing is not None else None,
         stuck=command.stuck,
         withheld=command.withheld,
+        at=at,
     )
     if chosen is not None:
         event = _with_choice(config, state, event, chosen, model)
-    unwanted = (*command.withheld, *_unwanted(config, state))
+    unwanted = (*command.withheld, *not_allowed(config, state, config.tools))
     if unwanted:
         event = _without(config, event, unwanted)
     limits = state.limits
@@ -61,7 +65,7 @@ def prepared(
         found = reckoned(config, state, event, model, counted)
         why = _used_up(within, found.short) if found.short and state.steps else None
         closing = None if why is None else landing(state, why)
-        last = None if closing is None else prepared(config, within, model, closing, chosen, counted)
+        last = None if closing is None else prepared(config, within, model, closing, chosen, counted, at)
         # Where not even a closing reply can be paid, the step is refused for what it may take.
         event = found.event if last is None or not fits(state, last.reserve) else last
     return event
@@ -117,9 +121,15 @@ def _with_choice(
     )
 
 
-def _unwanted(config: Configuration, state: RunState) -> Sequence[str]:
-    """The tools that the active skills do not want; what was shortened can be read in any case."""
-    return [name for name in config.skills.withheld(state.messages, config.tools) if name != READ_RESULT]
+def not_allowed(config: Configuration, state: RunState, names: Iterable[str]) -> Sequence[str]:
+    """Those of the tools `names` that no active skill allows; what was shortened can be read in any case.
+
+    It follows from what stands in the journal, so that an agent which takes the run up without the skill is held to it.
+    """
+    if ACTIVATE not in config.tools and ACTIVATE not in state.started.tools:
+        return ()
+    withheld = config.skills.withheld(state.messages, state.started.foreign_skills, names)
+    return [name for name in withheld if name != READ_RESULT]
 
 
 def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -> StepPrepared:

@@ -332,6 +332,7 @@ class Run:
                 whose.user or "",
                 (whose.conversation or "") if parent is None else "",
                 origin,
+                config.skills.foreign(messages),
                 at=self.clock.now(),
             )
         )
@@ -395,4 +396,4 @@ class Run:
 
 
 def _listed(config: Configuration, state: RunState) -> Configuration:
-    return with_listed(config, state.listed) if config.servers else config
+    return with_listed(config, state.listed) if config.servers or state.listed else config

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from treadle.drivers.listing import with_listed
 from treadle.drivers.run import Run
-from treadle.kernel.events import ListedTool, ToolsListed
+from treadle.kernel.events import ToolsListed
 from treadle.tools.server import ToolServer
 
 
@@ -21,10 +21,12 @@ async def take_stock(run: Run) -> bool:
     servers = run.config.servers
     if not servers:
         return False
-    known = run.state.listed
-    found: list[ListedTool] = []
+    known, first = run.state.listed, run.state.first_listed
+    found = [one for one in known if not one.server]
     for server in servers:
-        found += await server.listed([one for one in known if one.server == server.name])
+        found += await server.listed(
+            [one for one in known if one.server == server.name], [one for one in first if one.server == server.name]
+        )
     if tuple(found) == known:
         return False
     run.feed(ToolsListed(tuple(found), with_listed(run.config, found).tool_tokens))

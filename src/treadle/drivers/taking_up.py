@@ -41,7 +41,10 @@ ROOM = "There is room to go on now. Go on with the task."
 
 
 class GoingOn(NamedTuple):
-    """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies."""
+    """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies.
+
+    `origin` is what says the message, as it stands in the journal.
+    """
 
     answers: Answers = Answers()
     message: str | None = None
@@ -54,6 +57,7 @@ class GoingOn(NamedTuple):
     elsewhere: bool = False
     takeover: bool = False
     by: str = ""
+    origin: str = ""
 
 
 class _Found(NamedTuple):
@@ -153,7 +157,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
         await settle_ended(config, state, found.events, found.journal)
         check_limits(config, limits or state.limits)
         await answer(driven, going_on.answers, limits, going_on.by)
-        _told(driven, state, going_on.message, going_on.by)
+        _told(driven, state, going_on)
     except BaseException:
         driven.release()
         raise
@@ -176,11 +180,11 @@ def _over(state: RunState, going_on: GoingOn) -> bool:
     return state.phase == "finished" and going_on.message is None and (not more or done)
 
 
-def _told(run: Run, before: RunState, message: str | None, by: str) -> None:
-    """Says `message` to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
-    question = asked_of(message)
+def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
+    """Says what is said to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
+    question = asked_of(going_on.message)
     if question is not None:
-        run.feed(MessageAdded(question, by=by))
+        run.feed(MessageAdded(question, going_on.origin, by=going_on.by))
     elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
         run.feed(NudgeGiven(ROOM))
 

@@ -26,7 +26,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.messages import Message, UserMessage, text_of
 from treadle.kernel.stop import Stop
-from treadle.result import visible
+from treadle.visible import visible
 
 LONGEST = 600
 """Characters of a text that a trace shows."""
@@ -80,6 +80,8 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  user: {_shown(message.text)}"]
         case NudgeGiven(text=text):
             return [f"  treadle: {_shown(text)}"]
+        case ToolReacted(call_id=call_id, arguments=str(arguments)):
+            return [f"  {_shown(call_id)} is made with other arguments: {_shown(arguments)}"]
         case ToolReacted(call_id=call_id, action=action):
             return [f"  {_shown(call_id)} after a look at its result: {action}"]
         case ApprovalRequested(call_id=call_id):
@@ -92,7 +94,8 @@ def _between(event: RunEvent) -> list[str]:
         case ContextEdited(policy=policy, before=before, after=after):
             return [f"  {policy} made room: about {before:,} tokens became {after:,}"]
         case ToolsListed(listed=tools):
-            return [f"  servers list {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
+            whose = "servers list" if any(one.server for one in tools) else "who began it brings"
+            return [f"  {whose} {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
         case RunResumed():
             return ["  taken up again"]
         case _:

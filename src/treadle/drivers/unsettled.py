@@ -42,7 +42,9 @@ async def unsettled(state: RunState, journal: Journal | None) -> tuple[Pending, 
 
 def _interrupted(record: CallRecord) -> Pending:
     doing = record.doing
-    return Pending(escaped(record.id), doing.name, parsed(doing.arguments), "interrupted", plain=record.id)
+    return Pending(
+        escaped(record.id), doing.name, parsed(doing.arguments), "interrupted", plain=record.id, asked=record.asked + 1
+    )
 
 
 async def _below(state: RunState, step: Step, record: CallRecord, journal: Journal | None) -> list[Pending] | None:
@@ -58,7 +60,7 @@ async def _below(state: RunState, step: Step, record: CallRecord, journal: Journ
     return [
         Pending(
             f"{name}/{one.call_id}", one.tool, one.arguments, one.kind, run_id,
-            one.question, one.found, f"{record.id}/{one.plain}",
+            one.question, one.found, f"{record.id}/{one.plain}", one.asked,
         )
         for one in await unsettled(below, journal)
     ]  # fmt: skip

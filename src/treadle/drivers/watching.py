@@ -13,9 +13,13 @@ from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import ModelEvent
+from treadle.visible import visible
 
 log = logging.getLogger("treadle")
 _runs = logging.getLogger("treadle.runs")
+
+LONGEST_NAME = 200
+"""Characters of a model's name in a line; a server may say anything that it is."""
 
 
 class _Unheard(logging.Handler):
@@ -103,7 +107,7 @@ def log_failure(state: RunState, event: RunFinished) -> None:
     """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing."""
     failure = state.failure
     if event.stop.reason == "model_error" and failure is not None:
-        words = " ".join(f"{failure.kind}: {failure.message}".split())
+        words = visible(" ".join(f"{failure.kind}: {failure.message}".split()))
         about = {"run_id": state.run_id, "agent": state.agent, "model": state.model}
         _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
 
@@ -112,11 +116,13 @@ def log_event(state: RunState, event: Event) -> None:
     """A line a step at INFO, and a line an event at DEBUG; what was said and found stays in the journal."""
     if state.step is None and state.steps and state.steps[-1].ended_at == event.at:
         step = state.steps[-1]
-        calls = ", ".join([record.name for record in step.calls]) or "no tools"
+        # A name that no tool has is the model's own words, which could make a line of their own.
+        calls = ", ".join([one.name if one.name in state.tools else "another tool" for one in step.calls]) or "no tools"
+        model = visible(step.model)[:LONGEST_NAME]
         log.info(
             "run %s step %d: %s replied in %.3f s and asked for %s; %d tokens",
-            state.run_id, step.number, step.model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
-            extra={"run_id": state.run_id, "agent": state.agent, "step": step.number, "model": step.model},
+            state.run_id, step.number, model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
+            extra={"run_id": state.run_id, "agent": state.agent, "step": step.number, "model": model},
         )  # fmt: skip
     if log.isEnabledFor(logging.DEBUG):
         kind, seq = type(event).__name__, state.events - 1

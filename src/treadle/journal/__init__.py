@@ -13,6 +13,7 @@ from treadle.journal.errors import (
     TakenOver,
     UnknownRun,
 )
+from treadle.journal.families import family
 from treadle.journal.holder import Holder
 from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted
 from treadle.journal.leases import Held, Leases
@@ -53,6 +54,7 @@ __all__ = [
     "UnknownRun",
     "Wanted",
     "export_runs",
+    "family",
     "import_runs",
     "stuck_runs",
 ]

@@ -60,7 +60,7 @@ def decoded(body: bytes) -> Event:
     """
     try:
         event = decode_event(body)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ValueError(f"{error}; it was written by a later treadle (update this one), or altered") from error
     if isinstance(event, RunStarted) and event.format > FORMAT:
         raise ValueError(f"it has form {event.format}, this treadle knows {FORMAT}; update treadle")

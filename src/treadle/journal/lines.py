@@ -222,7 +222,7 @@ def _check_head(row: bytes) -> None:
     """
     try:
         version = msgspec.json.decode(row)["treadle_runs"]
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError):
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError):
         raise NotImported("it is no export of runs: its first line does not say so") from None
     if version != VERSION:
         raise NotImported(
@@ -233,7 +233,7 @@ def _check_head(row: bytes) -> None:
 def _parsed(row: bytes, number: int) -> Line:
     try:
         return _lines.decode(row)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _wrong(number, f"it is no line of an export ({error})") from error
 
 

@@ -16,7 +16,7 @@ from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact, redacted
 from treadle.journal.titles import MOST
 from treadle.journal.watch import Bell, follow
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.events import Event, RunFinished, RunForked, RunPaused
 
 WHERE = "memory"
 
@@ -69,7 +69,9 @@ class MemoryJournal:
                 stored.extend(events)
             elif events:
                 self._runs[run_id] = list(events)
-                self._lines[run_id] = told_by(events)
+                # Most runs are never listed: what else there is to tell of one is told then.
+                forked = RunForked in set(map(type, events))
+                self._lines[run_id] = told_by(events if forked else events[:1])
             if events and isinstance(events[-1], (RunPaused, RunFinished)):
                 self._leases.pop(run_id, None)
         self._bell.ring(run_id)

@@ -21,7 +21,7 @@ from treadle.kernel.events import (
     ErrorInfo,
     Event,
     Happened,
-    ListedTool,
+    MessageAdded,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -38,6 +38,7 @@ from treadle.kernel.events import (
 from treadle.kernel.messages import (
     File,
     Image,
+    ListedTool,
     ModelSettings,
     Opaque,
     Thinking,
@@ -54,7 +55,8 @@ Redact = Callable[[str], str]
 """Given a text, returns what is written in its place."""
 
 _KEPT: dict[type[Struct], str] = {
-    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin",
+    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin "
+    "foreign_skills",
     StepPrepared: "model tools tool_choice withheld",
     ModelReplied: "finish model request_id",
     ModelFailed: "model",
@@ -64,6 +66,7 @@ _KEPT: dict[type[Struct], str] = {
     ApprovalRequested: "call_id why",
     ApprovalDecided: "call_id",
     ResultAwaited: "call_id run_id again",
+    MessageAdded: "origin",
     ContextEdited: "policy model",
     ListedTool: "name server remote effect digest",
     RunForked: "run_id model origin",
@@ -92,7 +95,7 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 }
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
-ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ApprovalDecided, Awaited})
+ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ToolReacted, ApprovalDecided, Awaited})
 """Whose `arguments` are JSON, in which each text is passed through it."""
 
 # A string in JSON; with a colon after it, it is the name of a value.

@@ -51,7 +51,15 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
 
 
 def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
-    """A call in place of another may be refused before it runs: then what was found before stands."""
+    """A call in place of another may be refused before it runs: then what was found before stands.
+
+    Only the arguments of the model are changed before a call is made, and once.
+    """
+    if event.action == "change":
+        step, place, record = _on_call(state, event, "asked")
+        if event.arguments is None or record.edited is not None or record.stand_in is not None:
+            raise IllegalEvent(f"call {record.id!r} cannot take this change of its arguments (run {state.run_id})")
+        return _with_call(state, step, place, replace(record, edited=event.arguments), event.at, {})
     step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
     if record.found is None:
         raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")
@@ -88,7 +96,7 @@ def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
     before: tuple[CallStatus, ...] = ("asked", "interrupted")
     step, place, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
     doubt = record.in_doubt or record.status == "started"
-    record = replace(record, status="needs_approval", question=event.reason, in_doubt=doubt)
+    record = replace(record, status="needs_approval", question=event.reason, asked=record.asked + 1, in_doubt=doubt)
     return _with_call(state, step, place, record, event.at, {})
 
 
@@ -124,6 +132,7 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
         run_id=event.run_id,
         waits=event.waits,
         question=event.question,
+        asked=record.asked + (not event.run_id),
         again=event.again,
         answer=None,
     )

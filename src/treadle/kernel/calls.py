@@ -28,7 +28,8 @@ result; answered; answered, but not allowed."""
 class Awaited(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for.
 
-    `question` is what the person is asked, and `found` the result that they are asked about.
+    `question` is what the person is asked, and `found` the result that they are asked about; `asked` is how often
+    somebody has been asked about the call, this time included.
     """
 
     call_id: str
@@ -37,6 +38,7 @@ class Awaited(Struct, frozen=True, gc=False, omit_defaults=True):
     kind: Literal["approval", "interrupted", "result"]
     question: str = ""
     found: str = ""
+    asked: int = 1
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -47,7 +49,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         status: where it stands.
         result: what the model was shown; None until the call is answered.
         app: what the tool gave the application.
-        edited: the JSON text of the arguments that a person put in place of the model's.
+        edited: the JSON text of the arguments that a person, or the application, put in place of the model's.
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
         other: how many of them were other calls than the one before, so that they have a key of their own.
@@ -58,6 +60,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
+        asked: how often somebody was asked about it: an answer is to one question, and is not taken for the next.
         again: what its tool is given back with the answer to that, where it asked in the middle of the call; `answer`
             is the JSON text of the answer.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
@@ -85,6 +88,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str = ""
     waits: tuple[Awaited, ...] = ()
     question: str = ""
+    asked: int = 0
     again: str = ""
     answer: str | None = None
     spent: Spent = NOTHING_SPENT
@@ -134,15 +138,15 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def answered(self, content: Any, is_error: bool, *, at: float, app: Any = None) -> "CallRecord":
         """The same call with its one result."""
-        result = ToolMessage(self.call.id, self.call.name, content, is_error)
-        back = self.came_back(at)
-        return replace(back, status="done", result=result, app=app, in_doubt=False, ended_at=at)
+        result, seconds = ToolMessage(self.call.id, self.call.name, content, is_error), self._worked_on(at)
+        return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at, seconds=seconds)
 
     def came_back(self, at: float) -> "CallRecord":
         """The same call with the time that was worked on it since it was started; itself where nobody did."""
-        if self.status != "started":
-            return self
-        return replace(self, seconds=(self.seconds or 0.0) + max(0.0, at - self.started_at))
+        return replace(self, seconds=self._worked_on(at)) if self.status == "started" else self
+
+    def _worked_on(self, at: float) -> float | None:
+        return (self.seconds or 0.0) + max(0.0, at - self.started_at) if self.status == "started" else self.seconds
 
     def settled(self, at: float) -> "CallRecord":
         """The same call with the result that was found as its one result."""

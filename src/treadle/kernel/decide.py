@@ -18,7 +18,7 @@ from treadle.kernel.money import plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
-from treadle.kernel.stop import UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
+from treadle.kernel.stop import NO_ANSWER, UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
 
 TO_RUN = frozenset({"asked", "approved", "interrupted", "returned"})
 """The calls that somebody has to carry on with."""
@@ -132,7 +132,9 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
     limit = _limit_reached(state, made)
     if limit is not None:
         reason, detail, may_land = limit
-        return _stop_or_land(state, stopped(reason, f"{detail} {judgement.loop}".strip()), may_land, checks)
+        advice = NO_ANSWER if reason == "consecutive_errors" and _only_said(state) else ""
+        stop = stopped(reason, f"{detail} {judgement.loop}".strip(), advice)
+        return _stop_or_land(state, stop, may_land, checks)
     stuck = judgement.stuck
     if stuck is None:
         return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.progress.stuck)
@@ -188,10 +190,17 @@ def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] 
     if state.refused:
         return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
     if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
+        if _only_said(state):
+            return "consecutive_errors", f"{taken.errors} replies in a row were no answer that could stand.", True
         return "consecutive_errors", f"everything went wrong in {taken.errors} steps in a row.", True
     if limits.steps is not None and made >= limits.steps - 1 and made >= limits.steps - _kept_for_landing(state, made):
         return "max_steps", f"the limit of {limits.steps} steps is reached.", True
     return None
+
+
+def _only_said(state: RunState) -> bool:
+    """Whether what went wrong in the last steps were replies without calls, which were sent back."""
+    return not any(step.calls for step in state.steps[-state.accounts.errors :])
 
 
 def _kept_for_landing(state: RunState, made: int) -> int:

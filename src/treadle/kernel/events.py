@@ -16,7 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
-    Json,
+    ListedTool,
     Message,
     ModelSettings,
     ToolCall,
@@ -68,7 +68,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
-    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
+    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing.
     """
 
     run_id: str
@@ -92,6 +93,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     user: str = ""
     conversation: str = ""
     origin: str = ""
+    foreign_skills: tuple[str, ...] = ()
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -199,19 +201,21 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
 
 
 class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
-    """What the application made of a result: it is kept, replaced by `content`, or `call` is made in its place.
+    """What the application made of a call: before it is made a `change` of its arguments (`arguments`, JSON text).
 
-    `reason` says why a reaction was not carried out, so that the result was kept instead.
+    Of its result: it is kept, replaced by `content`, or `call` is made in its place. `reason` says why a reaction was
+    not carried out, so that the result was kept instead.
     """
 
     step: int
     call_id: str
-    action: Literal["keep", "replace", "call"]
+    action: Literal["keep", "replace", "call", "change"]
     content: str | tuple[Content, ...] = ""
     is_error: bool = False
     app: Any = None
     call: ToolCall | None = None
     reason: str = ""
+    arguments: str | None = None
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
@@ -256,9 +260,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call. `origin` is what said it."""
 
     message: UserMessage
+    origin: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
@@ -282,28 +287,8 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     reserve: Reserve | None = None
 
 
-class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
-
-    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
-    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
-    tool is only called after a person has looked at it.
-    """
-
-    name: str
-    server: str
-    remote: str
-    description: str
-    input_schema: Json
-    output_schema: Json | None = None
-    effect: Literal["read", "idempotent", "write"] = "write"
-    says_effect: bool = False
-    digest: str = ""
-    changed: str = ""
-
-
 class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
-    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+    """Servers, or who began the run, said what tools they have, before the first step or since the last: all `listed`.
 
     `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
     """
@@ -351,6 +336,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
 
     `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
     given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
+    `again` is how many of the events after this one tell once more what happened in that run.
     """
 
     run_id: str
@@ -359,6 +345,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     taken: dict[str, Spent] = {}
     origin: str = ""
     instructions: str | None = None
+    again: int = 0
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

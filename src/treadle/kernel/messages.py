@@ -269,6 +269,28 @@ class ToolSpec(Struct, frozen=True, gc=False):
     changes: bool | None = None
 
 
+class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
+
+    One of no server (`server` is empty) is of whoever began the run, who carries its calls out.
+
+    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
+    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
+    tool is only called after a person has looked at it.
+    """
+
+    name: str
+    server: str
+    remote: str
+    description: str
+    input_schema: Json
+    output_schema: Json | None = None
+    effect: Literal["read", "idempotent", "write"] = "write"
+    says_effect: bool = False
+    digest: str = ""
+    changed: str = ""
+
+
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"]
 
 

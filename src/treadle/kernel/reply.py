@@ -100,6 +100,10 @@ def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
         return record.answered(*_awaited(record, stop), at=at)
     if record.found is not None:
         return record.settled(at)
+    if stop.reason in ("waiting", "running"):
+        # The history may go on elsewhere, and the call be made there all the same.
+        why = "This call has not been executed so far. The run that it is of has not ended, and may still execute it."
+        return record.answered(told(why, executed="unknown"), is_error=True, at=at)
     why = f"This call was not executed: the run stopped{_because(stop)}."
     return record.answered(unexecuted(why), is_error=True, at=at)
 
@@ -128,14 +132,13 @@ def in_doubt(record: CallRecord, why: str, at: float) -> CallRecord:
     if record.found is None:
         return record.answered(cut_off(why), is_error=True, at=at)
     doing = f"{record.doing.name} was called in its place and was under way when the run stopped{why}"
-    return _noted(record, f"{doing}; its outcome is unknown: it may or may not have taken effect.", at)
+    return _noted(record, record.found, f"{doing}; its outcome is unknown: it may or may not have taken effect.", at)
 
 
-def _noted(record: CallRecord, note: str, at: float) -> CallRecord:
-    """`record` with the result that was found, and a note."""
-    settled, found = record.settled(at), record.found or ToolMessage(record.id, record.call.name, "")
+def _noted(record: CallRecord, found: ToolMessage, note: str, at: float) -> CallRecord:
+    """`record` with the result that was `found`, and a note."""
     known = (Text(found.content),) if isinstance(found.content, str) else found.content
-    return replace(settled, in_doubt=False, result=replace(found, content=(*known, Text(note))))
+    return replace(record.settled(at), in_doubt=False, result=replace(found, content=(*known, Text(note))))
 
 
 def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
@@ -145,4 +148,5 @@ def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
         return in_doubt(record, why, at)
     if record.found is None:
         return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
-    return _noted(record, f"{record.doing.name} was to be called in its place; this was not approved{why}.", at)
+    note = f"{record.doing.name} was to be called in its place; this was not approved{why}."
+    return _noted(record, record.found, note, at)

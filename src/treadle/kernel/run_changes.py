@@ -64,7 +64,10 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
 def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
     """From the next step on these are offered beside the agent's own; nobody has counted a request with them."""
     size = RequestSize(event.tool_tokens, ratios=state.size.ratios)
-    return {"listed": event.listed, "tool_tokens": event.tool_tokens, "size": size}
+    known = {(one.server, one.remote) for one in state.first_listed}
+    new = tuple(one for one in event.listed if (one.server, one.remote) not in known)
+    first = (*state.first_listed, *new)
+    return {"listed": event.listed, "first_listed": first, "tool_tokens": event.tool_tokens, "size": size}
 
 
 def nudge_given(state: RunState, event: events.NudgeGiven) -> Changes:
@@ -148,10 +151,10 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
     shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
     if event.instructions is not None:
         messages = Log(instructed(changes.get("messages", state.messages), event.instructions))
-        changes |= {"messages": messages, "size": RequestSize(state.started.tool_tokens, ratios=state.size.ratios)}
+        changes |= {"messages": messages, "size": RequestSize(state.tool_tokens, ratios=state.size.ratios)}
     return changes | {
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
-        "accounts": replace(changes.get("accounts", taken), shared=shared),
+        "accounts": replace(changes["accounts"], shared=shared),
     }
 
 

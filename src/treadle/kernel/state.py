@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
 from treadle.kernel.calls import EarlyCall
-from treadle.kernel.events import ErrorInfo, ListedTool, Parent, Reserve, RunStarted, StepPrepared
+from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.messages import ListedTool, Message, ModelSettings, Usage, UserMessage
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 
@@ -27,6 +27,7 @@ class RunState(Struct, frozen=True, gc=False):
         started: how it began.
         limits: what it may use at most, as it was last said.
         listed: the tools of servers, as they were last listed; `tool_tokens` estimates what all descriptions take.
+        first_listed: every tool that a server has listed in this run, as it was at first.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
@@ -54,6 +55,7 @@ class RunState(Struct, frozen=True, gc=False):
     started: RunStarted = RunStarted("", (), 0)
     limits: Limits = Limits()
     listed: tuple[ListedTool, ...] = ()
+    first_listed: tuple[ListedTool, ...] = ()
     tool_tokens: int = 0
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()

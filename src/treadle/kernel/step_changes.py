@@ -72,9 +72,10 @@ def asked_in_full(prepared: StepPrepared | None) -> bool:
 
     With another choice of tools fewer may be sent, and what a provider adds for them is another.
     """
-    return prepared is None or (prepared.tools, prepared.tool_choice, prepared.messages, prepared.instructions) == (
-        (None,) * 4
-    )
+    if prepared is None:
+        return True
+    as_ever = prepared.tools is None and prepared.tool_choice is None
+    return as_ever and prepared.messages is None and prepared.instructions is None
 
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:

@@ -58,6 +58,10 @@ ADVICE: dict[str, str] = {
     "waiting": "Give the decisions or results that are pending, and resume the run.",
     "cancelled": "Run it again, or go on with the conversation.",
 }
+NO_ANSWER: Final = (
+    "Look at why the last replies were sent back: their check, or their type, asks for what did not come."
+)
+"""The advice where no tool had a part in what went wrong."""
 
 
 class Stop(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -79,9 +83,9 @@ class Stop(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.reason in FINISHED
 
 
-def stopped(reason: StopReason, detail: str = "") -> Stop:
-    """A `Stop` with the advice that goes with its reason."""
-    return Stop(reason, detail, ADVICE.get(reason, ""))
+def stopped(reason: StopReason, detail: str = "", advice: str = "") -> Stop:
+    """A `Stop` with `advice`, else that which goes with its reason."""
+    return Stop(reason, detail, advice or ADVICE.get(reason, ""))
 
 
 _OTHERS_WORDS: Final = {

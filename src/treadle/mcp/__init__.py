@@ -2,7 +2,7 @@
 
 Needs the extra `mcp` (`pip install 'treadle[mcp]'`); the official package is imported when a server is used, not
 before. What servers say and give back is untrusted throughout. Neighbours: `client.py` is a server as an agent sees it,
-with `link.py` the connection; `serve.py` is the other way.
+`calling.py` a call of it and `link.py` the connection; `serve.py` is the other way.
 """
 
 from treadle.mcp.asking import Question

@@ -1,23 +1,18 @@
 """Address: a server that is spoken to over streamable HTTP. What it answers has a bound, as a program's lines have."""
 
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from treadle.mcp.program import LONGEST_LINE
-from treadle.mcp.secrets import Secrets
 
 if TYPE_CHECKING:
     from httpx2 import Response
 
 
-_LOGGERS = ("httpx2", "mcp.client.streamable_http")
-
-
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], auth: Any, secrets: Secrets) -> AsyncIterator[Any]:
-    """The streams of messages from and to the server at an address; `secrets` are in no log of what speaks with it."""
+async def over_http(url: str, headers: Mapping[str, str], auth: Any) -> AsyncIterator[Any]:
+    """The streams of messages from and to the server at an address."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -25,32 +20,10 @@ async def over_http(url: str, headers: Mapping[str, str], auth: Any, secrets: Se
     sent = {"accept-encoding": "identity", **headers}
     options: Any = {"timeout": httpx2.Timeout(30.0, read=None), "event_hooks": {"response": [_bounded]}}
     async with (
-        _unlogged(secrets),
         httpx2.AsyncClient(headers=sent, auth=auth, **options) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_LINE) as streams,
     ):
         yield streams
-
-
-@asynccontextmanager
-async def _unlogged(secrets: Secrets) -> AsyncIterator[None]:
-    """Has the packages that speak HTTP, which log the whole address of each request, log it without its secrets."""
-
-    def hide(record: logging.LogRecord) -> bool:
-        told = record.getMessage()
-        hidden = secrets.hidden(told)
-        if hidden != told:
-            record.msg, record.args = hidden, ()
-        return True
-
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for one in loggers:
-        one.addFilter(hide)
-    try:
-        yield
-    finally:
-        for one in loggers:
-            one.removeFilter(hide)
 
 
 async def _bounded(response: "Response") -> None:

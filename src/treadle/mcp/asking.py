@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from treadle.mcp.holding import Held
 from treadle.mcp.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Person:
         self._under_way: list[asyncio.AbstractEventLoop] = []
         self._open: list[tuple[asyncio.AbstractEventLoop, Future[Any]]] = []
         self._left = 0
+        self._holding: list[Held] = []
 
     @contextmanager
     def during_call(self) -> Iterator[None]:
@@ -76,12 +78,34 @@ class Person:
             for _, question in over:
                 question.cancel()
 
+    @contextmanager
+    def holding(self, held: Held) -> Iterator[None]:
+        """While a call is under way that the server holds open for answers, of which `held` has what there are."""
+        with self._lock:
+            self._holding.append(held)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holding.remove(held)
+
+    def held(self, params: "ElicitRequestParams") -> "ElicitResult":
+        """What `holding` has for an answer; "cancel" where several calls are under way: nobody knows which one asks."""
+        from mcp_types import ElicitResult
+
+        with self._lock:
+            self._left -= 1
+            if len(self._holding) == 1 and self._left >= 0:
+                return self._holding[0].answered(params)
+        return ElicitResult(action="cancel")
+
     async def answered(self, ask: Ask, params: "ElicitRequestParams") -> "ElicitResult":
         """What the person answers; "cancel" where no call is under way, or too much was asked."""
         from mcp_types import ElicitResult
 
         schema, url = getattr(params, "requested_schema", None), getattr(params, "url", None)
-        question = Question(self._server, self._secrets.hidden(params.message), schema, url)
+        told = self._secrets.hidden(params.message), self._secrets.without(schema)
+        question = Question(self._server, *told, url)
         with self._lock:
             self._left -= 1
             if not self._under_way or self._left < 0:

@@ -21,6 +21,8 @@ from treadle.tools.server import ServerFailed
 if TYPE_CHECKING:
     from mcp import Client
 
+Connect = Callable[[Said, Callable[[], None]], AbstractAsyncContextManager["Client"]]
+
 MOST_STARTS: Final = 4
 """Times that a server is started within a minute if it dies each time; then it is left alone until that is over."""
 
@@ -32,15 +34,14 @@ class Connection:
         name: the server's.
         told: its program or address, for errors.
         secrets: what is in no error.
-        connect: makes a client, given where a program's errors are said to.
+        connect: makes a client, given where a program's errors are said to, and what is called when the server says
+            that it has other tools.
 
     Attributes:
         changes: how often the server has said that it has other tools.
     """
 
-    def __init__(
-        self, name: str, told: str, secrets: Secrets, connect: "Callable[[Said], AbstractAsyncContextManager[Client]]"
-    ) -> None:
+    def __init__(self, name: str, told: str, secrets: Secrets, connect: Connect) -> None:
         self._name, self._told, self._secrets, self._connect = name, told, secrets, connect
         self._lock, self._process = threading.Lock(), os.getpid()
         self._link: Link | None = None
@@ -108,5 +109,5 @@ class Connection:
                     "is left alone until that is over"
                 )
             self._said = said = Said(self._secrets)
-            self._link = Link(self._name, partial(self._connect, said), self.changed)
+            self._link = Link(self._name, partial(self._connect, said, self.changed), self.changed)
             return self._link

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.events import ListedTool
-from treadle.mcp.naming import tool_names
+from treadle.kernel.messages import ListedTool
+from treadle.mcp.naming import LONGEST, tool_names
 from treadle.mcp.secrets import Secrets
 from treadle.tools import BadTool, Effect
 from treadle.tools.arguments import from_json_schema
+from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.server import ServerFailed
+from treadle.visible import visible
 
 if TYPE_CHECKING:
     import mcp_types
@@ -30,6 +32,9 @@ MOST_BYTES: Final = 500_000
 
 LONGEST_WORDS: Final = 8_000
 """Characters of a description that the model is shown."""
+
+MOST_NAMED: Final = 30
+"""Tools that a person is told of who has named one that is not there."""
 
 _log = logging.getLogger("treadle")
 
@@ -56,15 +61,18 @@ class Reader:
         self._server, self._secrets, self._trusted = server, secrets, trusted
         self._effects, self._only = effects, only
         self._first: dict[str, ListedTool] = {}
+        self._told: set[tuple[str, str]] = set()
 
-    def read(self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool]) -> tuple[ListedTool, ...]:
-        """The tools as they are recorded; `known` is how they were.
+    def read(
+        self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool], first: Sequence[ListedTool]
+    ) -> tuple[ListedTool, ...]:
+        """The tools as they are recorded; `known` is how they were, and `first` how each was at first in the run.
 
         Raises:
             ServerFailed: they are too many, or too much is said of them.
         """
-        for one in known:
-            self._first.setdefault(one.remote, one)
+        firsts = {one.remote: one for one in first}
+        self._tell_of_unknown([one.name for one in tools])
         by_name = {one.name: one for one in tools if self._is_wanted(one.name)}
         names = tool_names(self._server, by_name)
         found: list[ListedTool] = []
@@ -75,11 +83,25 @@ class Reader:
             except BadTool as error:
                 _log.warning("a tool of the server %s is left out: %s", self._server, error)
                 continue
-            found.append(self._held_against(listed, known))
+            found.append(self._held_against(listed, known, firsts.get(remote)))
         self._require_bounded(found)
-        for one in found:
+        for one in [*first, *found]:
             self._first.setdefault(one.remote, one)
         return tuple(found)
+
+    def _tell_of_unknown(self, tools: Sequence[str]) -> None:
+        """Warns, once, of each name that the user gave and the server has not: it may be misspelt, or come later."""
+        there = [name for name in tools if self._secrets.hidden(name) == name]
+        for option, names in (("only", self._only or ()), ("effects", self._effects)):
+            for name in names:
+                if name in tools or (option, name) in self._told:
+                    continue
+                self._told.add((option, name))
+                meant = did_you_mean(nearest(name, there)) or "."
+                has = ", ".join(visible(one)[:LONGEST] for one in there[:MOST_NAMED]) or "none"
+                more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+                words = "the server %s has no tool %r, which %s= names%s It has %s%s"
+                _log.warning(words, self._server, name, option, meant, has, more)
 
     def _is_wanted(self, name: str) -> bool:
         if self._secrets.hidden(name) != name:
@@ -106,15 +128,18 @@ class Reader:
             return "read", True
         return ("idempotent" if hints.idempotent_hint else "write"), hints.destructive_hint is not None
 
-    def _held_against(self, listed: ListedTool, known: Sequence[ListedTool]) -> ListedTool:
-        """`listed`, marked if it is not what the server said of it at first."""
+    def _held_against(self, listed: ListedTool, known: Sequence[ListedTool], first: ListedTool | None) -> ListedTool:
+        """`listed`, marked if it is not what the server said of it at `first` in the run, or in this process."""
         if self._trusted:
             return listed
         last = next((one for one in known if one.remote == listed.remote), None)
-        first = self._first.get(listed.remote, listed)
         if last is not None and last.changed and last.digest == listed.digest:
             return replace(listed, changed=last.changed)
-        return listed if first.digest == listed.digest else replace(listed, changed=_change(first, listed))
+        for one in (first, self._first.get(listed.remote)):
+            # One that was marked as the run first had it stays so: nobody knows here what it was before.
+            if one is not None and (one.changed or one.digest != listed.digest):
+                return replace(listed, changed=one.changed if one.digest == listed.digest else _change(one, listed))
+        return listed
 
     def _require_bounded(self, found: Sequence[ListedTool]) -> None:
         size = sum(len(json.dumps([one.description, one.input_schema, one.output_schema])) for one in found)

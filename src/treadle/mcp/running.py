@@ -80,14 +80,16 @@ class Calls:
                 if _is_stateless(context):
                     return self._asks(params, result)
                 try:
-                    answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                    found = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
                 except MCPError as error:
                     _log.warning(
                         "run %s waits: the client was to ask its person, and answers: %.500s", result.run_id, error
                     )
                     break
-                if not answers:
+                if not found or any(one.action == "cancel" for one in found.values()):
+                    # Nobody has said yes or no. A call that comes again under its key is asked about again.
                     break
+                answers = {call_id: _answer(one) for call_id, one in found.items()}
                 result = await self._gone_on(result, answers, watch)
         except (Misuse, ServerFailed) as error:
             return _failed(str(error))
@@ -240,7 +242,7 @@ async def _tell(context: Any, heard: Any) -> None:
 
 def _waits(result: RunResult[Any]) -> str:
     calls = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in result.pending)
-    return f"Run {result.run_id} waits for a person, who was not asked: {calls}."
+    return f"Run {result.run_id} waits for a person, who has not answered: {calls}."
 
 
 def _cannot_ask(result: RunResult[Any]) -> Exception:
@@ -289,10 +291,9 @@ def _question(one: Pending) -> Any:
     return mcp_types.ElicitRequest(params=mcp_types.ElicitRequestFormParams(message=words, requested_schema=schema))
 
 
-async def _elicited(context: Any, one: Pending) -> Mapping[str, Any] | None:
+async def _elicited(context: Any, one: Pending) -> Any:
     words, schema = _form(one)
-    found = await context.session.elicit_form(words, schema, related_request_id=context.request_id)
-    return _answer(found)
+    return await context.session.elicit_form(words, schema, related_request_id=context.request_id)
 
 
 def _answer(found: Any) -> Mapping[str, Any] | None:

@@ -37,7 +37,7 @@ def question_of(found: "InputRequiredResult", server: str, secrets: Secrets) -> 
             return ToolError(f"{server} asks for what it may not have: {request.method}")
         told = secrets.hidden(request.params.message)
         told = told if len(told) <= LONGEST_QUESTION else f"{told[:LONGEST_QUESTION]} […]"
-        words.append(f"{server} asks: {told} ({_form(schema)})")
+        words.append(f"{server} asks: {told} ({form_of(schema)})")
         schemas[key] = schema
     again = json.dumps({"state": found.request_state, "schemas": schemas})
     if len(again) > MOST_KEPT:
@@ -55,23 +55,23 @@ def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
 
     kept = json.loads(again)
     schemas: Mapping[str, Any] = kept["schemas"]
-    given = _data(answer)
+    given = data_of(answer)
     several = len(schemas) > 1 and isinstance(given, Mapping)
     found = {}
     for key, schema in schemas.items():
-        one = _filled(given.get(key) if several else given, schema)
+        one = filled(given.get(key) if several else given, schema)
         found[key] = ElicitResult(action="decline") if one is None else ElicitResult(action="accept", content=one)
     return found, kept["state"]
 
 
-def _form(schema: Mapping[str, Any]) -> str:
+def form_of(schema: Mapping[str, Any]) -> str:
     """What is to be filled in, on a line."""
     fields: Mapping[str, Any] = schema.get("properties") or {}
     kinds = {name: one.get("type", "text") if isinstance(one, Mapping) else "text" for name, one in fields.items()}
     return ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
 
 
-def _data(answer: Any) -> Any:
+def data_of(answer: Any) -> Any:
     """The answer as data: what a person types at a terminal may be JSON."""
     if not isinstance(answer, str):
         return answer
@@ -81,8 +81,12 @@ def _data(answer: Any) -> Any:
         return answer
 
 
-def _filled(answer: Any, schema: Mapping[str, Any]) -> Any:
-    """The form filled in; where it has one field, the answer need not name it."""
+def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
+    """The form filled in; where it has one field, the answer need not name it. None declines.
+
+    Raises:
+        ToolError: the form has other fields than one, and the answer names none.
+    """
     if answer is None or isinstance(answer, Mapping):
         return answer
     fields = schema.get("properties") or {}

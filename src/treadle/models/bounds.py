@@ -5,6 +5,8 @@ the bound is given up before it fills memory and journal. Neighbours: `treadle.d
 `treadle.models.sound` looks at whole replies, `treadle.models.http_model` at what a server sends beside them.
 """
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from treadle.kernel.messages import AssistantMessage, Json, Text, Thinking, ToolCall
@@ -25,17 +27,18 @@ BYTES_A_CHARACTER: Final = 256
 """Bytes that a server may send around each character of a piece; most send some 100 to 400 around a piece of 4."""
 
 
+_TEXT_OF: Final[dict[type, Callable[[object], object]]] = {
+    TextDelta: attrgetter("text"),
+    ThinkingDelta: attrgetter("text"),
+    ToolCallDelta: attrgetter("json"),
+    ToolCallStarted: attrgetter("name"),
+}
+
+
 def size_of_piece(piece: object) -> int:
     """Characters that an event of a reply, before the last, counts."""
-    text: object
-    if isinstance(piece, (TextDelta, ThinkingDelta)):
-        text = piece.text
-    elif isinstance(piece, ToolCallDelta):
-        text = piece.json
-    elif isinstance(piece, ToolCallStarted):
-        text = piece.name
-    else:
-        return LEAST_PIECE
+    text_of = _TEXT_OF.get(type(piece))
+    text = None if text_of is None else text_of(piece)
     return max(LEAST_PIECE, len(text)) if isinstance(text, str) else LEAST_PIECE
 
 

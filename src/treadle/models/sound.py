@@ -136,6 +136,8 @@ def told_once(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
     The id of a call says which call it is: a server, or a proxy before it, that sends the same name and arguments under
     the same id has sent one call twice. Under another id, or without any, it is another call.
     """
+    if len(parts) < 2:
+        return parts
     calls = [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall) and part.id]
     if len(calls) < 2 or len(set(calls)) == len(calls):
         return parts

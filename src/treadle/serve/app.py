@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
@@ -22,7 +22,7 @@ from treadle.serve.live import Live
 from treadle.serve.page_files import page_routes
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
-from treadle.serve.serving import Serving, json_response, refusal
+from treadle.serve.serving import Serving, refusal
 
 log = logging.getLogger("treadle.serve")
 
@@ -88,13 +88,13 @@ def app(
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
-        async with live.running(runs.take_up if take_up else None):
+        async with live.running(runs.carrying.take_up if take_up else None):
             yield
 
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())
     served.lifespan = lifespan
     served.router.redirect_slashes = False
-    served.add_middleware(Gate, access=access)
+    served.add_middleware(Gate, access=access, health=runs.health)
     served.runs, served.serving = runs, serving
     return served
 
@@ -103,11 +103,7 @@ def _routes(serving: Serving) -> list[BaseRoute]:
     endpoints: tuple[Endpoint, ...] = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
     endpoints = (*endpoints, openapi.endpoint(endpoints))
     protocols = [*fronts.routes(serving), *fronts_openai.routes(serving)]
-    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols, *page_routes()]
-
-
-async def _health(request: Request) -> Response:
-    return json_response({"status": "ok"})
+    return [*(one.route(serving) for one in endpoints), *protocols, *page_routes()]
 
 
 def _named(agents: Mapping[str, Agent[Any, Any]] | Iterable[Agent[Any, Any]]) -> dict[str, Agent[Any, Any]]:

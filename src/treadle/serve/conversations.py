@@ -5,24 +5,30 @@ a conversation that nobody speaks in costs nothing but its rows.
 """
 
 import builtins
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
 from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
 from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
+from treadle.kernel.events import Event, RunFinished, StepPrepared
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
-from treadle.serve.refused import Refused, of_journal
+from treadle.serve.posting import AGAIN
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 
 MOST_NAME: Final = 200
 """Characters of a conversation's name."""
 
 _PAGE: Final = 100
+
+_LATELY: Final = 20
+"""Runs of a conversation that are looked through for a message that was said before, at most."""
 
 
 class Told(NamedTuple):
@@ -113,6 +119,12 @@ class Conversations:
         """Its runs, newest first."""
         return await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
 
+    async def lately(self, user: User, name: str) -> Sequence[RunInfo]:
+        """Its newest run, and those before it in which something happened of late."""
+        since = time.time() - AGAIN
+        lines = await self.runs(user, name, _LATELY)
+        return [line for place, line in enumerate(lines) if place == 0 or line.updated_at > since]
+
     async def entitle(self, user: User, name: str, title: str) -> None:
         """Calls it by a title; an empty one takes its title away."""
         if not isinstance(self._journal, Titles):
@@ -149,11 +161,7 @@ class Conversations:
         """
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
             raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
-        key = (user.name, name)
-        if key in self._lent:
-            raise _busy(name, None)
-        self._lent.add(key)
-        try:
+        with self._alone(user.name, name):
             newest = await self._newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
@@ -161,6 +169,37 @@ class Conversations:
             if after:
                 newest = await self._of(user, name, after)
             yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
+
+    @asynccontextmanager
+    async def last_of(self, line: RunInfo) -> AsyncIterator[None]:
+        """Has a run go on meanwhile, which is the last of its conversation, if it belongs to one.
+
+        Raises:
+            Refused: the conversation has gone on without it: what it says now would be no part of that.
+        """
+        if not line.conversation or line.parent is not None:
+            yield
+            return
+        with self._alone(line.user, line.conversation):
+            alike = Wanted(user=line.user, conversation=line.conversation, top=True)
+            newest = (await kept(self._journal.list(1, None, alike)) or [line])[0]
+            if newest.run_id != line.run_id:
+                raise Refused(
+                    "conflict",
+                    f"conversation {line.conversation!r:.200} has gone on from run {line.run_id}: {newest.run_id}",
+                    "Say it in the conversation, or fork the run.",
+                )
+            yield
+
+    @contextmanager
+    def _alone(self, user: str, name: str) -> Iterator[None]:
+        """Keeps others of this process from beginning, or going on with, a run of the conversation meanwhile."""
+        key = (user, name)
+        if key in self._lent:
+            raise _busy(name, None)
+        self._lent.add(key)
+        try:
+            yield
         finally:
             self._lent.discard(key)
 
@@ -175,13 +214,39 @@ class Conversations:
         """
         others = [line for line in await self.runs(user, name, 3) if line.run_id != run_id]
         if others and (others[0].run_id != newest or others[0].status != "finished"):
-            try:
-                await self._journal.delete(run_id)
-            except JournalUnavailable:
-                # It may be gone all the same, and only the file not be cleaned up while another process reads it.
-                if await is_there(self._journal, run_id):
-                    raise
+            await self._take_back(run_id)
             raise _busy(name, others[0])
+
+    async def taken_back(self, events: Sequence[Event]) -> bool:
+        """Removes a run of which nothing was done, if another of its conversation was under way when it was begun.
+
+        A server that dies between writing its run and looking whether it is the only one leaves it there. Whoever would
+        have it go on looks in its place; of two that are both left so the first stays.
+
+        Args:
+            events: those of a run that nobody drives.
+        """
+        line = told_by(events)
+        if not line.conversation or line.parent is not None or not _only_begun(events):
+            return False
+        alike = Wanted(user=line.user, conversation=line.conversation, top=True)
+        for other in await self._journal.list(3, None, alike):
+            meanwhile = other.status != "finished" or other.updated_at > line.started_at
+            if other.run_id == line.run_id or not meanwhile:
+                continue
+            first = (other.started_at, other.run_id) < (line.started_at, line.run_id)
+            if first or not _only_begun(await self._journal.read(other.run_id)):
+                await self._take_back(line.run_id)
+                return True
+        return False
+
+    async def _take_back(self, run_id: str) -> None:
+        try:
+            await self._journal.delete(run_id)
+        except JournalUnavailable:
+            # It may be gone all the same, and only the file not be cleaned up while another process reads it.
+            if await is_there(self._journal, run_id):
+                raise
 
     async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
         """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
@@ -212,9 +277,15 @@ class Conversations:
         return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
 
 
+def _only_begun(events: Sequence[Event]) -> bool:
+    """Whether nothing was done for a run yet."""
+    return not any([isinstance(one, StepPrepared | RunFinished) for one in events])
+
+
 def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
-    what = "a run of it is under way"
-    if line is not None:
+    what, advice = "a run of it is under way", "Decide on what it waits for, or cancel that run."
+    if line is not None and line.status == "damaged":
+        what, advice = f"its run {line.run_id} is damaged and cannot be read", "Delete that run."
+    elif line is not None:
         what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
-    advice = "Decide on what it waits for, or cancel that run."
     return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

@@ -10,9 +10,9 @@ from typing import Literal
 
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import UserMessage
-from treadle.kernel.names import visible
 from treadle.kernel.step import Step
-from treadle.serve.runs import Described
+from treadle.serve.views import Described
+from treadle.visible import visible
 
 Format = Literal["jsonl", "markdown", "html"]
 

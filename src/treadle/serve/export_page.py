@@ -10,7 +10,7 @@ from html import escape
 import msgspec
 
 from treadle.serve.export import Part, seen, story
-from treadle.serve.runs import Described
+from treadle.serve.views import Described
 
 _LONG = 600
 """Characters of a result from which on it stays closed until somebody opens it."""

@@ -16,12 +16,14 @@ from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import Happened, encode_event
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
-from treadle.kernel.stop import LIMIT_REASONS, Limits
+from treadle.kernel.stop import Limits
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.models.profile import profile_of
 from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
-from treadle.serve.runs import Described, Waits
+from treadle.serve.status import status_of
+from treadle.serve.verdicts import Waits
+from treadle.serve.views import Described
 from treadle.tools import Tool
 
 Form = dict[str, Any]
@@ -90,24 +92,10 @@ def _shown(event: RunEvent) -> tuple[str, Form]:
             return "other", {"kind": type(event).__name__, **form(event)}
 
 
-def status_of(line: RunInfo, driven: bool | None = None) -> str:
-    """How a run stands, in a word.
-
-    "running", "left" (it has not ended, and nobody drives it), "waiting" (for a person), "finished", "stopped" (by a
-    limit), "failed", "cancelled" or "damaged". "left" is only told where it was looked at (`driven`).
-    """
-    if line.status == "running":
-        return "left" if driven is False else "running"
-    if line.status != "finished" or line.stop is None:
-        return line.status
-    reason = line.stop.reason
-    if line.stop.finished:
-        return "finished"
-    return "cancelled" if reason == "cancelled" else "stopped" if reason in LIMIT_REASONS else "failed"
-
-
 def line_form(line: RunInfo, driven: bool | None = None) -> Form:
-    """A run in one line."""
+    """A run in one line. What its own model took is told, without the runs that work for it, which have lines of their
+    own; the whole is the `total` of a run.
+    """
     ended = line.updated_at if line.status == "finished" else None
     return {
         "id": line.run_id,
@@ -122,8 +110,8 @@ def line_form(line: RunInfo, driven: bool | None = None) -> Form:
         "steps": line.steps,
         "calls": line.tool_calls,
         "events": line.events,
-        "usage": form(line.usage),
-        "cost": None if line.cost is None else str(line.cost),
+        "own_usage": form(line.usage),
+        "own_cost": None if line.cost is None else str(line.cost),
         "parent": None if line.parent is None else form(line.parent),
         "forked_from": None if line.fork is None else line.fork.run_id,
         "user": line.user,

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 from treadle.journal.info import RunInfo
 from treadle.kernel.messages import Json, UserMessage
 from treadle.result import Pending
+from treadle.serve.asked_again import SaidBefore
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
@@ -25,9 +26,8 @@ from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, settled, verdicts
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
 from treadle.serve.user import User
-from treadle.tools import Tool
 
 Write = Callable[[Move], Iterator[Json]]
 
@@ -91,16 +91,34 @@ class Fronts:
         asked = self._asked(request)
         self._runs.agent(user, agent)
         post = ai_sdk.posted(await serving.body(request, dict[str, Any]))
+        posting = self._ai_sdk_posting(user, agent, post)
+        begin = partial(self._ai_sdk_point, user, agent, post, posting)
+        point = await (begin() if posting is None else self._answers.once((user.name, *posting), begin))
+        return await self._ai_sdk_stream(request, user, point, asked)
+
+    def _ai_sdk_posting(self, user: User, agent: str, post: ai_sdk.Posted) -> Posting | None:
+        """What names a message of a browser's; None for an answer that is asked for anew, each time another one."""
+        if post.message is None or post.anew or not post.name:
+            return None
+        names = ("ai-sdk", agent, post.chat, post.name, post.after)
+        # Applications may count ids from the beginning whenever their page is loaded: then it is another message.
+        said = self._serving.posting(user, names, post.message).digest
+        return self._serving.posting(user, (*names, said), post.message)
+
+    async def _ai_sdk_point(self, user: User, agent: str, post: ai_sdk.Posted, posting: Posting | None) -> Point:
+        before = None if posting is None else await self._before(user, post.chat, posting)
+        if before is not None:
+            return before
         last = await newest(self._runs, user, post.chat)
         if post.message is None:
-            point = await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
-        elif post.anew or last is None or not is_open(last):
+            return await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
+        if post.anew or last is None or not is_open(last):
             after = post.after.partition(":")[0] if post.anew else None
-            run_id = await self._runs.start(user, agent, post.message, conversation=post.chat, after=after)
-            point = Point(run_id)
-        else:
-            point = await self._told(user, last, post.message)
-        return await self._ai_sdk_stream(request, user, point, asked)
+            run_id = await self._runs.start(
+                user, agent, post.message, conversation=post.chat, after=after, posting=posting
+            )
+            return Point(run_id)
+        return await self._told(user, last, post.message, posting)
 
     async def again_ai_sdk(self, request: Request) -> Response:
         """The stream of the answer that is under way in a chat, from its beginning; 204 if none is."""
@@ -108,7 +126,7 @@ class Fronts:
         asked = self._asked(request)
         self._runs.agent(user, agent)
         last = await newest(self._runs, user, request.path_params["chat"])
-        if last is None or not (await self._runs.describe(user, last.run_id)).driven:
+        if last is None or not (await self._runs.views.describe(user, last.run_id)).driven:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
@@ -125,6 +143,7 @@ class Fronts:
         """A post of an AG-UI client."""
         serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
         asked = self._serving.query(request, Asked)
+        serving.leaves(user, asked.on_disconnect)
         self._runs.agent(user, agent)
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         said = [post.message, post.verdicts, post.results if post.message is None else {}]
@@ -137,26 +156,28 @@ class Fronts:
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
         says = post.message is not None and not post.verdicts
-        begun = await self._runs.answering(user, posting, post.tools) if says else None
-        if begun is not None:
-            return Point(begun)
+        before = await self._before(user, post.thread, posting) if says else None
+        if before is not None:
+            return before
         last = await newest(self._runs, user, post.thread)
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             try:
-                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
+                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits)
             except Refused:
                 # A client that comes back may say nothing but which run it was.
-                begun = await self._runs.answering(user, posting._replace(digest=""), post.tools)
-                if begun is None or post.verdicts:
+                if post.verdicts:
                     raise
-                return Point(begun)
+                before = await self._before(user, post.thread, posting._replace(digest=""))
+                if before is None:
+                    raise
+                return before
         if last is not None and waits:
             if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
-            return await self._told(user, last, post.message)
+            return await self._told(user, last, post.message, posting)
         run_id = await self._runs.start(
             user, agent, post.message, conversation=post.thread, tools=post.tools, posting=posting
         )
@@ -166,15 +187,24 @@ class Fronts:
 
     def _asked(self, request: Request) -> AskedOfAiSdk:
         asked = self._serving.query(request, AskedOfAiSdk)
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         if asked.sdk not in ai_sdk.VERSIONS:
             raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
         return asked
 
-    async def _told(self, user: User, line: RunInfo, message: UserMessage) -> Point:
+    async def _before(self, user: User, conversation: str, posting: Posting) -> Point | None:
+        """From where is told what answers a request that came before; None if it did not."""
+        begun = await self._runs.again.answering(user, posting)
+        if begun is not None:
+            return Point(begun)
+        lines = await self._runs.conversations.lately(user, conversation)
+        return told_after(await self._runs.again.said(user, lines, posting))
+
+    async def _told(self, user: User, line: RunInfo, message: UserMessage, posting: Posting | None) -> Point:
         """Says something to a run that is under way or waits."""
         if not isinstance(message.content, str):
             raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-        return await say(self._runs, user, line.run_id, message.content)
+        return await say(self._runs, user, line.run_id, message.content, posting)
 
     async def _decided(
         self,
@@ -182,12 +212,11 @@ class Fronts:
         line: RunInfo | None,
         decide: Callable[[str, tuple[Pending, ...]], Decisions],
         fits: Callable[[Pending], bool],
-        tools: tuple[Tool, ...] = (),
     ) -> Point:
         """Has a run go on with what was decided; what was decided before is told again."""
         if line is None:
             raise bad("the request", "says nothing new, and there is no run that waits")
-        return await decided(self._serving, user, line.run_id, decide, fits, tools)
+        return await decided(self._serving, user, line.run_id, decide, fits)
 
     async def _chunks(
         self,
@@ -223,6 +252,11 @@ class Fronts:
         return self._serving.stream(request, chunks, headers=headers, left=left)
 
 
+def told_after(before: SaidBefore | None) -> Point | None:
+    """From where is told what answers something that was said before, if it was."""
+    return None if before is None else Point(before.run_id, before.after, (), before.text)
+
+
 def is_open(line: RunInfo) -> bool:
     """Whether a run is under way, or waits: then what is said is said to it."""
     return line.status in ("running", "waiting")
@@ -245,7 +279,6 @@ async def decided(
     run_id: str,
     decide: Callable[[str, tuple[Pending, ...]], Decisions],
     fits: Callable[[Pending], bool],
-    tools: tuple[Tool, ...] = (),
 ) -> Point:
     """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
 
@@ -253,16 +286,22 @@ async def decided(
         Refused: nothing of what was posted fits anything that the run ever waited for.
     """
     runs = serving.runs
-    await settled(runs, run_id)
-    found = await runs.describe(user, run_id)
+    await runs.live.settled(run_id)
+    found = await runs.views.describe(user, run_id)
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)
     if decisions:
         point = Point(run_id, len(found.events), pending)
-        await runs.decide(user, run_id, verdicts(decisions, pending), tools=tools)
+        await runs.decide(user, run_id, verdicts(decisions, pending))
         return point
     before = await asked_at(runs, user, run_id, fits)
     if before is None or before.number == len(found.events):
+        if found.state.stop is not None and found.state.stop.reason == "external_tool":
+            raise Refused(
+                "conflict",
+                "the run has ended with that call, and takes no result of it",
+                "An agent that goes on with the result has the tool as external_tool(…, wait=True).",
+            )
         raise Refused(
             "conflict",
             "nothing of what was posted decides on a call that the run waits for",

@@ -7,18 +7,18 @@ that answers it already, and not by another one.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from treadle.agent import Agent
-from treadle.kernel.events import RunStarted
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Json, Text, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
-from treadle.serve.fronts import Asked, data, decided
+from treadle.serve.fronts import Asked, data, decided, told_after
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
@@ -107,20 +107,12 @@ class Fronts:
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
-        user = self._serving.user(request)
-        body = await self._serving.body(request, dict[str, Any])
-        agent = self._agent(user, body.get("model"))
-        post = openai_chat.posted(body, _externals(agent))
-        asked = self._asked(request, post)
-        posting, again = self._posting(request, user, body)
-        point = await self._once(user, posting, again, post, partial(self._chat_point, user, post, posting))
-        telling = Telling(self._runs, user, point)
-        state = await telling.begin()
-        created, typed = await self._created(user, point), _typed(agent, post)
-        writer = openai_chat.Writer(point.run_id, post.model, created, state.usage, typed)
-        if not post.stream:
-            return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage), asked)
+        it = await self._answer(request, openai_chat.posted, self._chat_point)
+        created = await self._created(it.user, it.telling.point)
+        writer = openai_chat.Writer(it.telling.point.run_id, it.post.model, created, it.state.usage, it.typed)
+        if not it.post.stream:
+            return await self._whole(it.telling, writer)
+        return self._stream(request, it, _chat_chunks(it.telling, writer, it.post.usage))
 
     async def _chat_point(self, user: User, post: Posted, posting: Posting) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
@@ -128,38 +120,20 @@ class Fronts:
             return await self._went_on(user, post, run_id)
         return await self._new(user, post, posting, post.message, history=post.history)
 
-    async def _chat_chunks(self, telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:
-        async for part in self._parts(telling, writer):
-            yield data(part)
-        if usage and writer.failure is None:
-            yield data(writer.usage())
-        yield DONE
-
     async def responses(self, request: Request) -> Response:
         """A response."""
-        user = self._serving.user(request)
-        body = await self._serving.body(request, dict[str, Any])
-        agent = self._agent(user, body.get("model"))
-        post = openai_responses_post.posted(body, _externals(agent))
-        asked = self._asked(request, post)
-        posting, again = self._posting(request, user, body)
-        point = await self._once(user, posting, again, post, partial(self._responses_point, user, post, posting))
-        telling = Telling(self._runs, user, point)
-        state = await telling.begin()
-        writer = await self._response_writer(user, point, post, state, _typed(agent, post))
-        if not post.stream:
+        it = await self._answer(request, openai_responses_post.posted, self._responses_point)
+        writer = await self._response_writer(it)
+        if not it.post.stream:
             for _ in writer.open():
                 pass
-            return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._response_chunks(telling, writer), asked)
+            return await self._whole(it.telling, writer)
+        return self._stream(request, it, _response_chunks(it.telling, writer))
 
-    async def _response_writer(
-        self, user: User, point: Point, post: Posted, state: RunState, typed: bool
-    ) -> openai_responses.Writer:
-        created = await self._created(user, point)
-        return openai_responses.Writer(
-            point.run_id, point.number, post, created, _externals(self._runs.agents[post.model]), state.usage, typed
-        )
+    async def _response_writer(self, it: "_Answer") -> openai_responses.Writer:
+        point, agent = it.telling.point, self._runs.agents.get(it.post.model)
+        created, own = await self._created(it.user, point), [] if agent is None else _externals(agent)
+        return openai_responses.Writer(point.run_id, point.number, it.post, created, own, it.state.usage, it.typed)
 
     async def _responses_point(self, user: User, post: Posted, posting: Posting) -> Point:
         if post.before:
@@ -175,67 +149,68 @@ class Fronts:
 
     async def _after(self, user: User, post: Posted, posting: Posting) -> Point:
         """What goes on with the run of an earlier response."""
-        run_id, number = openai_responses_post.run_of_response(post.before)
-        if not run_id or not await self._is_there(user, run_id):
-            raise Refused("not_found", f"there is no response {post.before[:200]!r}")
-        found = await self._runs.describe(user, run_id)
-        if number >= len(found.events):
-            raise Refused("not_found", f"there is no response {post.before[:200]!r}")
+        run_id = (await self._told_by(user, post.before)).run_id
         if post.results or post.verdicts:
             return await self._went_on(user, post, run_id)
-        message = _together(post)
+        message, found = _together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
-            return await say(self._runs, user, run_id, message.text)
+            return await say(self._runs, user, run_id, message.text, posting)
         return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
-
-    async def _response_chunks(self, telling: Telling, writer: openai_responses.Writer) -> AsyncGenerator[bytes]:
-        for part in writer.open():
-            yield _event(part)
-        async with aclosing(self._parts(telling, writer)) as parts:
-            async for part in parts:
-                yield _event(part)
 
     async def response(self, request: Request) -> Response:
         """A response as far as it is; with `stream`, told from its beginning to its end."""
-        user, asked = self._serving.user(request), self._serving.query(request, Again)
-        telling, writer = await self._kept(user, request.path_params["response"])
+        asked = self._serving.query(request, Again)
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
+        it = await self._again(self._serving.user(request), request.path_params["response"], asked)
+        writer = await self._response_writer(it)
         if asked.stream:
-            return self._stream(request, user, telling.point, self._response_chunks(telling, writer), asked)
-        return json_response(await self._as_it_is(telling, writer))
+            return self._stream(request, it, _response_chunks(it.telling, writer))
+        return await _as_it_is(it.telling, writer)
 
     async def cancel(self, request: Request) -> Response:
         """Cancels the run of a response."""
         user, name = self._serving.user(request), request.path_params["response"]
-        run_id, _ = openai_responses_post.run_of_response(name)
-        await self._runs.cancel(user, run_id)
-        return json_response(await self._as_it_is(*await self._kept(user, name)))
+        await self._runs.cancel(user, (await self._told_by(user, name)).run_id)
+        it = await self._again(user, name, Again())
+        return await _as_it_is(it.telling, await self._response_writer(it))
 
-    async def _kept(self, user: User, name: str) -> tuple[Telling, openai_responses.Writer]:
-        """What tells a response again. Raises `Refused` if there is none of that id."""
-        run_id, number = openai_responses_post.run_of_response(name)
-        if not run_id or not await self._is_there(user, run_id):
-            raise Refused("not_found", f"there is no response {name[:200]!r}")
-        point = Point(run_id, number)
-        telling = Telling(self._runs, user, point)
+    async def _again(self, user: User, name: str, asked: Again) -> "_Answer":
+        """A response that is told again. Raises `Refused` if there is none of that id."""
+        telling = Telling(self._runs, user, await self._told_by(user, name))
         state = await telling.begin()
-        if number >= len(telling.stored):
-            raise Refused("not_found", f"there is no response {name[:200]!r}")
-        started = (await self._runs.events(user, run_id, limit=1))[0].event
-        model, tools = (started.agent, started.tools) if isinstance(started, RunStarted) else ("", ())
+        whole = fold_all(telling.stored)
+        model = whole.started.agent
         agent = self._runs.agents.get(model)
-        own = () if agent is None else agent.tools
-        theirs = tuple([caller.external(tool, "", None, "tool") for tool in tools if tool not in own])
+        theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.listed if not one.server])
         typed = agent is not None and agent._config.output is not None
-        return telling, await self._response_writer(user, point, Posted(model, (), None, theirs), state, typed)
+        return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed)
 
-    async def _as_it_is(self, telling: Telling, writer: openai_responses.Writer) -> Json:
-        async with aclosing(telling.moves(wait=False)) as moves:
-            async for move in moves:
-                for _ in writer.write(move):
-                    pass
-        return writer.whole()
+    async def _told_by(self, user: User, name: str) -> Point:
+        """What tells the response of that id. Raises `Refused` if there is none."""
+        run_id, number = openai_responses_post.run_of_response(name)
+        there = run_id and await self._is_there(user, run_id)
+        if not there or not await self._runs.views.events(user, run_id, number, 1):
+            raise Refused("not_found", f"there is no response {name[:200]!r}")
+        return Point(run_id, number)
 
     # What both need.
+
+    async def _answer(
+        self,
+        request: Request,
+        read: Callable[[Any, list[str]], Posted],
+        begin: Callable[[User, Posted, Posting], Awaitable[Point]],
+    ) -> "_Answer":
+        """What answers a request. All that can be refused of it is refused before anything is begun for it."""
+        user = self._serving.user(request)
+        body = await self._serving.body(request, dict[str, Any])
+        agent = self._agent(user, body.get("model"))
+        post = read(body, _externals(agent))
+        asked, typed = self._asked(request, post), _typed(agent, post)
+        posting, again = self._posting(request, user, body)
+        point = await self._once(user, posting, again, post, partial(begin, user, post, posting))
+        telling = Telling(self._runs, user, point)
+        return _Answer(user, post, asked, telling, await telling.begin(), typed)
 
     def _agent(self, user: User, name: Any) -> Agent[Any, Any]:
         if not isinstance(name, str) or not name:
@@ -247,7 +222,7 @@ class Fronts:
 
     async def _is_there(self, user: User, run_id: str) -> bool:
         try:
-            await self._runs.look(user, run_id)
+            await self._runs.views.look(user, run_id)
         except Refused:
             return False
         return True
@@ -257,7 +232,7 @@ class Fronts:
             return caller.call_name(run_id, one) in post.results or approval_id(run_id, one) in post.verdicts
 
         decide = partial(caller.decisions, post)
-        return await decided(self._serving, user, run_id, decide, fits, post.tools)
+        return await decided(self._serving, user, run_id, decide, fits)
 
     async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
@@ -275,31 +250,29 @@ class Fronts:
         """From where the request is answered. One that comes again is answered by what answers it already."""
 
         async def known() -> Point:
-            found = await self._runs.answering(user, posting, post.tools)
-            return await begin() if found is None else Point(found)
+            found = await self._runs.again.answering(user, posting)
+            return Point(found) if found is not None else await self._said(user, post, posting) or await begin()
 
-        key = (user.name, *posting)
-        return await (self._answers.once(key, known) if again else self._answers.anew(key, begin))
+        key, keep = (user.name, *posting), not posting.kept
+        if again:
+            return await self._answers.once(key, known, keep=keep)
+        return await self._answers.anew(key, begin, keep=keep)
+
+    async def _said(self, user: User, post: Posted, posting: Posting) -> Point | None:
+        """From where is told what answers something that such a request said to a run, if it did."""
+        run_id, _ = openai_responses_post.run_of_response(post.before)
+        if post.message is None or not run_id or not await self._is_there(user, run_id):
+            return None
+        line = (await self._runs.views.describe(user, run_id)).line
+        return told_after(await self._runs.again.said(user, [line], posting))
 
     async def _created(self, user: User, point: Point) -> float:
-        first = await self._runs.events(user, point.run_id, max(0, point.number - 1), 1)
+        first = await self._runs.views.events(user, point.run_id, max(0, point.number - 1), 1)
         return first[0].event.at if first else 0.0
-
-    async def _parts(self, telling: Telling, writer: Writer) -> AsyncGenerator[Json]:
-        try:
-            async with aclosing(telling.moves()) as moves:
-                async for move in moves:
-                    for part in writer.write(move):
-                        yield part
-        except Refused as error:
-            yield caller.error_form(error)
 
     async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
         try:
-            async with aclosing(telling.moves()) as moves:
-                async for move in moves:
-                    for _ in writer.write(move):
-                        pass
+            await _written(telling, writer)
         except Refused as error:
             raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from error
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
@@ -311,13 +284,72 @@ class Fronts:
         asked = self._serving.query(request, Asked)
         if asked.on_disconnect == "cancel" and not post.stream:
             raise bad("on_disconnect=cancel", "is for streams", "Ask for stream, or leave it out.")
+        self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         return asked
 
-    def _stream(
-        self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes], asked: Asked
-    ) -> Response:
-        left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
-        return self._serving.stream(request, chunks, headers={"x-treadle-run": point.run_id}, left=left)
+    def _stream(self, request: Request, it: "_Answer", chunks: AsyncGenerator[bytes]) -> Response:
+        run_id = it.telling.point.run_id
+        left = partial(self._runs.cancel, it.user, run_id) if it.asked.on_disconnect == "cancel" else None
+        return self._serving.stream(request, chunks, headers={"x-treadle-run": run_id}, left=left)
+
+
+class _Answer(NamedTuple):
+    """What answers a request: for whom, what was asked for, the run that tells it, and how that stood before it.
+
+    `typed` is whether it is JSON.
+    """
+
+    user: User
+    post: Posted
+    asked: Asked
+    telling: Telling
+    state: RunState
+    typed: bool
+
+
+async def _parts(telling: Telling, writer: Writer, *, wait: bool = True) -> AsyncGenerator[Json]:
+    async with aclosing(telling.moves(wait=wait)) as moves:
+        async for move in moves:
+            for part in writer.write(move):
+                yield part
+
+
+async def _written(telling: Telling, writer: Writer, *, wait: bool = True) -> None:
+    """Writes all that there is to tell, for the whole of it; without `wait`, what there is by now."""
+    async with aclosing(_parts(telling, writer, wait=wait)) as parts:
+        async for _ in parts:
+            pass
+
+
+async def _as_it_is(telling: Telling, writer: Writer) -> Response:
+    await _written(telling, writer, wait=False)
+    return json_response(writer.whole())
+
+
+async def _chunks(telling: Telling, writer: Writer, written: Callable[[Json], bytes]) -> AsyncGenerator[bytes]:
+    try:
+        async with aclosing(_parts(telling, writer)) as parts:
+            async for part in parts:
+                yield written(part)
+    except Refused as error:
+        yield written(caller.error_form(error))
+
+
+async def _chat_chunks(telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:
+    async with aclosing(_chunks(telling, writer, data)) as chunks:
+        async for chunk in chunks:
+            yield chunk
+    if usage and writer.failure is None:
+        yield data(writer.usage())
+    yield DONE
+
+
+async def _response_chunks(telling: Telling, writer: openai_responses.Writer) -> AsyncGenerator[bytes]:
+    for part in writer.open():
+        yield _event(part)
+    async with aclosing(_chunks(telling, writer, _event)) as chunks:
+        async for chunk in chunks:
+            yield chunk
 
 
 def _event(part: Json) -> bytes:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.serve.access import SAFE, Access
+from treadle.serve.health import Health
 from treadle.serve.refused import Refused
 from treadle.serve.serving import refusal
 
@@ -31,10 +32,12 @@ _HEADERS: Final = {
 
 
 class Gate:
-    """Stands before an app. Host, origin, who calls and how often are looked at here, and nowhere else."""
+    """Stands before an app. Host, origin, who calls and how often are looked at here, and nowhere else; so is whether
+    what would be told of runs could be true.
+    """
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+    def __init__(self, app: ASGIApp, access: Access, health: Health) -> None:
+        self._app, self._access, self._health = app, access, health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what may come in."""
@@ -53,6 +56,7 @@ class Gate:
                 return
             if not _is_public(request):
                 scope["treadle.user"] = await self._access.user(request)
+                self._health.check()
         except Refused as error:
             await refusal(error)(scope, receive, given)
             return

@@ -7,7 +7,7 @@ person has no task; nor has a run that nobody here drives and nobody follows.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from treadle.drivers.beginning import Begun
@@ -28,6 +28,9 @@ Begin = Callable[[Callable[[RunEvent], None]], Awaitable[Begun]]
 
 STOPPED: Final = Stop("waiting", "the server was stopped", "It goes on when the server is back, or when it is resumed.")
 """Why a run waits that was under way when the server was told to stop."""
+
+_MOMENT: Final = 5.0
+"""Seconds that a run that has paused may take to be let go."""
 
 
 class Carried:
@@ -124,6 +127,13 @@ class Live:
     def driven(self) -> Mapping[str, Carried]:
         """The runs that are driven here."""
         return self._driven
+
+    async def settled(self, run_id: str) -> None:
+        """Waits until a run that has paused, or ended, is let go here: that is told a moment before."""
+        driven = self._driven.get(run_id)
+        if driven is not None and driven.run.state.phase in ("paused", "finished"):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(driven.over.wait(), _MOMENT)
 
     async def carry(self, begin: Begin, look: Callable[[str], Awaitable[None]] | None = None) -> str:
         """Begins a run, or takes one up, and drives it in a task of its own: its id, once that stands in the journal.

@@ -30,10 +30,16 @@ class File(Struct, forbid_unknown_fields=True):
     format: Literal["jsonl", "markdown", "html"] = "jsonl"
 
 
+async def health(serving: Serving, request: Request) -> Response:
+    """Whether the server can be used: its journal can be read, and is the one that it began with."""
+    await serving.runs.health.look()
+    return json_response({"status": "ok"})
+
+
 async def step(serving: Serving, request: Request) -> Response:
     """A step of a run: its exact request, what came back, and why it was made."""
     run_id, number = request.path_params["run"], request.path_params["step"]
-    events, config = await serving.runs.opened(serving.user(request), run_id)
+    events, config = await serving.runs.views.opened(serving.user(request), run_id)
     found = inside(events, fold_all(events), int(number), config) if number.isascii() and number.isdigit() else None
     if found is None:
         raise Refused("not_found", f"run {run_id} has no step {number!r:.20}")
@@ -42,7 +48,7 @@ async def step(serving: Serving, request: Request) -> Response:
 
 async def figures(serving: Serving, request: Request, which: Which) -> Response:
     """Figures over the runs that the user may see."""
-    found = await serving.runs.statistics(
+    found = await serving.runs.views.statistics(
         serving.user(request), since=which.since, until=which.until, agent=which.agent, model=which.model
     )
     return json_response(found)
@@ -51,17 +57,20 @@ async def figures(serving: Serving, request: Request, which: Which) -> Response:
 async def export(serving: Serving, request: Request, wanted: File) -> Response:
     """A run as a file: lines of JSON with those that work for it, Markdown, or a page of HTML that opens offline."""
     user, run_id = serving.user(request), request.path_params["run"]
-    found = await serving.runs.describe(user, run_id)
+    found = await serving.runs.views.describe(user, run_id)
     format: Format = wanted.format
     # It is a file to keep: nothing in it is shown as a page of this server's.
     headers = {"content-disposition": f'attachment; filename="{file_name(found, format)}"'}
     if format == "jsonl":
-        return StreamingResponse(await serving.runs.lines(user, run_id), headers=headers, media_type=MEDIA[format])
+        return StreamingResponse(
+            await serving.runs.views.lines(user, run_id), headers=headers, media_type=MEDIA[format]
+        )
     text = as_markdown(found) if format == "markdown" else as_html(found)
     return Response(text, headers=headers, media_type=MEDIA[format])
 
 
 ENDPOINTS = (
+    Endpoint("GET", "/health", health),
     Endpoint("GET", "/api/runs/{run}/steps/{step}", step),
     Endpoint("GET", "/api/runs/{run}/export", export, query=File, media=tuple(MEDIA.values())),
     Endpoint("GET", "/api/statistics", figures, query=Which),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 import treadle
 from treadle.serve.endpoint import Endpoint
+from treadle.serve.gate import OPEN
 from treadle.serve.refused import STATUS
 from treadle.serve.serving import Serving, json_response
 
@@ -26,6 +27,13 @@ _REFUSALS = {
     "429": "Too often, or too many; retry-after says when.",
     "503": "It stops, or its journal cannot be used.",
 }
+
+_COVERS: Final = (
+    "Treadle's own HTTP. Not described here: the protocols of front ends that exist already (POST /ai-sdk/{agent}, GET "
+    "/ai-sdk/{agent}/{chat}/stream, POST /ag-ui/{agent}, and OpenAI's under /v1/), whose forms are those of their "
+    "makers, and the page's own files. See the pages on protocols and the page in treadle's documentation."
+)
+"""What of the server is described; the rest has a description elsewhere, and one here would be another that can err."""
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -57,7 +65,7 @@ def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, query, body)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "treadle", "version": treadle.__version__},
+        "info": {"title": "treadle", "version": treadle.__version__, "description": _COVERS},
         "paths": paths,
         "components": {
             "schemas": {**components, "Refused": _ERROR},
@@ -88,6 +96,8 @@ def _operation(one: Endpoint, query: dict[str, Any] | None, body: dict[str, Any]
         "parameters": parameters,
         "responses": {str(one.status): _answer(one), **{code: _response(code) for code in _REFUSALS}},
     }
+    if one.path in OPEN:
+        told["security"] = []
     if body is not None:
         told["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return told

@@ -3,7 +3,8 @@
 A client that lost its answer, or whose server died, asks again. From what it gave as the name of its request
 (`Idempotency-Key`, AG-UI's `runId`), and the user, follows the id of the run, and a journal takes no second run of an
 id: so it holds whichever server is asked, before and after a restart. What the request asked for stands in the run's
-`origin`, as a digest, by which another request under the same name is told apart, and one without a name is found.
+`origin`, as a digest, by which another request under the same name is told apart, and one without a name is found. What
+is said to a run that there is already has an `origin` too, with the name.
 """
 
 import hashlib
@@ -45,6 +46,15 @@ class Posting(NamedTuple):
     def origin(self) -> str:
         """The origin of the run that it begins."""
         return f"{ORIGIN} {self.digest}" if self.kept else ORIGIN
+
+    @property
+    def said(self) -> str:
+        """The origin of what it says to a run that there is already."""
+        return self.origin if self.run_id is None else f"{self.origin} {self.run_id}"
+
+    def is_named(self, origin: str) -> bool:
+        """Whether what has this `said` came by the same name; of one without a name, whether it is the same."""
+        return origin == self.said if self.run_id is None else origin.endswith(f" {self.run_id}")
 
 
 def posting(

@@ -1,9 +1,12 @@
 """Refused: what a caller may not have, as data: the kind of refusal, what happened, and what to do."""
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Awaitable, Mapping
+from typing import Final, Literal, TypeVar
 
 from treadle.journal import JournalConflict, JournalDamaged, JournalError, UnknownRun
+from treadle.kernel.errors import Misuse
+
+T = TypeVar("T")
 
 Kind = Literal[
     "bad_request",
@@ -74,3 +77,13 @@ def of_journal(error: JournalError) -> Refused:
     if isinstance(error, JournalDamaged):
         return Refused("conflict", "the run is damaged and cannot be read", "Whoever runs the server can repair it.")
     return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
+
+
+async def kept(done: Awaitable[T]) -> T:
+    """What was asked of the library, with its errors as refusals."""
+    try:
+        return await done
+    except JournalError as error:
+        raise of_journal(error) from error
+    except Misuse as error:
+        raise Refused("unfit", str(error)) from error

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from treadle.journal.info import RunStatus, Wanted
+from treadle.journal.info import Wanted
 from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
@@ -28,8 +28,9 @@ from treadle.serve.forms import (
 from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
-from treadle.serve.runs import Verb, Verdict
 from treadle.serve.serving import Serving, json_response, sse
+from treadle.serve.status import Listed
+from treadle.serve.verdicts import Verb, Verdict
 
 EVENTS = "text/event-stream"
 
@@ -58,7 +59,7 @@ class Begin(Struct, forbid_unknown_fields=True):
 
 
 class Decision(Struct, forbid_unknown_fields=True):
-    """What is decided of one call; see `treadle.serve.runs.Verdict`."""
+    """What is decided of one call; see `treadle.serve.verdicts.Verdict`."""
 
     call: str
     fingerprint: str
@@ -102,7 +103,7 @@ class Which(Struct, forbid_unknown_fields=True):
     """Which runs are wanted."""
 
     agent: str | None = None
-    status: RunStatus | None = None
+    status: Listed | None = None
     model: str | None = None
     search: str = ""
     since: float | None = None
@@ -149,6 +150,7 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
     user, streamed = serving.user(request), EVENTS in request.headers.get("accept", "")
     if given.on_disconnect == "cancel" and not streamed:
         raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
+    serving.leaves(user, given.on_disconnect)
     names = key_of(request.headers.get("idempotency-key"))
     asked = [given.agent, given.input, given.conversation, given.limits]
     run_id = await serving.runs.start(
@@ -165,14 +167,13 @@ async def list_runs(serving: Serving, request: Request, which: Which) -> Respons
     user, limit = serving.user(request), max(1, min(which.limit, MOST))
     text = which.search if which.parent is None else f"{which.parent}."
     wanted = Wanted(
-        status=which.status, agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
+        agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
         user=which.user, conversation=which.conversation, top=which.parent is None,
     )  # fmt: skip
     if which.parent is None:
-        found = await serving.runs.list(user, wanted, limit, place_of(which.before))
-        last = found[-1] if len(found) == limit else None
+        found, last = await serving.runs.views.list(user, wanted, limit, place_of(which.before), which.status)
     else:
-        below = (await serving.runs.describe(user, which.parent)).below
+        below = (await serving.runs.views.describe(user, which.parent)).below
         found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None
     driven = serving.runs.live.driven
     return json_response(
@@ -189,7 +190,7 @@ async def run(serving: Serving, request: Request) -> Response:
 
 
 async def _run(serving: Serving, request: Request, run_id: str, status: int = 200) -> Response:
-    return json_response(run_form(await serving.runs.describe(serving.user(request), run_id)), status)
+    return json_response(run_form(await serving.runs.views.describe(serving.user(request), run_id)), status)
 
 
 async def delete(serving: Serving, request: Request) -> Response:
@@ -201,7 +202,7 @@ async def delete(serving: Serving, request: Request) -> Response:
 async def events(serving: Serving, request: Request, wanted: From) -> Response:
     """The events of a run, numbered from 1."""
     after, limit = _after(wanted.after), max(1, min(wanted.limit, MOST))
-    found = await serving.runs.events(serving.user(request), _named(request), after, limit)
+    found = await serving.runs.views.events(serving.user(request), _named(request), after, limit)
     more = found[-1].number if len(found) == limit else None
     return json_response({"events": [event_form(one) for one in found], "next": more})
 
@@ -214,8 +215,13 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
     _after(wanted.after)
-    run_id = _named(request)
-    await serving.runs.look(serving.user(request), run_id, decides=wanted.on_disconnect == "cancel")
+    user, run_id = serving.user(request), _named(request)
+    await serving.runs.views.look(user, run_id, decides=wanted.on_disconnect == "cancel")
+    if wanted.after and not await serving.runs.views.events(user, run_id, wanted.after - 1, 1):
+        # Whoever knows events that are not there knows another run, and would miss those that get their numbers.
+        raise Refused(
+            "unfit", f"run {run_id} has no event {wanted.after} yet", "Follow it from its beginning, without a number."
+        )
     return _streamed(serving, request, run_id, wanted)
 
 
@@ -229,7 +235,7 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
 
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
     pause = wanted.until == "pause"
-    batches = serving.runs.batches(
+    batches = serving.runs.views.batches(
         serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
     )
     try:
@@ -255,13 +261,13 @@ def _tag(data: bytes) -> str:
 
 async def steps(serving: Serving, request: Request) -> Response:
     """The steps of a run, each in a line."""
-    found = await serving.runs.describe(serving.user(request), _named(request))
+    found = await serving.runs.views.describe(serving.user(request), _named(request))
     return json_response(steps_form(found.state))
 
 
 async def bars(serving: Serving, request: Request) -> Response:
     """Where the time of a run went."""
-    return json_response(await serving.runs.waterfall(serving.user(request), _named(request)))
+    return json_response(await serving.runs.views.waterfall(serving.user(request), _named(request)))
 
 
 async def decide(serving: Serving, request: Request, given: Decisions) -> Response:
@@ -329,7 +335,7 @@ async def replay(serving: Serving, request: Request) -> Response:
 
 async def compare(serving: Serving, request: Request, pair: Pair) -> Response:
     """Where two runs part."""
-    return json_response(await serving.runs.diff(serving.user(request), pair.a, pair.b))
+    return json_response(await serving.runs.views.diff(serving.user(request), pair.a, pair.b))
 
 
 def _named(request: Request) -> str:

@@ -64,6 +64,8 @@ class Serving(NamedTuple):
     def query(self, request: Request, kind: type[T]) -> T:
         """The query of a request as that type. Raises `Refused` if it does not fit."""
         given = dict(request.query_params)
+        if len(given) < len(request.query_params.multi_items()):
+            raise Refused("unfit", "the query gives something twice, of which one would not count", "Give each once.")
         try:
             found = msgspec.convert(given, kind, strict=False)
         except msgspec.ValidationError as error:
@@ -72,6 +74,11 @@ class Serving(NamedTuple):
             if isinstance(value := getattr(found, name, None), float) and isnan(value):
                 raise Refused("unfit", f"the query does not fit: {name} is no number")
         return found
+
+    def leaves(self, user: User, on_disconnect: str) -> None:
+        """Looks whether a run may end with its client, where that is asked for. Raises `Refused` if it may not."""
+        if on_disconnect == "cancel" and user.decides == "nothing":
+            raise Refused("forbidden", "you may not cancel runs, and on_disconnect=cancel would", "Leave it out.")
 
     def posting(self, user: User, names: tuple[str, ...] | None, asked: Any) -> Posting:
         """What names a request that begins a run; see `posting`."""

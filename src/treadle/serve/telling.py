@@ -1,7 +1,6 @@
 """Telling: a run's events as moves, from a point that a client names by what it posts, to where it ends or waits."""
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
@@ -26,17 +25,18 @@ from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
-from treadle.serve.posting import AGAIN
+from treadle.serve.posting import AGAIN, ORIGIN, Posting
 from treadle.serve.protocols.moves import Asked, Began, Below, Ended, Move, Said
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions
 from treadle.serve.refused import Refused
-from treadle.serve.runs import Runs, Verb, Verdict
+from treadle.serve.runs import Runs
 from treadle.serve.user import User
+from treadle.serve.verdicts import Verb, Verdict
 
-_ALL: Final = 10_000_000
-_MOMENT: Final = 5.0
-"""Seconds that a run that has paused may take to be let go."""
+_LOOKS: Final = 10
+_LOOK: Final = 0.1
+"""How often, and after how many seconds each, it is looked whether a run can be spoken to that could not."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
 
@@ -69,7 +69,7 @@ class Telling:
     async def begin(self) -> RunState:
         """Takes in what is before the point: the run as it was there. Raises `Refused` if it cannot be read."""
         run_id, number = self.point.run_id, self.point.number
-        self.stored = [one.event for one in await self._runs.events(self._user, run_id, limit=_ALL)]
+        self.stored = [one.event for one in await self._runs.views.events(self._user, run_id)]
         await self._branch.skip(self.stored[:number])
         return self._branch.narrator.state
 
@@ -93,7 +93,7 @@ class Telling:
                     yield move
         if not wait or (self.stored and _ends(self.stored[-1])):
             return
-        following = self._runs.follow(self._user, self.point.run_id, known, until_pause=True)
+        following = self._runs.views.follow(self._user, self.point.run_id, known, until_pause=True)
         async with aclosing(following):
             async for one in following:
                 if isinstance(one, Piece):
@@ -194,7 +194,7 @@ class Branch:
 
     async def _stored(self, run_id: str, after: int) -> list[Event]:
         try:
-            return [one.event for one in await self._runs.events(self._user, run_id, after, _ALL)]
+            return [one.event for one in await self._runs.views.events(self._user, run_id, after)]
         except Refused:
             # It was never begun, or is gone.
             return []
@@ -224,7 +224,7 @@ def _ends(event: object) -> bool:
 async def asked_at(runs: Runs, user: User, run_id: str, fits: Callable[[Pending], bool]) -> Point | None:
     """The last pause of a run at which it waited for a call that `fits`; None if it never did."""
     narrator, found = Narrator(), None
-    for number, event in await runs.events(user, run_id, limit=_ALL):
+    for number, event in await runs.views.events(user, run_id):
         for move in narrator.hear(event):
             if isinstance(move, Asked) and any(map(fits, move.pending)):
                 found = Point(run_id, number, move.pending)
@@ -234,7 +234,7 @@ async def asked_at(runs: Runs, user: User, run_id: str, fits: Callable[[Pending]
 async def last_said(runs: Runs, user: User, run_id: str) -> Point:
     """From where the last message to a run that had paused is answered; its beginning, if there is none."""
     found, paused = Point(run_id), 0
-    for number, event in await runs.events(user, run_id, limit=_ALL):
+    for number, event in await runs.views.events(user, run_id):
         if isinstance(event, MessageAdded) and paused:
             found, paused = Point(run_id, paused, (), event.message.text), 0
         paused = number if isinstance(event, RunPaused) else paused
@@ -244,7 +244,7 @@ async def last_said(runs: Runs, user: User, run_id: str) -> Point:
 async def said_last(runs: Runs, user: User, run_id: str) -> Message | None:
     """What a person said to a run last: its question, or what came after."""
     found: Message | None = None
-    for _, event in await runs.events(user, run_id, limit=_ALL):
+    for _, event in await runs.views.events(user, run_id):
         if isinstance(event, RunStarted):
             found = event.messages[-1] if event.messages else None
         elif isinstance(event, MessageAdded):
@@ -268,41 +268,60 @@ def verdicts(decisions: Decisions, pending: Iterable[Pending]) -> list[Verdict]:
     return found
 
 
-async def say(runs: Runs, user: User, run_id: str, text: str) -> Point:
+async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting | None) -> Point:
     """Says something to a run that is under way, or that waits and goes on with it: from where that is answered.
+
+    Args:
+        runs: all runs.
+        user: who says it.
+        run_id: the run.
+        text: what is said.
+        posting: what names the request that says it, if anything does.
 
     Raises:
         Refused: neither is so any more.
     """
-    await settled(runs, run_id)
-    point = Point(run_id, len(await runs.events(user, run_id, limit=_ALL)), (), text)
-    try:
-        await runs.say(user, run_id, text)
-    except Refused as error:
-        if error.kind != "conflict":
-            raise
-        await runs.resume(user, run_id, message=text)
-    return point
+    origin = ORIGIN if posting is None else posting.said
+    for look in range(_LOOKS):
+        await runs.live.settled(run_id)
+        point = Point(run_id, len(await runs.views.events(user, run_id)), (), text)
+        try:
+            await runs.say(user, run_id, text, origin)
+            return point
+        except Refused as error:
+            if error.kind != "conflict":
+                raise
+        try:
+            await runs.resume(user, run_id, message=text, origin=origin)
+            return point
+        except Refused as error:
+            # Somebody else may be about to have it go on: then it is said to the run under way.
+            if error.kind != "conflict" or look == _LOOKS - 1:
+                raise
+        await asyncio.sleep(_LOOK)
+    raise AssertionError("the last look returns or raises")
 
 
 class Answers:
-    """Which point of a run answers which request, for `AGAIN` seconds while not too many come after.
+    """Which point of a run answers which request, as long as that is about to be found.
 
-    What began a run is known from the journal. This is for what comes while that is not written yet, and for what was
-    said to a run.
+    What began a run, and what was said to one, is known from the journal afterwards. Where a request leaves no trace
+    there, it is remembered here for `AGAIN` seconds, while not too many come after.
     """
 
     def __init__(self) -> None:
         self._points: OrderedDict[Hashable, tuple[float, asyncio.Future[Point]]] = OrderedDict()
 
-    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
-        """From where the request is told; what answered it before, or is about to, where it comes again."""
+    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
+        """From where the request is told; what is about to answer it, where it comes again, or, if that is to be kept
+        here, has answered it.
+        """
         at, there = self._points.get(key, (0.0, None))
         if there is not None and time.monotonic() - at < AGAIN:
             return await asyncio.shield(there)
-        return await self.anew(key, begin)
+        return await self.anew(key, begin, keep=keep)
 
-    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
+    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
         """From where the request is told, whether it came before or not."""
         told = asyncio.get_running_loop().create_future()
         self._points[key] = mine = (time.monotonic(), told)
@@ -312,23 +331,20 @@ class Answers:
         try:
             point = await begin()
         except BaseException as error:
-            if self._points.get(key) is mine:
-                del self._points[key]
+            self._forget(key, mine)
             # A refusal holds for those who wait too; whoever waits for a request that was given up asks again.
             told.set_exception(error if isinstance(error, Refused) else _given_up())
             told.exception()
             raise
         told.set_result(point)
+        if not keep:
+            self._forget(key, mine)
         return point
+
+    def _forget(self, key: Hashable, mine: "tuple[float, asyncio.Future[Point]]") -> None:
+        if self._points.get(key) is mine:
+            del self._points[key]
 
 
 def _given_up() -> Refused:
     return Refused("unavailable", "the same request was begun and given up", "Send it again.", 1)
-
-
-async def settled(runs: Runs, run_id: str) -> None:
-    """Waits until a run that has paused is let go here: its pause is told a moment before."""
-    driven = runs.live.driven.get(run_id)
-    if driven is not None and driven.run.state.phase in ("paused", "finished"):
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(driven.over.wait(), _MOMENT)

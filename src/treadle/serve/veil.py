@@ -11,7 +11,6 @@ from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.events import (
     ErrorInfo,
     Event,
-    ListedTool,
     ModelFailed,
     ResultAwaited,
     RunFinished,
@@ -22,7 +21,7 @@ from treadle.kernel.events import (
     ToolFinished,
     ToolsListed,
 )
-from treadle.kernel.messages import Message, SystemMessage
+from treadle.kernel.messages import ListedTool, Message, SystemMessage
 from treadle.kernel.stop import Stop
 
 WORDS: Final = "the model could not be asked"

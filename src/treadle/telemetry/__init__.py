@@ -5,7 +5,7 @@ make the same spans, with the same ids.
 
     spans.py        the fold: events to spans; attributes.py and content.py: what is said of them
     emitter.py      spans to OpenTelemetry's tracer
-    metrics.py      spans to its meter
+    metrics.py      spans to its meter; series.py: many amounts under one set of attributes
     worker.py       the thread in which that happens
     sending.py      runs of a journal
 """

@@ -30,7 +30,8 @@ def _of_model(name: str) -> tuple[str, str]:
     if not colon:
         return PROVIDERS.get(provider, provider), name
     # What follows an @ is an address, which may be somebody's own.
-    return PROVIDERS.get(provider, provider), model.partition("@http")[0]
+    address = model.lower().find("@http")
+    return PROVIDERS.get(provider, provider), model if address < 0 else model[:address]
 
 
 def of_model(name: str) -> dict[str, Any]:

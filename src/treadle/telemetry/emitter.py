@@ -74,6 +74,13 @@ class Emitter:
 
             self._readable, self._take = ReadableSpan, real.span_processor.on_end
 
+    def tell(self, span: Span, caller: SpanContext | None = None) -> None:
+        """A span that `Spans` gives: a leg when it begins, and whatever has ended."""
+        if span.end:
+            self.end(span)
+        else:
+            self.begin(span, caller)
+
     def begin(self, span: Span, caller: SpanContext | None) -> None:
         """A leg begins; `caller` is the span of the application that began it, if there is one."""
         self._prepare()

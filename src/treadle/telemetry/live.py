@@ -111,7 +111,7 @@ class Telemetry:
             self._telling = _Telling(*self._providers, newest=self._newest)
         # Before they are looked at: what comes from here on is told the next time.
         watched.queued = False
-        failure: Exception | None = None
+        failure: BaseException | None = None
         while watched.events:
             event, seq = watched.events.popleft(), watched.told
             watched.told += 1
@@ -121,7 +121,7 @@ class Telemetry:
                 watched.given_up = True
                 watched.events.clear()
                 raise
-            if seq >= watched.earlier:
+            if found and seq >= watched.earlier:
                 failure = self._told_of(found, watched.caller) or failure
         if watched.given_up and not watched.said:
             watched.said = True
@@ -131,14 +131,14 @@ class Telemetry:
         if failure is not None:
             raise failure
 
-    def _told_of(self, spans: Sequence[Span], caller: Any) -> Exception | None:
+    def _told_of(self, spans: Sequence[Span], caller: Any) -> BaseException | None:
         """Tells of the spans, whatever comes of the others; what was raised."""
-        failure: Exception | None = None
+        failure: BaseException | None = None
         for span in spans:
             try:
                 if self._telling is not None:
                     self._telling.tell(span, caller)
-            except Exception as error:
+            except BaseException as error:
                 failure = error
         return failure
 
@@ -197,12 +197,10 @@ class _Telling:
         """Tells of a span: of a leg when it begins and when it ends, of all others when they end."""
         if not span.end:
             self._metrics = self._metrics or self._counting()
-            self._emitter.begin(span, caller)
-            return
         try:
-            self._emitter.end(span)
+            self._emitter.tell(span, caller)
         finally:
-            if self._metrics is not None:
+            if span.end and self._metrics is not None:
                 self._metrics.record(span)
 
     def _counting(self) -> Metrics | None:

@@ -136,10 +136,9 @@ class _Sender:
                     continue
                 if span.end:
                     begun.pop(span.id, None)
-                    self._emitter.end(span)
                 else:
                     begun[span.id] = span
-                    self._emitter.begin(span, None)
+                self._emitter.tell(span)
             if len(self._waiting) >= TOGETHER:
                 self.flush()
         for span in begun.values():

@@ -17,22 +17,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.events import (
-    ContextEdited,
-    Event,
-    ModelFailed,
-    ModelReplied,
-    Parent,
-    RunFinished,
-    RunForked,
-    RunPaused,
-    RunResumed,
-    RunStarted,
-    StepPrepared,
-    ToolFinished,
-    ToolReacted,
-    ToolStarted,
-)
+from treadle.kernel import events
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.state import RunState
@@ -50,7 +35,9 @@ WELL: Final = FINISHED | {"waiting", "max_steps", "max_tool_calls", "deadline", 
 """Reasons for which a run ends or pauses that are no errors: somebody wanted it so."""
 
 
-_BUSY: Final = frozenset({StepPrepared, ModelReplied, ModelFailed, ToolStarted, ContextEdited})
+_BUSY: Final = frozenset(
+    {events.StepPrepared, events.ModelReplied, events.ModelFailed, events.ToolStarted, events.ContextEdited}
+)
 
 
 class Span(Struct, frozen=True):
@@ -85,7 +72,7 @@ class Span(Struct, frozen=True):
     usage: Usage | None = None
 
 
-def trace_of(run_id: str, parent: Parent | None = None) -> int:
+def trace_of(run_id: str, parent: events.Parent | None = None) -> int:
     """The id of a run's trace: that of the run at the top, with whose id the ids of all below it begin."""
     top = run_id if parent is None else run_id.partition(".")[0]
     return int.from_bytes(blake2b(f"trace {top}".encode(), digest_size=16).digest())
@@ -93,7 +80,18 @@ def trace_of(run_id: str, parent: Parent | None = None) -> int:
 
 def span_of(run_id: str, what: int | str) -> int:
     """The id of the span that belongs to event number `what` of a run, or to a call ("STEP.CALL")."""
-    return int.from_bytes(blake2b(f"{run_id} {what}".encode(), digest_size=8).digest()) or 1
+    return _number(_of_run(run_id), what)
+
+
+def _of_run(run_id: str) -> blake2b:
+    """What the ids of all spans of a run begin with, which is half of the work."""
+    return blake2b(f"{run_id} ".encode(), digest_size=8)
+
+
+def _number(of_run: blake2b, what: int | str) -> int:
+    digest = of_run.copy()
+    digest.update(str(what).encode())
+    return int.from_bytes(digest.digest()) or 1
 
 
 def nanoseconds(at: float) -> int:
@@ -127,6 +125,7 @@ class Spans:
         self._conversation = conversation
         self._leg: Span | None = None
         self._fork: tuple[int, float, tuple[int, int]] | None = None
+        self._again = 0
         self._first: tuple[int, int] | None = None
         self._last = 0.0
         self._asked: _Asked | None = None
@@ -139,14 +138,14 @@ class Spans:
         self._finish = ""
         self._idle = True
         self._text = ""
-        self._trace = 0
+        self._trace, self._ids = 0, _of_run("")
         self._common: dict[str, Any] = {}
         self._of_chat: tuple[tuple[str, ModelSettings] | None, dict[str, Any], str] = (None, {}, "")
         self._often: dict[type, Callable[[int, Any], list[Span]]] = {
-            StepPrepared: self._prepared,
-            ModelReplied: self._replied,
-            ToolStarted: self._tool_started,
-            ToolFinished: self._tool_finished,
+            events.StepPrepared: self._prepared,
+            events.ModelReplied: self._replied,
+            events.ToolStarted: self._tool_started,
+            events.ToolFinished: self._tool_finished,
         }
 
     @property
@@ -154,58 +153,80 @@ class Spans:
         """The run's id, as far as it is known by now."""
         return self._started.run_id
 
-    def take(self, seq: int, event: Event) -> list[Span]:
+    def take(self, seq: int, event: events.Event) -> list[Span]:
         """The spans that begin or end with event number `seq`: a leg when it begins, all others when they end."""
+        if self._again:
+            return self._told_again(event)
         late = None if self._leg is not None else self._begun_late(seq, event)
         self._idle = self._idle and type(event) not in _BUSY
         found = self._taken(seq, event)
         self._last = event.at
         if self._content:
             self._state = fold(self._state, event)
-            if isinstance(event, StepPrepared) and self._asked is not None:
+            if isinstance(event, events.StepPrepared) and self._asked is not None:
                 self._asked.content = asked_of(self._state)
         return found if late is None else [late, *found]
 
-    def _begun_late(self, seq: int, event: Event) -> Span | None:
+    def _told_again(self, event: events.Event) -> list[Span]:
+        """What a fork tells once more: the spans are those of the run in which it happened."""
+        self._again -= 1
+        if isinstance(event, (events.ToolReacted, events.ApprovalDecided)):
+            self._changed(event)
+        if self._content:
+            self._state = fold(self._state, event)
+        return []
+
+    def _begun_late(self, seq: int, event: events.Event) -> Span | None:
         """The leg of a fork, or of a run that goes on, where no event of its own says that it does."""
-        if isinstance(event, (RunStarted, RunResumed, RunForked, RunPaused, RunFinished)):
+        if isinstance(
+            event, (events.RunStarted, events.RunResumed, events.RunForked, events.RunPaused, events.RunFinished)
+        ):
             return None
         if self._fork is None:
             return self._begun(seq, event.at)
         (seq, at, first), self._fork = self._fork, None
         return self._begun(seq, at, first)
 
-    def _taken(self, seq: int, event: Event) -> list[Span]:
+    def _taken(self, seq: int, event: events.Event) -> list[Span]:
         # Those that come in every step are told apart by their type, which is quicker than one after the other.
         often = self._often.get(type(event))
         if often is not None:
             found: list[Span] = often(seq, event)
             return found
         match event:
-            case ModelFailed():
+            case events.ModelFailed():
                 return [self._failed(seq, event)]
-            case ContextEdited():
+            case events.ContextEdited():
                 return self._edited(seq, event)
-            case ToolReacted(call=call) if call is not None:
-                self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
-            case RunStarted():
+            case events.ToolReacted() | events.ApprovalDecided():
+                self._changed(event)
+            case events.RunStarted():
                 self._started = event
                 return [self._begun(seq, event.at)]
-            case RunResumed() if self._leg is not None and self._idle:
+            case events.RunResumed() if self._leg is not None and self._idle:
                 # It was taken up twice, and nothing was done in between.
                 return []
-            case RunResumed():
+            case events.RunResumed():
                 first, self._fork = None if self._fork is None else self._fork[2], None
                 return [*self._cut_off(), self._begun(seq, event.at, first)]
-            case RunForked():
+            case events.RunForked():
                 self._forked(event, seq)
-            case RunPaused(stop=stop) | RunFinished(stop=stop):
-                return self._ended(event.at, stop.reason, isinstance(event, RunFinished))
+            case events.RunPaused(stop=stop) | events.RunFinished(stop=stop):
+                return self._ended(event.at, stop.reason, isinstance(event, events.RunFinished))
         return []
+
+    def _changed(self, event: events.ToolReacted | events.ApprovalDecided) -> None:
+        """A call is to be made otherwise from here on, or another in its place."""
+        match event:
+            case events.ToolReacted(call=call) if call is not None:
+                self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
+            case events.ToolReacted(arguments=str(given)) | events.ApprovalDecided(arguments=str(given)):
+                self._arguments[event.call_id] = given
 
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent
-        own, self._trace = span_of(started.run_id, seq), trace_of(started.run_id, parent)
+        self._ids = _of_run(started.run_id)
+        own, self._trace = _number(self._ids, seq), trace_of(started.run_id, parent)
         name = started.conversation or self._conversation
         self._common = {"treadle.run.id": started.run_id, **({"gen_ai.conversation.id": name} if name else {})}
         self._of_chat = (None, {}, "")
@@ -227,13 +248,14 @@ class Spans:
         self._leg = Span("invoke_agent", title, self._trace, own, above, nanoseconds(at), 0, attributes, links=links)
         return self._leg
 
-    def _forked(self, event: RunForked, seq: int) -> None:
+    def _forked(self, event: events.RunForked, seq: int) -> None:
         """What came before is of another run, whose spans it has."""
         first = self._first or (trace_of(self._started.run_id), span_of(self._started.run_id, 0))
         self._started = replace(
             self._started, run_id=event.run_id, model=event.model or self._started.model, parent=None
         )
         self._leg, self._first, self._fork = None, None, (seq, event.at, first)
+        self._again = event.again
         self._open.clear()
 
     def _cut_off(self) -> list[Span]:
@@ -257,10 +279,10 @@ class Spans:
         end = max(leg.start, nanoseconds(at))
         return [*found, replace(leg, end=end, attributes=attributes, error=error)]
 
-    def _asked_for(self, event: ModelReplied | ModelFailed) -> _Asked:
+    def _asked_for(self, event: events.ModelReplied | events.ModelFailed) -> _Asked:
         return self._asked or _Asked(event.at, event.step, self._started.model, self._started.settings, {})
 
-    def _asking(self, event: StepPrepared) -> _Asked:
+    def _asking(self, event: events.StepPrepared) -> _Asked:
         model, settings = event.model or self._started.model, event.settings or self._started.settings
         return _Asked(event.at, event.step, model, settings, {})
 
@@ -289,16 +311,16 @@ class Spans:
         if reported is not None:
             attributes |= of_usage(reported, newest=self._newest)
             self._usages.append(reported)
-        own, start, end = span_of(self._started.run_id, seq), nanoseconds(asked.at), nanoseconds(at)
+        own, start, end = _number(self._ids, seq), nanoseconds(asked.at), nanoseconds(at)
         # A clock that went back makes no span that ends before it began.
         end = max(start, end)
         return Span("chat", name, self._trace, own, self._above(), start, end, attributes, error, words, (), reported)
 
-    def _prepared(self, seq: int, event: StepPrepared) -> list[Span]:
+    def _prepared(self, seq: int, event: events.StepPrepared) -> list[Span]:
         self._asked = self._asking(event)
         return []
 
-    def _replied(self, seq: int, event: ModelReplied) -> list[Span]:
+    def _replied(self, seq: int, event: events.ModelReplied) -> list[Span]:
         asked = self._asked_for(event)
         self._asked, self._finish = None, event.finish
         for call in event.message.calls:
@@ -315,7 +337,7 @@ class Spans:
             more |= replied_of(event.message, event.finish)
         return [self._chat(seq, asked, event.at, event.usage, more)]
 
-    def _failed(self, seq: int, event: ModelFailed) -> Span:
+    def _failed(self, seq: int, event: events.ModelFailed) -> Span:
         asked = self._asked_for(event)
         error = event.error
         more: dict[str, Any] = {"treadle.attempt": event.attempt}
@@ -328,7 +350,7 @@ class Spans:
         self._asked = asked
         return span
 
-    def _edited(self, seq: int, event: ContextEdited) -> list[Span]:
+    def _edited(self, seq: int, event: events.ContextEdited) -> list[Span]:
         """The call of a model that wrote a summary; an edit that called none is no span."""
         if event.reserve is not None:
             self._aside = event.at
@@ -341,16 +363,16 @@ class Spans:
         del span.attributes["treadle.step"]
         return [span]
 
-    def _tool_started(self, seq: int, event: ToolStarted) -> list[Span]:
+    def _tool_started(self, seq: int, event: events.ToolStarted) -> list[Span]:
         call = f"{event.step}.{event.call_id}"
         again = call in self._seen
         self._seen.add(call)
         if event.name:
             self._names[event.call_id], self._arguments[event.call_id] = event.name, event.arguments
-        self._open[event.call_id] = (event.at, span_of(self.run_id, seq if again else call), event.step)
+        self._open[event.call_id] = (event.at, _number(self._ids, seq if again else call), event.step)
         return []
 
-    def _tool_finished(self, seq: int, event: ToolFinished) -> list[Span]:
+    def _tool_finished(self, seq: int, event: events.ToolFinished) -> list[Span]:
         """The span of a call that was run; one that was refused, or made outside, was not."""
         if event.call_id not in self._open:
             return []

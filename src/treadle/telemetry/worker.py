@@ -13,6 +13,8 @@ from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import Any
 
+from treadle.visible import visible
+
 log = logging.getLogger("treadle")
 
 MOST = 100_000
@@ -88,17 +90,23 @@ class Worker:
                 time.sleep(TOGETHER)
             self._news.clear()
             self._hurry = False
-            while self._queue:
-                thing = self._queue.popleft()
-                if isinstance(thing, Event):
-                    thing.set()
-                    continue
-                try:
-                    self._tell(thing)
-                except Exception as error:
-                    self._complain(error)
+            self.work_off()
 
-    def _complain(self, error: Exception) -> None:
+    def work_off(self) -> None:
+        """Tells what waits; what that raises is logged."""
+        while self._queue:
+            thing = self._queue.popleft()
+            if isinstance(thing, Event):
+                thing.set()
+                continue
+            try:
+                self._tell(thing)
+            except BaseException as error:
+                # Also what would end the thread, and with it what everybody else is told: it is no way out of a run.
+                self._complain(error)
+
+    def _complain(self, error: BaseException) -> None:
         if time.monotonic() - self._said >= _QUIET:
             self._said = time.monotonic()
-            log.warning("something of a run was not traced: %s: %s", type(error).__name__, error)
+            words = visible(" ".join(str(error).split()))
+            log.warning("something of a run was not traced: %s: %s", type(error).__name__, words)

@@ -92,7 +92,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     limits = asked.limits or (cut.state.limits if cut.again else None)
     told = _told(config, asked.instructions)
     own: list[Event] = [
-        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, at=now, by=asked.by),
+        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, len(cut.again), at=now, by=asked.by),
         *cut.again,
     ]
     own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]

@@ -219,15 +219,15 @@ def _json(value: Any, lenient: bool = False) -> str:
     except ValueError as error:
         if "surrogates not allowed" not in str(error):
             raise
-        return to_json(_clean_deep(value), inf_nan_mode="strings", fallback=fallback).decode()
+        return to_json(without_surrogates(value), inf_nan_mode="strings", fallback=fallback).decode()
 
 
 def _jsonable(value: Any) -> Any:
     try:
         made = to_jsonable_python(value, inf_nan_mode="strings", fallback=_known)
     except UnicodeEncodeError:  # a key of a dict
-        made = to_jsonable_python(_clean_deep(value), inf_nan_mode="strings", fallback=_known)
-    return _clean_deep(made)
+        made = to_jsonable_python(without_surrogates(value), inf_nan_mode="strings", fallback=_known)
+    return without_surrogates(made)
 
 
 def _kept(value: Any) -> Any:
@@ -266,16 +266,16 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _clean_deep(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """`value` without lone surrogates, and without the types that may hide some."""
     match value:
         case str():
             return _clean(str.__str__(value))
         case list() | tuple() | set() | frozenset():
-            return [_clean_deep(item) for item in value]
+            return [without_surrogates(item) for item in value]
         case Mapping():
             return {
-                _clean_deep(key) if isinstance(key, str | PurePath) else key: _clean_deep(item)
+                without_surrogates(key) if isinstance(key, str | PurePath) else key: without_surrogates(item)
                 for key, item in value.items()
             }
         case PurePath():
@@ -283,11 +283,11 @@ def _clean_deep(value: Any) -> Any:
         case BaseException() | type():
             return value
         case Struct():
-            return _clean_deep(msgspec.structs.asdict(value))
+            return without_surrogates(msgspec.structs.asdict(value))
         case _ if dataclasses.is_dataclass(value):
-            return {field.name: _clean_deep(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {field.name: without_surrogates(getattr(value, field.name)) for field in dataclasses.fields(value)}
         case _ if hasattr(value, "__pydantic_serializer__"):
-            return _clean_deep(value.__pydantic_serializer__.to_python(value, warnings=False))
+            return without_surrogates(value.__pydantic_serializer__.to_python(value, warnings=False))
         case _:
             return value
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
-from treadle.kernel.events import ListedTool
+from treadle.kernel.messages import ListedTool
 from treadle.tools.tool import Tool
 
 JOINT = "__"
@@ -27,8 +27,9 @@ class ToolServer(Protocol):
     def name(self) -> str:
         """What it is called here; its tools' names begin with it."""
 
-    async def listed(self, known: Sequence[ListedTool]) -> Sequence[ListedTool]:
-        """The tools that it has now; `known` are those that it had when the run last asked.
+    async def listed(self, known: Sequence[ListedTool], first: Sequence[ListedTool]) -> Sequence[ListedTool]:
+        """The tools that it has now; `known` are those that it had when the run last asked, and `first` all that it had
+        in this run, as they were at first.
 
         Raises:
             ServerFailed: it cannot say, and nothing is known.

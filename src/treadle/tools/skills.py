@@ -1,12 +1,13 @@
 """Skills: named bundles of instructions and tools, and the registry that says which tool belongs to which skill."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from treadle.kernel.messages import Message, UserMessage
+from treadle.tools.agent_skills.active import active_in, has_other_characters, narrowed
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.tool import Tool
 
@@ -41,9 +42,10 @@ class Skill(Struct, frozen=True, eq=False):
         """What a user means who writes `/name` of something that it knows; None otherwise. See `AgentSkills`."""
         return None
 
-    def narrowed(self, messages: Iterable[Message]) -> frozenset[str] | None:
-        """The tools that alone may be offered after `messages`; None for all that there are. See `AgentSkills`."""
-        return None
+    @property
+    def in_folders(self) -> Collection[str]:
+        """What the skills are called that it stands for, if they stand in folders. See `AgentSkills`."""
+        return ()
 
 
 class SkillRegistry:
@@ -61,7 +63,6 @@ class SkillRegistry:
         self._skills: dict[str, Skill] = {}
         self._tools: dict[str, Tool] = {}
         self._owner: dict[str, str] = {}
-        self._narrowing: list[Skill] = []
         for skill in skills:
             self.register(skill)
         for each in tools:
@@ -84,8 +85,6 @@ class SkillRegistry:
             )
         self._refuse_taken(skill.tools, skill.name)
         self._skills[skill.name] = skill
-        if type(skill).narrowed is not Skill.narrowed:
-            self._narrowing.append(skill)
         for each in skill.tools:
             self._tools[each.name] = each
             self._owner[each.name] = skill.name
@@ -153,12 +152,25 @@ class SkillRegistry:
         """
         return next((said for skill in self.skills if (said := skill.said(text, messages)) is not None), None)
 
-    def withheld(self, messages: Sequence[Message], names: Iterable[str]) -> Sequence[str]:
-        """Those of the tools `names` that are not to be offered after `messages`: an active skill wants others."""
-        if not self._narrowing:
-            return ()
-        said = [allowed for skill in self._narrowing if (allowed := skill.narrowed(messages)) is not None]
-        return [name for name in names if not any(name in allowed for allowed in said)] if said else ()
+    def foreign(self, messages: Iterable[Message]) -> tuple[str, ...]:
+        """The skills in folders that are active in `messages` and not among these: those of another agent.
+
+        What no skill can be called is what a journal's redaction left of a name: it may be one of these.
+        """
+        return tuple(
+            [name for name in active_in(messages) if not (self._is_in_folder(name) or has_other_characters(name))]
+        )
+
+    def withheld(self, messages: Iterable[Message], foreign: Iterable[str], names: Iterable[str]) -> Sequence[str]:
+        """Those of the tools `names` that are not to be offered after `messages`: an active skill does not allow them.
+
+        Whether the skill is among these does not count, unless it was `foreign` as the run began.
+        """
+        allowed = narrowed(messages, [name for name in foreign if not self._is_in_folder(name)])
+        return () if allowed is None else [name for name in names if name not in allowed]
+
+    def _is_in_folder(self, name: str) -> bool:
+        return any(name in skill.in_folders for skill in self._skills.values())
 
     def _refuse_taken(self, tools: Sequence[Tool], skill: str | None) -> None:
         seen: dict[str, tuple[Tool, str | None]] = {

@@ -40,8 +40,8 @@ export interface Run {
   seconds: number | null;
   steps: number;
   calls: number;
-  usage: Usage | null;
-  cost: Amount;
+  own_usage: Usage | null;
+  own_cost: Amount;
   parent: { run_id: string; step: number; call_id: string } | string | null;
   forked_from?: string | null;
   user?: string;

@@ -84,12 +84,12 @@ function Compared({ a, b }: { a: string; b: string }) {
 }
 
 function Figures({ a, b }: { a: RunInFull; b: RunInFull }) {
-  const tokens = (run: RunInFull) => (run.usage?.input_tokens ?? 0) + (run.usage?.output_tokens ?? 0);
+  const tokens = (run: RunInFull) => (run.total?.usage.input_tokens ?? 0) + (run.total?.usage.output_tokens ?? 0);
   const rows: [string, (run: RunInFull) => preact.ComponentChildren][] = [
     ["run", (run) => <a data-page="1" href={address("runs", run.id)}>{run.id}</a>],
     ["status", (run) => <Status status={run.status} />], ["question", (run) => <Shown text={run.question} prose />], ["agent", (run) => <Shown text={run.agent} />],
     ["model", (run) => <Shown text={run.model} />], ["steps", (run) => grouped(run.steps)], ["calls", (run) => grouped(run.calls)],
-    ["tokens", (run) => grouped(tokens(run))], ["cost", (run) => dollars(run.cost)], ["time", (run) => lasting(run.seconds)],
+    ["tokens", (run) => grouped(tokens(run))], ["cost", (run) => dollars(run.total?.cost)], ["time", (run) => lasting(run.seconds)],
   ];
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Figures of both runs">

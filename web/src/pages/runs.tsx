@@ -15,9 +15,7 @@ interface Listed {
   next: string | null;
 }
 
-// How a run ended is told of each; the journal's own list only knows that it did.
-const ENDS = ["finished", "stopped", "failed", "cancelled"];
-const STATUSES = ["running", "waiting", ...ENDS, "damaged"];
+const STATUSES = ["running", "waiting", "finished", "stopped", "failed", "cancelled", "damaged"];
 const DAYS: Record<string, number> = { "1": 1, "7": 7, "30": 30 };
 
 /** The page of all runs. */
@@ -26,9 +24,8 @@ export function RunsPage() {
   const { query } = usePlace();
   const wanted = { agent: query.get("agent") ?? "", status: query.get("status") ?? "", search: query.get("search") ?? "", days: query.get("days") ?? "" };
   const since = DAYS[wanted.days] ? Math.floor(Date.now() / 60000) * 60 - DAYS[wanted.days]! * 86400 : "";
-  const ending = ENDS.includes(wanted.status);
-  const filters = { agent: wanted.agent, status: ending ? "finished" : wanted.status, search: wanted.search, since };
-  const newest = useGet<Listed>("api/runs", { ...filters, limit: ending ? 500 : 100 }, { every: 2000 });
+  const filters = { agent: wanted.agent, status: wanted.status, search: wanted.search, since };
+  const newest = useGet<Listed>("api/runs", { ...filters, limit: 100 }, { every: 2000 });
   const agents = useAgents();
   const [older, setOlder] = useState<{ key: string; runs: Run[]; next: string | null } | null>(null);
   const [chosen, setChosen] = useState<string[]>([]);
@@ -37,8 +34,7 @@ export function RunsPage() {
   const further = older?.key === key ? older : null;
   const first = newest.data?.runs ?? [];
   const known = new Set(first.map((run) => run.id));
-  const listed = [...first, ...(further?.runs.filter((run) => !known.has(run.id)) ?? [])];
-  const runs = ending ? listed.filter((run) => run.status === wanted.status) : listed;
+  const runs = [...first, ...(further?.runs.filter((run) => !known.has(run.id)) ?? [])];
   const next = further ? further.next : (newest.data?.next ?? null);
 
   const set = (change: Partial<typeof wanted>) => {
@@ -47,7 +43,7 @@ export function RunsPage() {
   };
   const load = () =>
     more.run(async () => {
-      const page = await get<Listed>("api/runs", { ...filters, limit: ending ? 500 : 200, before: next });
+      const page = await get<Listed>("api/runs", { ...filters, limit: 200, before: next });
       setOlder({ key, runs: [...(further?.runs ?? []), ...page.runs], next: page.next });
     });
 
@@ -96,7 +92,7 @@ export function RunsPage() {
 
 function Line({ run, chosen, onChoose }: { run: Run; chosen: boolean; onChoose(on: boolean): void }) {
   const seconds = run.status === "running" ? Date.now() / 1000 - run.started : run.seconds;
-  const tokens = (run.usage?.input_tokens ?? 0) + (run.usage?.output_tokens ?? 0);
+  const tokens = (run.own_usage?.input_tokens ?? 0) + (run.own_usage?.output_tokens ?? 0);
   return (
     <div class="run-line">
       <span><input type="checkbox" checked={chosen} aria-label={`Choose for comparing: ${run.question.slice(0, 60)}`} onChange={(event) => onChoose(event.currentTarget.checked)} /></span>
@@ -105,8 +101,8 @@ function Line({ run, chosen, onChoose }: { run: Run; chosen: boolean; onChoose(o
       <span class="agent"><Shown text={run.agent} /> <span class="faint"><Shown text={run.model} /></span></span>
       <span class="n" data-name="steps">{grouped(run.steps)}</span>
       <span class="n" data-name="calls">{grouped(run.calls)}</span>
-      <span class="n" data-name="tokens">{run.usage?.estimated ? "~" : ""}{grouped(tokens)}</span>
-      <span class="n" data-name="cost">{dollars(run.cost)}</span>
+      <span class="n" data-name="tokens">{run.own_usage?.estimated ? "~" : ""}{grouped(tokens)}</span>
+      <span class="n" data-name="cost">{dollars(run.own_cost)}</span>
       <span class="n" data-name="time">{lasting(seconds)}</span>
       <span class="n" data-name="began">{moment(run.started)}</span>
     </div>

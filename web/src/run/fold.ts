@@ -272,7 +272,8 @@ export class Story {
     else if (event["action"] === "call") {
       const call = event["call"] as Part;
       this.called(step, event, { status: "asked", started: null, ended: null, why: `The application had it made again as ${call.name}(${call.arguments ?? ""}).` });
-    } else if (event["reason"]) this.note(event, "warn", "The result before it is kept:", text(event["reason"]));
+    } else if (event["action"] === "change") this.called(step, event, { edited: text(event["arguments"]), decided: "The application changed its arguments." });
+    else if (event["reason"]) this.note(event, "warn", "The result before it is kept:", text(event["reason"]));
   }
 
   private decided(step: number | null, event: JournalEvent): void {
@@ -281,7 +282,7 @@ export class Story {
     const word = event["approved"] ? (edited === null ? "approved" : "approved with other arguments") : "denied";
     this.called(step, event, {
       status: event["approved"] ? "asked" : "refused",
-      decided: `${word}${by}${event["reason"] ? `: ${text(event["reason"])}` : ""}`, edited, why: "",
+      decided: `${word}${by}${event["reason"] ? `: ${text(event["reason"])}` : ""}`, why: "", ...(edited === null ? {} : { edited }),
     });
   }
 

@@ -97,7 +97,7 @@ interface HeadingProps {
 function Heading({ id, head, run, status, followed, onChanged, onFork }: HeadingProps) {
   const seconds = useTicking(head, status);
   const spent = under(status) ? (head.spent ?? run?.total ?? null) : (run?.total ?? head.spent);
-  const usage = spent?.usage ?? run?.usage;
+  const usage = spent?.usage ?? run?.own_usage;
   return (
     <header class="run-head">
       <div class="title">
@@ -108,7 +108,7 @@ function Heading({ id, head, run, status, followed, onChanged, onFork }: Heading
       <Facts facts={[
         ["agent", <Shown text={head.agent} />], ["model", <Shown text={head.model} />], ["steps", grouped(head.steps)], ["calls", grouped(Math.max(run?.calls ?? 0, head.calls))],
         ["tokens", usage ? `${usage.estimated ? "~" : ""}${grouped((usage.input_tokens ?? 0) + (usage.output_tokens ?? 0))}` : grouped(head.tokens)],
-        ["cost", spent || run ? dollars(spent ? spent.cost : run?.cost) : "…"], ["time", lasting(seconds)], ["began", moment(head.started)],
+        ["cost", spent || run ? dollars(spent ? spent.cost : run?.own_cost) : "…"], ["time", lasting(seconds)], ["began", moment(head.started)],
         ["for", run?.user ? <Shown text={run.user} /> : ""],
         ["fork of", run?.forked_from ? <a data-page="1" href={address("runs", run.forked_from)}>{short(run.forked_from)}</a> : ""],
         ["works for", parentOf(run) ? <a data-page="1" href={address("runs", parentOf(run)!)}>{short(parentOf(run)!)}</a> : ""],

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
-from treadle.analyst.declared.errors import NotEnoughMemory, NotPlain
+from treadle.analyst.declared.errors import DiskFull, NotEnoughMemory, NotPlain
 from treadle.analyst.declared.source import Measure, Tolerance
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
 from treadle.analyst.reading.keys import Key
@@ -59,8 +59,8 @@ def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[li
             session.tell(f"{doing} in {passes} passes")
         try:
             made = _built(session, sides, partial(_aligning, sides, asked, pairs, passes))
-        except NotEnoughMemory:
-            if passes == allowed[-1] or session.spill_is_full:
+        except NotEnoughMemory as error:
+            if passes == allowed[-1] or isinstance(error, DiskFull):
                 raise
             session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
         else:
@@ -173,8 +173,8 @@ def in_passes(session: Session, make: "Callable[[Sequence[exp.Expr]], exp.Select
         parts = [[_in_partition([column], number, passes)] for number in range(passes)] if passes > 1 else [[]]
         try:
             return [row for part in parts for row in session.run(make(part))]
-        except NotEnoughMemory:
-            if passes == _PASSES[-1] or session.spill_is_full:
+        except NotEnoughMemory as error:
+            if passes == _PASSES[-1] or isinstance(error, DiskFull):
                 raise
     return []
 

@@ -78,7 +78,8 @@ class Catalog(Place):
             raise ValueError(f"{told} is of {hierarchy.of!r}, which no source has as a dimension")
         if hierarchy.source:
             table = self.source(hierarchy.source, "source")
-            for dimension in (table.dimension(name, "hierarchies") for name in (hierarchy.group, hierarchy.member)):
+            names = [hierarchy.group, hierarchy.member, *([hierarchy.to] if hierarchy.to else [])]
+            for dimension in (table.dimension(name, "hierarchies") for name in names):
                 if dimension.mapping:
                     raise ValueError(f"{told}: {dimension.name!r} of {table.name!r} must not look up others")
 

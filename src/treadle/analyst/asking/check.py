@@ -8,7 +8,9 @@ from treadle.analyst.asking.propose import asked_totals
 from treadle.analyst.asking.query import QueryRequest, query
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.session import Bounds, Cancelled, Interrupt, Session
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Cancelled, Interrupt
+from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import USUAL, WITH_NAMES
 from treadle.analyst.remote.opening import open_table

@@ -19,22 +19,27 @@ from treadle.analyst.asking.currencies import told_apart, unit_claims
 from treadle.analyst.asking.diagnose import comparison_findings
 from treadle.analyst.asking.differing import Differing, largest, parts
 from treadle.analyst.asking.export_rows import write
-from treadle.analyst.asking.loading import load
-from treadle.analyst.asking.lookups import look_up
-from treadle.analyst.asking.rows import Side, converted, settle
+from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.sides import read
+from treadle.analyst.asking.stages import Wanted, converted
 from treadle.analyst.asking.subtotals import subtotals, tree_claims
 from treadle.analyst.asking.summing import summed
-from treadle.analyst.asking.tree import Tree, grown, hierarchies_of
+from treadle.analyst.asking.tree import Tree, hierarchies_of, keys_in, planted
 from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filter, Filters
 from treadle.analyst.declared.source import Measure, Source, Tolerance
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
-from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.comparison import Comparison
 from treadle.analyst.showing.export import Drafts, Export
 from treadle.analyst.showing.interpret import About, interpret
 from treadle.analyst.showing.units import Units, refuse_unlike
 from treadle.analyst.sql.proof import Proof
+
+Texts = tuple[str, ...]
 
 # From what share of the keys on, the ones that differ are worth a copy: one in so many.
 _FEW = 4
@@ -136,21 +141,20 @@ def compare(
     tables = [table for source in sources for table in catalog.tables(source)]
     hierarchies = hierarchies_of(catalog, request.subtotals)
     tables += [catalog.source(one.source) for one in hierarchies if one.source]
+    tables += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
     sources = list({source.name: source for source in (*sources, *tables)}.values())
     files = [file for source in sources for file in catalog.files(source)]
     with (
         Drafts([Export.of(export) for export in exports], files) as drafts,
         Session(catalog, sources, bounds, interrupt, tell) as session,
     ):
-        sides = _opened(session, (a, b), keys, pairs, request)
-        keys = settle(sides, keys)
-        asked = (*session.attached, *load(session, sides), *look_up(session, catalog, sides))
-        keys, units = told_apart(session, sides, keys, become)
-        for side in sides:
-            side.settle(keys, side.conditions)
-        trees = grown(session, catalog, hierarchies, keys)
+        sides, asked = _read(session, catalog, (a, b), keys, pairs, request)
+        keys, units = told_apart(session, sides, sides[0].keys, become)
+        sides = [side.by(keys) for side in sides]
+        plants = planted(session, catalog, hierarchies, keys)
         aligned, made = align(session, sides, request.limits)
-        made = (*asked, *(proof for tree in trees for proof in tree.made), *made)
+        trees = [plant.grown(session, keys_in("aligned", plant.at)) for plant in plants]
+        made = (*asked, *made, *(proof for tree in trees for proof in tree.made))
         session.tell("looking at the differences")
         first, *more = [
             _result(session, sides, keys, pair, of, request, trees, made)
@@ -162,22 +166,28 @@ def compare(
     return found
 
 
-def _opened(
+def _read(
     session: Session,
+    catalog: Catalog,
     sources: tuple[Source, Source],
     keys: Sequence[Key],
     pairs: Sequence[tuple[Measure, Measure]],
     request: CompareRequest,
-) -> list[Side]:
-    """Both sides, their sources readable."""
-    sides = []
+) -> tuple[list[Side], tuple[Proof, ...]]:
+    """Both sides, and the statements that made their rows."""
+    opened = []
     for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
-        conditions = conditions_of(source, index, sources, request.filters, alone)
-        sides.append(Side("ab"[index], index, source, keys, [pair[index] for pair in pairs], conditions))
-    for side in sides:
-        session.tell(f"reading {side.source.name}")
-        side.open(session)
-    return sides
+        wanted = Wanted(
+            letter="ab"[index],
+            index=index,
+            source=source,
+            keys=tuple(keys),
+            declared=tuple(pair[index] for pair in pairs),
+            conditions=tuple(conditions_of(source, index, sources, request.filters, alone)),
+        )
+        session.tell(f"reading {source.name}")
+        opened.append(wanted.open(session))
+    return read(session, catalog, opened)
 
 
 def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
@@ -280,9 +290,7 @@ def _result(
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
     if whole.unequal * _FEW <= summary.total_rows:
         aligned = aligned.set_apart(session)
-    asked = tuple(str(item) for item in request.filters)
-    own = [tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides]
-    held = (*asked, *(f"{item} in {name}" for name, items in zip(names, own, strict=True) for item in items))
+    asked, own, held = _held(sides, request)
     about = About(
         names=names,
         measure=measure.name,
@@ -325,3 +333,11 @@ def _result(
     )
     aligned.forget(session)
     return found
+
+
+def _held(sides: Sequence[Side], request: CompareRequest) -> tuple[Texts, tuple[Texts, Texts], Texts]:
+    """The conditions on both sides, those on one of them alone, and all of them as sentences name them."""
+    asked = tuple(str(item) for item in request.filters)
+    a, b = (tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides)
+    own = [f"{item} in {side.source.name}" for side, items in zip(sides, (a, b), strict=True) for item in items]
+    return asked, (a, b), (*asked, *own)

@@ -6,7 +6,8 @@ key. Neighbour: `units` (what a side is measured in).
 
 from collections.abc import Iterator, Sequence
 
-from treadle.analyst.asking.rows import Side, typed_keys
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.stages import typed_keys
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Dimension, Measure
 from treadle.analyst.reading.keys import Key

@@ -8,6 +8,8 @@ rows taken in twice), `duplicates`, `currencies`.
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.currencies import mixed_currencies
 from treadle.analyst.asking.duplicates import duplicates
@@ -113,10 +115,10 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
 def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
     """Conditions that no row fulfils, with the values that there are."""
     for key, condition in side.conditions:
-        if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
+        if condition.op not in ("=", "in", "between", "like", "under") or key.members[side.index].mapping:
             continue
-        alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
-        alone.table = unfiltered(session, side, key)
+        table = unfiltered(session, side, key)
+        alone = replace(side, keys=(), declared=(), conditions=((key, condition),), table=table, pushed=())
         parameters = Parameters()
         if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
             continue

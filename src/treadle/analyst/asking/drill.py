@@ -9,6 +9,7 @@ where nothing else has their amount. Neighbour: `compare`, whose keys these are.
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -17,15 +18,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import called, measure_pairs
-from treadle.analyst.asking.loading import load
-from treadle.analyst.asking.lookups import look_up
-from treadle.analyst.asking.rows import Side, Statement, build, places_of, typed_keys
+from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.rows import Side, Statement, build, places_of
+from treadle.analyst.asking.sides import read
+from treadle.analyst.asking.stages import Opened, Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Filters, Scalar
 from treadle.analyst.declared.source import Dimension, Source
 from treadle.analyst.reading.amounts import EXACT, trimmed
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, conditions_of
-from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
@@ -76,6 +80,18 @@ class Line(Struct, frozen=True, kw_only=True):
     currency: str | None = None
 
 
+class CurrencyTotal(Struct, frozen=True):
+    """The amounts in one currency, added up; None for rows without a currency, and for a total of no amount."""
+
+    currency: str | None
+    total: Decimal | None
+
+    def __str__(self) -> str:
+        unit = self.currency or "without a currency"
+        return f"no amount in {self.currency}" if self.total is None and self.currency else (
+            f"no amount {unit}" if self.total is None else f"{self.total:,f} {unit}")  # fmt: skip
+
+
 class Lines(Struct, frozen=True, kw_only=True):
     """The rows of one side.
 
@@ -87,7 +103,7 @@ class Lines(Struct, frozen=True, kw_only=True):
         total_rows: how many there are.
         total: their amounts added up, those that are not shown among them; None if none has an amount, or if they are
             in several currencies.
-        currencies: those of the rows, in order, None for rows without one; empty without a column of them.
+        totals_by_currency: the total of each currency of the rows, in order; empty without a column of them.
     """
 
     source: str
@@ -96,13 +112,18 @@ class Lines(Struct, frozen=True, kw_only=True):
     rows: tuple[Line, ...]
     total_rows: int
     total: Decimal | None
-    currencies: tuple[str | None, ...] = ()
+    totals_by_currency: tuple[CurrencyTotal, ...] = ()
+
+    @property
+    def currencies(self) -> tuple[str | None, ...]:
+        """The currencies of the rows, in order, None for rows without one; empty without a column of them."""
+        return tuple(one.currency for one in self.totals_by_currency)
 
     @property
     def figure(self) -> str:
-        """The total in words."""
-        if len(self.currencies) > 1:
-            return f"in several currencies ({', '.join(code or 'none' for code in self.currencies)})"
+        """The total in words; one of each currency where there are several."""
+        if len(self.totals_by_currency) > 1:
+            return " and ".join(map(str, self.totals_by_currency))
         unit = self.currencies[0] if self.currencies else None
         return "no amount" if self.total is None else f"{self.total:,f} {unit or ''}".rstrip()
 
@@ -151,20 +172,22 @@ def drill(
     behind = [_being(name, value) for name, value in request.key.items()]
     filters = [*request.filters, *behind]
     tables = [table for source in (a, b) for table in catalog.tables(source)]
+    tables += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
     sources = list({source.name: source for source in (a, b, *tables)}.values())
     with Session(catalog, sources, bounds, interrupt) as session:
-        sides = []
-        for index, (source, alone) in enumerate(((a, request.filters_a), (b, request.filters_b))):
-            conditions = conditions_of(source, index, [a, b], filters, alone)
-            keys = _columns(session, source, index)
-            sides.append(Side("ab"[index], index, source, keys, [pair[index]], conditions))
-        for side in sides:
-            side.open(session)
-        for side in sides:
-            _settle(sides, side)
-            _refuse_many(session, side)
-        load(session, sides)
-        look_up(session, catalog, sides)
+        opened = [
+            Wanted(
+                letter="ab"[index],
+                index=index,
+                source=source,
+                keys=tuple(_columns(session, source, index)),
+                declared=(pair[index],),
+                conditions=tuple(conditions_of(source, index, [a, b], filters, alone)),
+            ).open(session)
+            for index, (source, alone) in enumerate(((a, request.filters_a), (b, request.filters_b)))
+        ]
+        _refuse_many(session, catalog, opened)
+        sides, _ = read(session, catalog, opened)
         first, second = (_lines(session, side, request.limit) for side in sides)
     return _paired(dict(request.key), first, second)
 
@@ -179,27 +202,24 @@ def _columns(session: Session, source: Source, index: int) -> list[Key]:
     return [Key(name, (Dimension(name=name),) * 2, own=index) for name in table.columns]
 
 
-def _settle(sides: Sequence[Side], side: Side) -> None:
-    """Gives a side's columns and conditions their types; conditions have those that both sides share."""
-    conditions = [(typed_keys(sides, [key])[0], condition) for key, condition in side.conditions]
-    side.settle(typed_keys(sides, side.keys), conditions)
-
-
-def _refuse_many(session: Session, side: Side) -> None:
+def _refuse_many(session: Session, catalog: Catalog, opened: Sequence[Opened]) -> None:
     """Raises AnalystError if a database has too many rows behind the key to fetch them all."""
-    if side.table.remote is None:
+    if all(one.table.remote is None for one in opened):
         return
-    counting = Side(side.letter, side.index, side.source, [], [], side.conditions)
-    counting.open(session)
-    load(session, [counting])
-    parameters = Parameters()
-    rows = counting.filtered(exp.select(counting.counted(exp.column(counting.table.weight))), parameters)
-    count = session.run(rows, parameters)[0][0]
-    if count > _MOST_FETCHED:
-        raise AnalystError(
-            f"{side.source.name!r} has {count:,} rows behind this key, and {_MOST_FETCHED:,} is the most that are "
-            f"fetched; name more dimensions in the key"
-        )
+    # What is looked up for them stands in tables of its own, which are named by the letter.
+    counting = [replace(one, letter=f"c{one.letter}", keys=(), declared=()) for one in opened]
+    counted, _ = read(session, catalog, counting)
+    for side in counted:
+        if side.table.remote is None:
+            continue
+        parameters = Parameters()
+        rows = side.filtered(exp.select(side.counted(exp.column(side.table.weight))), parameters)
+        count = session.run(rows, parameters)[0][0]
+        if count > _MOST_FETCHED:
+            raise AnalystError(
+                f"{side.source.name!r} has {count:,} rows behind this key, and {_MOST_FETCHED:,} is the most that are "
+                f"fetched; name more dimensions in the key"
+            )
 
 
 def _lines(session: Session, side: Side, limit: int) -> Lines:
@@ -219,11 +239,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     places = places_of(side.measures[0], side, 0)
     coded = side.measures[0].currency and side.source.dimension(side.measures[0].currency).source_column
     at = columns.index(coded) if coded in columns else None
-    codes: list[str | None] = []
-    if at is not None:
-        code = exp.column(f"k{at}")
-        distinct = exp.select(code).distinct().from_(table).order_by(exp.Ordered(this=code.copy(), nulls_first=False))
-        codes = list(dict.fromkeys(_code(row[0]) for row in session.run(distinct.limit(MOST_LINES))))
+    totals = () if at is None else _by_currency(session, table, at, every, places)
     rows = [
         Line(
             values={name: _told(value) for name, value in zip(columns, row, strict=False)},
@@ -239,8 +255,22 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
         filters=tuple(str(condition) for _, condition in side.conditions),
         rows=tuple(rows),
         total_rows=count,
-        total=trimmed(total, places) if len(codes) < 2 else None,
-        currencies=tuple(codes),
+        total=trimmed(total, places) if len(totals) < 2 else None,
+        totals_by_currency=totals,
+    )
+
+
+def _by_currency(session: Session, table: str, at: int, amount: "exp.Expr", places: int) -> tuple[CurrencyTotal, ...]:
+    """The total of each currency, which column number `at` holds."""
+    code = exp.column(f"k{at}")
+    sums = exp.select(code, exp.Sum(this=amount.copy())).from_(table).group_by(code.copy())
+    found: dict[str | None, list[Decimal]] = {}
+    for text, total in session.run(sums.order_by(exp.Ordered(this=code.copy(), nulls_first=False))):
+        found.setdefault(_code(text), []).extend([] if total is None else [EXACT.create_decimal(total)])
+    # One currency may be spelled in several ways; rows without one come last.
+    order = sorted(found, key=lambda code: code is None)
+    return tuple(
+        CurrencyTotal(code, trimmed(reduce(EXACT.add, found[code]), places) if found[code] else None) for code in order
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.loading import repeated
-from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.rows import Side, Spelling
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.reading.keys import Key
@@ -124,19 +124,18 @@ def _repeated_elsewhere(
 ) -> "exp.Select":
     """The same of a side whose whole rows are not in the session."""
     # The greatest of amounts that are alike is each of them.
-    measures = [
-        replace(measure, aggregation="max") if at == aligned.at else measure for at, measure in enumerate(side.measures)
-    ]
-    alone = Side(side.letter, side.index, side.source, side.keys, measures, side.conditions)
-    alone.scales, alone.table = side.scales, side.table
+    measures = tuple(
+        replace(measure, aggregation="max") if at == aligned.at else measure for at, measure in enumerate(side.declared)
+    )
+    alone = replace(side, declared=measures, spelling=Spelling(side.spelling.scales))
     columns = list(side.table.columns)
     if side.table.remote is not None:
-        alone.conditions += _values(session, aligned, suspect)
-        alone.take(*repeated(session, alone))
-    elif side.source.kind == "sqlite":
-        alone.take(repeated_sqlite(session, side.source, columns), ())
+        alone = replace(alone, conditions=(*side.conditions, *_values(session, aligned, suspect)))
+        table, pushed = repeated(session, alone)
+        alone = replace(alone, table=table, pushed=tuple(pushed))
     else:
-        alone.take(repeated_json(session, side.source, columns), ())
+        again = repeated_sqlite if side.source.kind == "sqlite" else repeated_json
+        alone = replace(alone, table=again(session, side.source, columns), pushed=())
     number = cast(quoted(alone.table.weight), "BIGINT")
     each = exp.select(
         *(named(alone.value_of(key), f"k{at}") for at, key in enumerate(aligned.keys)),

@@ -15,7 +15,7 @@ from treadle.analyst.asking.alignment import Pair
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.classify import crossed
-from treadle.analyst.showing.comparison import Comparison
+from treadle.analyst.showing.comparison import Comparison, Total
 from treadle.analyst.showing.export import Export
 from treadle.analyst.showing.export_page import page
 from treadle.analyst.showing.spreadsheet import MOST_ROWS, write_xlsx
@@ -72,7 +72,7 @@ def _sheets(session: Session, found: Comparison, rows: "_Rows") -> dict[str, tup
         told += [("filter", condition) for condition in one.filters]
         told += [("filter of A", item) for item in one.filters_a] + [("filter of B", item) for item in one.filters_b]
         told += [(f"tolerance: {name}", getattr(one.tolerance, name)) for name in one.tolerance.__struct_fields__]
-        told += [(name, getattr(one.summary, name)) for name in one.summary.__struct_fields__]
+        told += [(name, getattr(one.summary, name)) for name in one.summary.__struct_fields__ if name != "by_currency"]
         told += [("interpretation", one.interpretation), *(("warning", item.message) for item in one.warnings)]
         told.append(("", None))
     columns = ["measure", *rows.names, *_AMOUNTS, *_TRAILING]
@@ -81,9 +81,21 @@ def _sheets(session: Session, found: Comparison, rows: "_Rows") -> dict[str, tup
         "summary": (("", ""), told),
         "differences": (columns, keys),
     }
+    if any(one.summary.by_currency for one in (found, *found.more)):
+        sheets["totals by currency"] = _currencies(found)
     if found.subtotals:
         sheets["subtotals"] = _subtotals(found)
     return sheets
+
+
+def _currencies(found: Comparison) -> tuple[Sequence[str], Sequence[Row]]:
+    """A row for each measure and currency."""
+    rows = [
+        (one.measure, *(getattr(total, name) for name in Total.__struct_fields__))
+        for one in (found, *found.more)
+        for total in one.summary.by_currency
+    ]
+    return ("measure", *Total.__struct_fields__), rows
 
 
 def _subtotals(found: Comparison) -> tuple[Sequence[str], Sequence[Row]]:

@@ -7,7 +7,9 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from treadle.analyst.asking.rows import Side, Statement, build, settle
+from treadle.analyst.asking.loading import fetch
+from treadle.analyst.asking.rows import Side, Statement, as_it_is, build
+from treadle.analyst.asking.stages import Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.aggregates import aggregates
@@ -72,7 +74,7 @@ def _sums(session: Session, source: Source) -> list[Decimal]:
 
 
 def _side(session: Session, source: Source) -> Side:
-    side = Side("a", 0, source, [], list(source.measures), [])
-    side.open(session)
-    settle([side], [])
-    return side
+    wanted = Wanted(letter="a", index=0, source=source, declared=source.measures)
+    opened = wanted.open(session)
+    (fetched,), _ = fetch(session, [opened.typed([opened])])
+    return as_it_is(fetched)

@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
-from treadle.analyst.asking.tree import NODE, Tree
+from treadle.analyst.asking.spans import NODE
+from treadle.analyst.asking.tree import Tree
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure
 from treadle.analyst.reading.amounts import trimmed
 from treadle.analyst.reading.session import Row, Session

@@ -7,11 +7,11 @@ they are rows like any other, each standing for as many as it was made of. Neigh
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from treadle.analyst.asking.stages import Fetched, Typed
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.source import Dimension
 from treadle.analyst.reading.database import Groups, Partial, Remote
@@ -26,43 +26,40 @@ from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import cast, literal, named
 
-if TYPE_CHECKING:
-    from treadle.analyst.asking.rows import Side
 
+def fetch(session: Session, typed: Sequence[Typed]) -> tuple[list[Fetched], tuple[Proof, ...]]:
+    """Returns the rows of the sources of a question, in their order, and what each database was asked for.
 
-def load(session: Session, sides: Sequence["Side"]) -> tuple[Proof, ...]:
-    """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
-
-    All sides are then looked at for values that their filters cannot decide.
-
-    Returns what each database was asked for.
+    Those that are remote are fetched as groups, in one statement a database where it can do that. All are then looked
+    at for values that their filters cannot decide.
 
     Args:
         session: takes the groups.
-        sides: open, their keys and conditions settled.
+        typed: the sources.
 
     Raises:
         AnalystError: a database could not be read, or a filter cannot be decided.
     """
-    found: dict[int, list[tuple[Side, Remote]]] = {}
+    sides = [Fetched(**asdict(one)) for one in typed]
+    found: dict[int, list[tuple[int, Remote]]] = {}
     asked: list[Proof] = []
-    for side in sides:
+    for at, side in enumerate(sides):
         if (remote := side.table.remote) is not None:
-            found.setdefault(id(remote.database), []).append((side, remote))
+            found.setdefault(id(remote.database), []).append((at, remote))
     for together in found.values():
-        session.tell(f"asking the database of {' and '.join(side.source.name for side, _ in together)}")
+        session.tell(f"asking the database of {' and '.join(sides[at].source.name for at, _ in together)}")
         parameters = Parameters()
-        wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
-        for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
-            side.take(table, each.pushed)
-            dialect, about = each.remote.database.dialect.name, f"asked of the database of {side.source.name}"
+        wanted = [_Wanted.of(sides[at], remote, parameters) for at, remote in together]
+        for (at, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
+            sides[at] = replace(sides[at], table=table, pushed=each.pushed)
+            dialect, about = each.remote.database.dialect.name, f"asked of the database of {sides[at].source.name}"
             asked.append(proof_of(each.groups.statement, parameters, dialect, about))
     for side in sides:
         side.examine(session)
-    return tuple(asked)
+    return sides, tuple(asked)
 
 
-def unfiltered(session: Session, side: "Side", key: Key) -> Table:
+def unfiltered(session: Session, side: Fetched, key: Key) -> Table:
     """Returns the rows of a side whatever its filters, as far as the values of `key` go."""
     remote = side.table.remote
     if remote is None:
@@ -72,7 +69,7 @@ def unfiltered(session: Session, side: "Side", key: Key) -> Table:
     return next(_staged(session, [_Wanted(remote, groups, ())], Parameters()))
 
 
-def repeated(session: Session, side: "Side") -> tuple[Table, Sequence[Filter]]:
+def repeated(session: Session, side: Fetched) -> tuple[Table, Sequence[Filter]]:
     """Returns the rows of a remote side of which another is alike in every column, each once with their number.
 
     Also returned are the filters that the database has applied.
@@ -98,7 +95,7 @@ class _Wanted(Struct, frozen=True):
     pushed: tuple[Filter, ...]
 
     @classmethod
-    def of(cls, side: "Side", remote: Remote, parameters: Parameters) -> "_Wanted":
+    def of(cls, side: Fetched, remote: Remote, parameters: Parameters) -> "_Wanted":
         dialect = remote.database.dialect
         conditions: list[exp.Expr] = []
         pushed: list[Filter] = []

@@ -8,10 +8,12 @@ nothing is computed. Neighbours: `source` (how they are declared), `rows` (what 
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.loading import load
-from treadle.analyst.asking.rows import Side, Statement, build, settle
+from treadle.analyst.asking.loading import fetch
+from treadle.analyst.asking.rows import Side, Spelling, Statement, as_it_is, build
+from treadle.analyst.asking.stages import Fetched, Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source
 from treadle.analyst.reading.aggregates import aggregates
@@ -44,24 +46,26 @@ class Lookup(Struct, frozen=True):
     made: tuple[Proof, ...]
 
 
-def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> tuple[Proof, ...]:
-    """Joins to each side what its dimensions are mapped by and its amounts are converted by.
+def look_up(session: Session, catalog: Catalog, fetched: Sequence[Fetched]) -> tuple[list[Side], tuple[Proof, ...]]:
+    """Joins to the rows of each side what its dimensions are mapped by and its amounts are converted by.
 
-    Returns the statements that made the tables.
+    Returns the sides, and the statements that made the tables.
 
     Args:
         session: may read the sources of these tables.
         catalog: knows them.
-        sides: loaded, their keys and conditions settled.
+        fetched: the rows.
 
     Raises:
         AnalystError: a table says more than one thing of a value, or lacks what a row needs.
     """
+    found: list[Side] = []
     made: list[Proof] = []
-    for side in sides:
+    for side in fetched:
         mapped = [(item, item.mapping) for item in side.mapped if item.mapping]
         rated = [(at, item, item.conversion) for at, item in side.conversions.items() if item.conversion]
         if not mapped and not rated:
+            found.append(as_it_is(side))
             continue
         maps = [
             (item, declared, _mapping(session, catalog, side, item, declared, f"map_{side.letter}{at}"))
@@ -71,13 +75,13 @@ def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> tuple[
             (at, item, declared, _rates(session, catalog, side, item, declared, f"rate_{side.letter}{at}"))
             for at, item, declared in rated
         ]
-        _join(session, side, maps, rates)
+        found.append(_joined(session, side, maps, rates))
         made += [proof for lookup in (*(one[-1] for one in maps), *(one[-1] for one in rates)) for proof in lookup.made]
-    return tuple(made)
+    return found, tuple(made)
 
 
 def _mapping(
-    session: Session, catalog: Catalog, side: Side, dimension: Dimension, declared: Mapping, name: str
+    session: Session, catalog: Catalog, side: Fetched, dimension: Dimension, declared: Mapping, name: str
 ) -> Lookup:
     source = catalog.source(declared.source)
     share = source.measure(declared.share) if declared.share else None
@@ -96,7 +100,9 @@ def _mapping(
     return Lookup(name, [value], places, what, made)
 
 
-def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, declared: Conversion, name: str) -> Lookup:
+def _rates(
+    session: Session, catalog: Catalog, side: Fetched, measure: Measure, declared: Conversion, name: str
+) -> Lookup:
     source = catalog.source(declared.source)
     names = [(measure.currency, declared.currency), *((item, item) for item in declared.on)]
     met = [_met(side, side.source.dimension(own), source.dimension(theirs)) for own, theirs in names]
@@ -107,7 +113,7 @@ def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, dec
     return Lookup(name, [value for _, value in met], places, what, made)
 
 
-def _met(side: Side, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]":
+def _met(side: Fetched, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]":
     """A dimension of a table that is looked up, and the value in a row that it meets: both as text, in one format."""
     form = own.format.shared | theirs.format.shared
     value = side.value_of(Key(own.name, (own,) * (side.index + 1), "string", form))
@@ -118,11 +124,18 @@ def table_of(
     session: Session, source: Source, keys: Sequence[Key], measure: Measure | None, name: str, what: str
 ) -> tuple[int, tuple[Proof, ...]]:
     """Creates table `name` of a source by key, n being how many rows; returns the decimals of m0, and how."""
-    side = Side("m", 0, source, keys, [] if measure is None else [measure], conditions_of(source, 0, [source], []))
-    side.open(session)
-    settle([side], keys)
-    side.settle(keys, side.conditions)
-    asked = load(session, [side])
+    wanted = Wanted(
+        letter="m",
+        index=0,
+        source=source,
+        keys=tuple(keys),
+        declared=() if measure is None else (measure,),
+        conditions=tuple(conditions_of(source, 0, [source], [])),
+    )
+    opened = wanted.open(session)
+    (fetched,), asked = fetch(session, [opened.typed([opened])])
+    # Its keys are text in the format of what meets them, whatever the table itself says.
+    side = as_it_is(fetched).by(keys)
     if measure is not None and side.amount(0).floating:
         raise AnalystError(f"{what} holds floating-point numbers, which are not exact; store them as decimals or text")
     made = build(session, lambda: _statement(side, name))
@@ -165,13 +178,13 @@ def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> N
     raise AnalystError(f"{what} has shares that do not add up to exactly 1: {told}")
 
 
-def _join(
+def _joined(
     session: Session,
-    side: Side,
+    side: Fetched,
     maps: Sequence[tuple[Dimension, Mapping, Lookup]],
     rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
-) -> None:
-    """Gives the side rows with new values, factors and marks of what was not found; refuses what was not."""
+) -> Side:
+    """Returns the side with new values, factors and marks of what was not found; refuses what was not."""
     prefix = "_"
     while any(name.casefold().startswith(prefix) for name in side.table.columns):
         prefix += "_"
@@ -206,11 +219,14 @@ def _join(
         joined = joined.select(named(factor, f"{prefix}{n}_factor"), named(missing, f"{prefix}{n}_missing"))
         for at in touched:
             factors[at].append((f"{prefix}{n}_factor", lookup.places))
-    side.look_up(joined.subquery("looked_up"), replaced, factors)
-    side.examine(session)
+    table = replace(side.table, relation=joined.subquery("looked_up"), unique=())
+    known = asdict(side) | {"table": table, "replaced": replaced}
+    looked_up = Side(**known, factors=factors, spelling=Spelling())
+    looked_up.examine(session)
     for n, lookup in enumerate(lookups):
-        _refuse_missing(session, side, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
+        _refuse_missing(session, looked_up, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
                         f"{prefix}{n}_missing", replaced)  # fmt: skip
+    return looked_up
 
 
 def _refuse_missing(

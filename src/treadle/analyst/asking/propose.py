@@ -22,9 +22,10 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Dimension, Kind, Measure, Source, TextFormat
+from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.excel import sheet_names, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
-from treadle.analyst.reading.session import Bounds, Session
+from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.reading.totals import WITH_NAMES
 from treadle.analyst.remote.opening import open_table

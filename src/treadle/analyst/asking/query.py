@@ -18,16 +18,18 @@ from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.currencies import told_by_currency
 from treadle.analyst.asking.diagnose import data_findings
 from treadle.analyst.asking.grouped import grouped
-from treadle.analyst.asking.loading import load
-from treadle.analyst.asking.lookups import look_up
-from treadle.analyst.asking.rows import Side, settle
+from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.sides import read
+from treadle.analyst.asking.stages import Wanted
 from treadle.analyst.asking.subtotals import tree_claims
-from treadle.analyst.asking.tree import grown, hierarchies_of
+from treadle.analyst.asking.tree import hierarchies_of, keys_in, planted
 from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filters
 from treadle.analyst.declared.source import Measure, Source
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
-from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.export import Drafts, Export
 from treadle.analyst.showing.plain import plain
@@ -74,7 +76,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
             (1 for the first), `parent`, `key` (the currency, where there are several) and `figures`.
         source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
         claims: what to know before the figures are used, each with the query that proves it.
-        made: the statements behind the figures.
+        made: the statements behind the figures, then those that put keys below groups.
     """
 
     source: str
@@ -92,7 +94,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
     @property
     def sql(self) -> tuple[str, ...]:
-        """The statements behind the figures; the last makes the table `figures`, a row a group and one for all."""
+        """The statements behind the figures. One makes the table `figures`, a row a group and one for all: the last
+        but for those of hierarchies."""
         return tuple(proof.text for proof in self.made)
 
     @property
@@ -164,7 +167,7 @@ def _export(wanted: str | Path | Export) -> Export:
 
 
 def _write(found: "QueryResult", export: Export, draft: Path) -> None:
-    """Writes the rows; the totals only to JSON, because in a table they would be taken for a row."""
+    """Writes the rows; the totals to JSON and to a sheet of their own: among rows they would be taken for one."""
     names = [*found.dimensions, *found.measures]
     rows = [[row[name] for name in names] for row in found.rows]
     match export.format:
@@ -173,7 +176,22 @@ def _write(found: "QueryResult", export: Export, draft: Path) -> None:
         case "csv":
             write_csv(draft, names, rows)
         case _:
-            write_xlsx(draft, {"figures": (names, rows)})
+            write_xlsx(draft, {"figures": (names, rows)} | _more_sheets(found))
+
+
+def _more_sheets(found: "QueryResult") -> dict[str, tuple[list[str], list[list[Any]]]]:
+    """The totals, one of each currency where there are several, and the subtotals, each on a sheet."""
+    codes = [name for name in found.dimensions if any(name in one for one in found.totals_by_currency)]
+    totals = [*found.totals_by_currency, *([found.totals] if any(found.totals.values()) or not codes else [])]
+    heads = [*codes, *found.measures]
+    sheets = {"totals": (heads, [[one.get(name) for name in heads] for one in totals])}
+    for number, (name, groups) in enumerate(found.subtotals.items(), 1):
+        own = list(dict.fromkeys(code for one in groups for code in one["key"]))
+        rows = [[one["level"], one["group"] or "in no group", *(one["key"].get(code) for code in own),
+                 *(one["figures"].get(measure) for measure in found.measures)] for one in groups]  # fmt: skip
+        # A sheet's name is short, and some signs are not for it: the hierarchy's own stands in its heading.
+        sheets[f"subtotals {number}"] = (["level", name, *own, *found.measures], rows)
+    return sheets
 
 
 def _asked(
@@ -183,16 +201,23 @@ def _asked(
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
     hierarchies = hierarchies_of(catalog, request.subtotals)
-    read = [source, *catalog.tables(source), *(catalog.source(one.source) for one in hierarchies if one.source)]
-    with Session(catalog, list({one.name: one for one in read}.values()), bounds, interrupt) as session:
-        side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
-        side.open(session)
-        settle([side], keys)
-        asked = (*session.attached, *load(session, [side]), *look_up(session, catalog, [side]))
+    files = [source, *catalog.tables(source), *(catalog.source(one.source) for one in hierarchies if one.source)]
+    files += tables_of_groups(catalog, [source], request.filters)
+    with Session(catalog, list({one.name: one for one in files}.values()), bounds, interrupt) as session:
+        wanted = Wanted(
+            letter="a",
+            index=0,
+            source=source,
+            keys=tuple(keys),
+            declared=tuple(measures),
+            conditions=tuple(conditions_of(source, 0, [source], request.filters)),
+        )
+        (side,), asked = read(session, catalog, [wanted.open(session)])
         keys, apart = told_by_currency(session, side)
-        side.settle(keys, side.conditions)
-        trees = grown(session, catalog, hierarchies, keys)
+        side = side.by(keys)
+        plants = planted(session, catalog, hierarchies, keys)
         found = grouped(session, side, apart)
+        trees = [plant.grown(session, keys_in("figures", plant.at)) for plant in plants]
         count, source_rows, totals = found.whole(session)
         rows = found.groups(session, order, request.limit or MOST_ROWS)
         filters = tuple(str(condition) for _, condition in side.conditions)
@@ -211,7 +236,7 @@ def _asked(
                 *data_findings(session, side, filters),
                 *(claim for tree in trees for claim in tree_claims(session, tree, side.keys, "figures", filters)),
             ),
-            made=(*asked, *(proof for tree in trees for proof in tree.made), *found.made),
+            made=(*asked, *found.made, *(proof for tree in trees for proof in tree.made)),
         )
 
 

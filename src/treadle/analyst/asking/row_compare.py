@@ -14,14 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import called
-from treadle.analyst.asking.loading import load
-from treadle.analyst.asking.lookups import look_up
-from treadle.analyst.asking.rows import Side, settle
+from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.sides import read
+from treadle.analyst.asking.stages import Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filters
 from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
-from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.session import Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, literal, named
@@ -115,18 +118,21 @@ def compare_rows(
     keys = [shared_key(name, [a, b], "key") for name in dict.fromkeys(request.key)]
     columns = _columns(a, b, keys, request)
     tables = [table for source in (a, b) for table in catalog.tables(source)]
+    tables += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
     sources = list({source.name: source for source in (a, b, *tables)}.values())
     with Session(catalog, sources, bounds, interrupt) as session:
-        sides = [
-            Side(letter, index, source, [*keys, *columns], [], conditions_of(source, index, [a, b], filters, alone))
-            for index, (letter, source, alone) in enumerate((("a", a, request.filters_a), ("b", b, request.filters_b)))
-            for filters in [request.filters]
+        opened = [
+            Wanted(
+                letter="ab"[index],
+                index=index,
+                source=source,
+                keys=(*keys, *columns),
+                conditions=tuple(conditions_of(source, index, [a, b], request.filters, alone)),
+            ).open(session)
+            for index, (source, alone) in enumerate(((a, request.filters_a), (b, request.filters_b)))
         ]
-        for side in sides:
-            side.open(session)
-        typed = settle(sides, [*keys, *columns])
-        load(session, sides)
-        look_up(session, catalog, sides)
+        sides, _ = read(session, catalog, opened)
+        typed = sides[0].keys
         _align(session, sides, len(keys))
         return _told(session, (a.name, b.name), typed[: len(keys)], typed[len(keys) :], request.limit)
 

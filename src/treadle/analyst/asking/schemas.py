@@ -7,7 +7,9 @@ from msgspec import Struct, to_builtins
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.declared.source import Dimension, Measure, Source
-from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Interrupt
+from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
 

@@ -10,8 +10,9 @@ from msgspec.structs import asdict
 
 from treadle.analyst.asking.alignment import Pair, whole
 from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.spans import MEMBER, NODE
 from treadle.analyst.asking.summing import by_currency, counted, total_of
-from treadle.analyst.asking.tree import MEMBER, NODE, Tree
+from treadle.analyst.asking.tree import Tree
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.claim import Claim

@@ -1,30 +1,30 @@
 """Tree: a hierarchy as it is for the keys of one question: which values are below which group.
 
+    Planted     its groups and names, spelled as keys are    planted(session, catalog, hierarchies, keys)
+    Tree        and the values in its ranges                 .grown(session, values)
+
 Names are the same as in the keys: the same spelling, type and format hold. A value that is below a group by several
-ways is below it once. Neighbours: `hierarchy` (what is declared), `subtotals` (the figures).
+ways is below it once. Neighbours: `edges` (what is declared), `spans` (its ranges), `subtotals` (the figures).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.lookups import table_of
+from treadle.analyst.asking.edges import edges_of
+from treadle.analyst.asking.spans import MEMBER, NODE, placed, refuse_unclear
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.hierarchy import Hierarchy
+from treadle.analyst.declared.hierarchy import Hierarchy, Span
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import call, cast, literal, matches, named, try_cast, when
+from treadle.analyst.sql.terms import call, cast, matches, named, try_cast, when
 
 _MOST_LEVELS = 100
-_MOST_NAMED = 5
-NODE, MEMBER = "node", "member"
-
-Edge = tuple[str | None, str]
 Below = dict[str, dict[str, None]]
 """By group what is right below it, in order."""
 
@@ -35,6 +35,75 @@ class Group(Struct, frozen=True):
     name: str
     level: int
     parent: str | None
+
+
+class Planted(Struct, frozen=True):
+    """A hierarchy over a key of a question, before it is known which values are in its ranges.
+
+    Attributes:
+        hierarchy: what is declared.
+        at: the number of the key that it groups.
+        key: that key.
+        table: what its table is to be called.
+        groups: its groups by their value in the table, each before those below it.
+        below: by group all names below it by any way, and its own.
+        above: the groups that a name is right below, by its value in the table.
+        spans: the ranges right below the groups, by these groups' values in the table.
+    """
+
+    hierarchy: Hierarchy
+    at: int
+    key: Key
+    table: str
+    groups: Mapping[str, Group]
+    below: Below
+    above: Mapping[str, Sequence[str]]
+    spans: tuple[Span, ...]
+
+    def spans_below(self, group: str) -> list[Span]:
+        """The ranges that are below a group by any way, as if they were right below it."""
+        return [Span(group, one.first, one.last) for one in self.spans if one.group in self.below[group]]
+
+    def grown(self, session: Session, values: "exp.Select") -> "Tree":
+        """Returns the tree, its table in the session.
+
+        Args:
+            session: the engine.
+            values: the query of the values of its key in the question, in column v.
+
+        Raises:
+            AnalystError: it cannot be decided which values are in a range.
+        """
+        rows = [(group, member) for group, members in self.below.items() for member in members]
+        made = [self._run(session, *_created(self.table, rows))]
+        several = {name: groups for name, groups in self.above.items() if len(groups) > 1}
+        if self.spans:
+            refuse_unclear(session, self.key, self.spans, values, f"hierarchy {self.hierarchy.name!r}")
+            every = [span for group in self.groups for span in self.spans_below(group)]
+            parameters = Parameters()
+            known = exp.select(NODE, MEMBER).from_(self.table)
+            new = exp.Except(this=placed(self.key, every, values, parameters), expression=known, distinct=True)
+            filling = exp.Insert(this=exp.to_table(self.table), expression=new)
+            made.append(self._run(session, filling, parameters))
+            several |= self._several(session, values)
+        shared = {name: tuple(self.groups[group].name for group in groups) for name, groups in several.items()}
+        return Tree(self.hierarchy, self.at, self.groups, shared, self.table, tuple(made))
+
+    @staticmethod
+    def _run(session: Session, statement: "exp.Expr", parameters: Parameters) -> Proof:
+        session.run(statement, parameters)
+        return proof_of(statement, parameters)
+
+    def _several(self, session: Session, values: "exp.Select") -> dict[str, Sequence[str]]:
+        """The groups of values in ranges that are right below more than one."""
+        parameters = Parameters()
+        pairs = [(group, name) for name, groups in self.above.items() for group in groups]
+        names = exp.select(*_unnested(pairs, parameters))
+        right = exp.Union(this=placed(self.key, self.spans, values, parameters), expression=names, distinct=True)
+        nodes = named(call("list", exp.column(NODE)), "nodes")
+        grouped = exp.select(MEMBER, nodes).from_(right.subquery("pairs")).group_by(MEMBER).having("COUNT(*) > 1")
+        order = list(self.groups)
+        return {str(name): sorted(groups, key=order.index) for name, groups in session.run(grouped, parameters)}
 
 
 class Tree(Struct, frozen=True):
@@ -79,22 +148,31 @@ def hierarchies_of(catalog: Catalog, names: Sequence[str]) -> list[Hierarchy]:
     return list({found.name: found for found in (catalog.hierarchy(name) for name in names)}.values())
 
 
-def grown(session: Session, catalog: Catalog, hierarchies: Sequence[Hierarchy], keys: Sequence[Key]) -> list[Tree]:
-    """Returns the trees of hierarchies over keys, with their tables in the session.
+def keys_in(table: str, at: int) -> "exp.Select":
+    """Returns the query of the values of key number `at` in `aligned` or `figures`, in column v."""
+    values = exp.select(named(exp.column(f"k{at}"), "v")).distinct().from_(table)
+    return values.where("total = 0") if table == "figures" else values
+
+
+def planted(
+    session: Session, catalog: Catalog, hierarchies: Sequence[Hierarchy], keys: Sequence[Key], name: str = "tree"
+) -> list[Planted]:
+    """Returns hierarchies over keys.
 
     Args:
         session: may read the sources of the hierarchies.
         catalog: knows them.
         hierarchies: what is declared.
         keys: the keys of the question, their types settled.
+        name: what the names of its tables begin with.
 
     Raises:
         AnalystError: a hierarchy is not of a key, goes round in a circle, or cannot be read.
     """
-    return [_tree(session, catalog, each, keys, number) for number, each in enumerate(hierarchies)]
+    return [_planted(session, catalog, each, keys, f"{name}{number}") for number, each in enumerate(hierarchies)]
 
 
-def _tree(session: Session, catalog: Catalog, declared: Hierarchy, keys: Sequence[Key], number: int) -> Tree:
+def _planted(session: Session, catalog: Catalog, declared: Hierarchy, keys: Sequence[Key], table: str) -> Planted:
     wanted = declared.of.strip().casefold()
     at = next((at for at, key in enumerate(keys) if any(wanted in one.names for one in key.members)), None)
     if at is None:
@@ -105,50 +183,35 @@ def _tree(session: Session, catalog: Catalog, declared: Hierarchy, keys: Sequenc
             given=declared.name,
             available=[key.name for key in keys],
         )
-    edges = _declared(declared) if declared.groups else _read(session, catalog, declared, f"tree{number}")
-    names = _canonical(session, keys[at], {name for edge in edges for name in edge if name is not None})
-    below: Below = {}
-    for group, member in edges:
+    edges = edges_of(session, catalog, declared, f"{table}_read")
+    names = canonical(session, keys[at], {*edges.groups, *(name for _, name in edges.names)})
+    below: Below = {names[group]: {} for group in edges.groups}
+    for group, member in edges.names:
         if group is not None:
-            below.setdefault(names[group], {})[names[member]] = None
+            below[names[group]][names[member]] = None
     shown = _shown(keys[at], names)
     above = _above(below)
     order = _ordered(declared, below, above, shown)
-    rows = [(group, member) for group, members in _closure(below, order).items() for member in members]
-    table = session.stage((NODE, MEMBER), rows)
-    return Tree(
+    return Planted(
         declared,
         at,
-        {name: Group(shown[name], level, None if parent is None else shown[parent]) for name, level, parent in order},
-        {name: tuple(shown[group] for group in groups) for name, groups in above.items() if len(groups) > 1},
+        keys[at],
         table,
-        (_made(table, rows),),
+        {name: Group(shown[name], level, None if parent is None else shown[parent]) for name, level, parent in order},
+        _closure(below, order),
+        above,
+        tuple(Span(names[span.group], span.first, span.last) for span in edges.spans),
     )
 
 
-def _declared(hierarchy: Hierarchy) -> list[Edge]:
-    return [(group, member) for group, members in hierarchy.groups.items() for member in members]
+def canonical(session: Session, key: Key, names: Collection[str]) -> dict[str, str]:
+    """Returns each name as the value of a key is written in text; one that cannot be such a value as it is.
 
-
-def _read(session: Session, catalog: Catalog, declared: Hierarchy, table: str) -> list[Edge]:
-    """What the hierarchy's source says is below what, in the order of the names."""
-    source = catalog.source(declared.source)
-    dimensions = [source.dimension(name, "hierarchies") for name in (declared.group, declared.member)]
-    what = f"the source {source.name!r} of hierarchy {declared.name!r}"
-    table_of(session, source, [Key(one.name, (one,), "string", one.format.shared) for one in dimensions], None, table,
-             what)  # fmt: skip
-    texts = [call("nullif", call("trim", exp.column(name)), literal("")) for name in ("k0", "k1")]
-    rows = session.run(exp.select(*texts).from_(table).order_by("k0", "k1"))
-    if orphans := [str(group) for group, member in rows if member is None]:
-        named = ", ".join(orphans[:_MOST_NAMED])
-        raise AnalystError(f"{what} has a row without a {declared.member}: under {named}")
-    if not any(group for group, _ in rows):
-        raise AnalystError(f"{what} has no row with a group and what is below it")
-    return [(group, member) for group, member in rows]
-
-
-def _canonical(session: Session, key: Key, names: set[str]) -> dict[str, str]:
-    """Each name as the value of a key would be written, were it one."""
+    Args:
+        session: the engine.
+        key: the key, its type settled.
+        names: the names.
+    """
     table = session.stage(("name",), [(name,) for name in sorted(names)])
     name = exp.column("name")
     value: exp.Expr = key.format.apply(name.copy())
@@ -250,16 +313,15 @@ def _all_below(group: str, below: Below, found: Below) -> dict[str, None]:
     return members
 
 
-def _made(table: str, rows: Sequence[tuple[str, str]]) -> Proof:
+def _created(table: str, rows: Sequence[tuple[str, str]]) -> "tuple[exp.Create, Parameters]":
     """The statement that makes the table of groups and members."""
+    parameters = Parameters()
+    columns = _unnested(rows, parameters)
+    return exp.Create(this=exp.to_table(table), kind="TABLE", expression=exp.select(*columns)), parameters
 
-    def text() -> str:
-        parameters = Parameters()
-        columns = [
-            named(call("unnest", cast(parameters.add([row[at] for row in rows]), "VARCHAR[]")), name)
-            for at, name in enumerate((NODE, MEMBER))
-        ]
-        statement = exp.Create(this=exp.to_table(table), kind="TABLE", expression=exp.select(*columns))
-        return proof_of(statement, parameters).text
 
-    return Proof(text)
+def _unnested(rows: Sequence[tuple[str, str]], parameters: Parameters) -> "list[exp.Expr]":
+    return [
+        named(call("unnest", cast(parameters.add([row[at] for row in rows]), "VARCHAR[]")), name)
+        for at, name in enumerate((NODE, MEMBER))
+    ]

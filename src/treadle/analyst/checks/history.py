@@ -72,8 +72,8 @@ class History:
     def record(self, report: Report) -> Report:
         """Keeps a run, and returns it with what has changed since the last one.
 
-        A verdict is held against the last that asked exactly the same, of the same files: sources, keys, conditions
-        and thresholds. Where files are is seen from the folder of the history.
+        A verdict is held against the last that asked exactly the same, of the same files: sources, keys, what these and
+        the measure are made of, conditions and thresholds. Where files are is seen from the folder of the history.
 
         Raises:
             AnalystError: the file cannot be written, or is something else.
@@ -97,7 +97,7 @@ class History:
         found = None if verdict.outcome == "not_run" else verdict.comparison
         rows = [] if found is None else differing(found)
         whole = found is not None and len(rows) == found.summary.differences
-        question = "" if found is None else _question(found, of)
+        question = "" if found is None else _question(found, [*of, verdict.meaning])
         if found is not None:
             verdict = replace(verdict, changes=_changes(database, verdict, question, rows, whole))
         figures = _figures(found)

@@ -30,6 +30,7 @@ class Judgement(Struct, frozen=True):
         accepted: what differs and does not count, in a few words each.
         known: how many of its differences are accounted for.
         notes: what there is to say of differences that are declared to be known.
+        idle: what there is to say of those at which nothing differs.
     """
 
     outcome: Outcome
@@ -37,6 +38,7 @@ class Judgement(Struct, frozen=True):
     accepted: tuple[str, ...] = ()
     known: int = 0
     notes: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
 
 def judge(
@@ -61,7 +63,7 @@ def judge(
     if obstacle := _obstacle(found) or _unknown_keys(found, known):
         return Judgement("not_run", (obstacle,))
     counts = _counts(found)
-    accounted, notes = _accounted(found, known, today)
+    accounted, notes, idle = _accounted(found, known, today)
     worst: Outcome = "passed"
     why, accepted = [], []
     for name in reversed(CLASSES):
@@ -80,7 +82,7 @@ def judge(
         worst = max(worst, outcome, key=OUTCOMES.index)
         if outcome != "passed":
             why.append(f"{where} differ more than any key: {reason}")
-    return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes)
+    return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes, idle)
 
 
 _OUTCOME: dict[str, Outcome] = {"ignore": "passed", "warn": "warned", "error": "failed"}
@@ -154,8 +156,9 @@ def _counts(found: Comparison) -> dict[Class, int]:
 
 def _accounted(
     found: Comparison, known: Sequence[Known], today: date | None
-) -> tuple[dict[Class, int], tuple[str, ...]]:
-    """How many keys of each class are accounted for, and what there is to say of those that account for them."""
+) -> tuple[dict[Class, int], tuple[str, ...], tuple[str, ...]]:
+    """How many keys of each class are accounted for, and what there is to say of what accounts for them, and of what
+    accounts for none."""
     counts: dict[Class, int] = dict.fromkeys(CLASSES, 0)
     used, notes, seen = set[int](), list[str](), 0
     for row in found.rows:
@@ -169,13 +172,19 @@ def _accounted(
             counts[kind] += 1
         else:
             notes += refusals
+    idle = []
     if seen == found.summary.differences:
-        notes += [
-            f"nothing differs any more at {_shown(one)} ({one.why}): take it out of 'known'"
-            for at, one in enumerate(known)
-            if at not in used
-        ]
-    return counts, tuple(dict.fromkeys(notes))
+        idle = [_idle(found, one) for at, one in enumerate(known) if at not in used]
+    return counts, tuple(dict.fromkeys(notes)), tuple(idle)
+
+
+def _idle(found: Comparison, known: Known) -> str:
+    """What is to be said where nothing differs."""
+    there = any(_means(known, row) for row in found.rows)
+    if found.rows_cut or there:
+        return f"nothing differs any more at {_shown(known)} ({known.why}): take it out of 'known'"
+    told = f"nothing that is compared has {_shown(known)} ({known.why})"
+    return f"{told}: take it out of 'known', or spell it as keys are told"
 
 
 def _refusal(known: Known, row: Difference, today: date | None) -> str:

@@ -12,7 +12,7 @@ from treadle.analyst.checks.declared import CLASSES, LEVELS, Allowed, Check, Che
 from treadle.analyst.declared.source import Tolerance
 from treadle.analyst.declared.sources_file import (
     Field,
-    decimal_of,
+    amount_of,
     filled,
     filters_of,
     is_null,
@@ -145,7 +145,7 @@ def _known(field: Field) -> Known:
     readers: dict[str, Callable[[Field], Any]] = {
         "key": lambda at: {name: texts_or_null(one) for name, one in at.entries().items()},
         "why": filled,
-        "up_to": decimal_of,
+        "up_to": amount_of,
         "until": _day,
     }
     values = field.known(readers, required=("key", "why"))

@@ -16,12 +16,14 @@ from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import compare
 from treadle.analyst.checks.declared import Check, CheckFile
 from treadle.analyst.checks.history import History
-from treadle.analyst.checks.judging import judge
+from treadle.analyst.checks.judging import Judgement, judge
+from treadle.analyst.checks.members import meaning, spelled
 from treadle.analyst.checks.verdict import Report, Verdict
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.source import Source, Tolerance
-from treadle.analyst.reading.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.showing.comparison import Comparison
 
 
@@ -95,7 +97,15 @@ def _run(
         why = f"a fault in treadle: {type(error).__name__}: {error}"
     else:
         seconds = round(time.monotonic() - begun, 3)
-        return [_judged(check, one, seconds, started) for one in (found, *found.more)]
+        known = spelled(catalog, check, found)
+        each = (found, *found.more)
+        today = started.astimezone().date()
+        judged = [judge(one, check.levels, check.allow, known, today) for one in each]
+        # What differs by one measure, or under the conditions of the file, is not to be taken out.
+        idle = [] if filters else [note for note in judged[0].idle if all(note in one.idle for one in judged)]
+        return [
+            _verdict(catalog, check, one, judgement, idle, seconds) for one, judgement in zip(each, judged, strict=True)
+        ]
     seconds = round(time.monotonic() - begun, 3)
     return [Verdict(check=check.name, outcome="not_run", why=(why,), seconds=seconds, description=check.description)]
 
@@ -138,17 +148,19 @@ def _held_to(source: Source, check: Check) -> Source:
     return replace(source, measures=measures)
 
 
-def _judged(check: Check, found: Comparison, seconds: float, started: datetime) -> Verdict:
-    judgement = judge(found, check.levels, check.allow, check.known, started.astimezone().date())
+def _verdict(
+    catalog: Catalog, check: Check, found: Comparison, judgement: Judgement, idle: Sequence[str], seconds: float
+) -> Verdict:
     return Verdict(
         check=check.name,
         measure=found.measure,
         outcome=judgement.outcome,
         why=judgement.why,
         accepted=judgement.accepted,
-        notes=judgement.notes,
+        notes=(*judgement.notes, *idle),
         known=judgement.known,
         seconds=seconds,
         comparison=found,
         description=check.description,
+        meaning=meaning(catalog, check, found),
     )

@@ -74,6 +74,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         comparison: what was found; None if it could not be run.
         changes: what is different from the last time; None without a history.
         description: what the check is for.
+        meaning: a name for what its measure and its dimensions are made of in both sources; empty if it was not run.
     """
 
     check: str
@@ -87,6 +88,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     comparison: Comparison | None = None
     changes: Changes | None = None
     description: str = ""
+    meaning: str = ""
 
     @property
     def sentence(self) -> str:

@@ -25,6 +25,10 @@ class NotEnoughMemory(AnalystError):
     """The question needs more memory, or more room for what is spilled to disk, than it may use."""
 
 
+class DiskFull(NotEnoughMemory):
+    """There is no more room for what is spilled to disk: less memory at a time would not help."""
+
+
 class NotPlain(AnalystError):
     """Some text is not spelled as programs spell numbers, so that it has to be read with more care."""
 

@@ -16,7 +16,7 @@ from treadle.analyst.declared.period_sets import PERIOD_SETS, period_set
 
 Operator = Literal[
     "=", "!=", "in", "not in", "<", "<=", ">", ">=", "between", "like", "is null", "is not null", "ytd", "qtd",
-    "rolling",
+    "rolling", "under",
 ]  # fmt: skip
 Ends = Literal["both", "left", "right", "neither"]
 Scalar = str | int | float | bool
@@ -52,7 +52,8 @@ class Filter(BaseModel):
         default="=",
         description="'in' and 'not in' take a list, 'between' a list of two (see inclusive), "
         "'like' a pattern with % and _, 'is null' and 'is not null' no value; 'ytd' and 'qtd' take the last period or "
-        "day of a year or quarter to date, 'rolling' a list of the last period and how many; these become a 'between'",
+        "day of a year or quarter to date, 'rolling' a list of the last period and how many; these become a 'between'; "
+        "'under' takes a group of a hierarchy, for all that is below it",
     )
     value: Annotated[Scalar | list[Scalar | None] | None, BeforeValidator(_plain)] = Field(
         default=None, description="the value, or a list of values for 'in', 'not in' and 'between'"
@@ -130,3 +131,20 @@ def _from_mapping(value: object) -> object:
 
 
 Filters = Annotated[list[Filter], BeforeValidator(_from_mapping)]
+
+
+class Under(Filter):
+    """A filter on a group of a hierarchy, once it is known what is below it.
+
+    Attributes:
+        names: the group and what is below it, spelled as values of the dimension are.
+        ranges: the ranges of values that are below it, each with its first and its last.
+    """
+
+    names: tuple[str, ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def spans(self) -> list[Filter]:
+        """The ranges as filters."""
+        return [Filter(dimension=self.dimension, op="between", value=list(ends)) for ends in self.ranges]

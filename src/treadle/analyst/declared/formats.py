@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from treadle.analyst.declared.days import BLANKS, check_day_format, iso_day
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, cast, literal, matches, when
+from treadle.analyst.sql.terms import call, cast, literal, matches, try_cast, when
 
 STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "date(DD.MM.YYYY)", "alpha(n)", "fiscal_period")
 
@@ -134,7 +134,10 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
             if alpha > _MOST_DIGITS:
                 return found
             number = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
-            return when(matches(text, rf"\d{{1,{alpha}}}"), number, found)
+            padded = when(matches(text, rf"\d{{1,{alpha}}}"), number, found)
+            # A number that is spelled as the engine spells it has no zero to lose, however long: the quickest look.
+            same = exp.EQ(this=cast(try_cast(text, "BIGINT"), "VARCHAR"), expression=text.copy())
+            return when(exp.and_(exp.GTE(this=text.copy(), expression=literal("1")), same), text.copy(), padded)
         case _:
             trimmed = _apply("trim", text, 0)
             found = trimmed

@@ -123,7 +123,7 @@ def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., 
 
 
 def _hierarchies(field: Field) -> list[Hierarchy]:
-    readers: dict[str, Reader] = dict.fromkeys(("of", "source", "group", "member"), filled)
+    readers: dict[str, Reader] = dict.fromkeys(("of", "source", "group", "member", "to"), filled)
     readers |= {
         "description": Field.text,
         "groups": lambda at: {name: tuple(map(filled, one.items())) for name, one in at.entries().items()},
@@ -234,8 +234,8 @@ def _expression(field: Field) -> str:
 def tolerance_of(field: Field) -> Tolerance:
     """A tolerance; a single number is its `absolute`."""
     if isinstance(field.node, ScalarNode):
-        return field.build(Tolerance, absolute=decimal_of(field))
-    readers = {name: decimal_of for name in Tolerance.__struct_fields__}
+        return field.build(Tolerance, absolute=amount_of(field))
+    readers = {name: amount_of for name in Tolerance.__struct_fields__} | {"relative": decimal_of}
     return field.build(Tolerance, **field.known(readers))
 
 
@@ -300,6 +300,13 @@ def decimal_of(field: Field) -> Decimal:
         return Decimal(text[:-1].strip()) / 100 if text.endswith("%") else Decimal(text)
     except InvalidOperation as error:
         raise field.error(f"{text!r} is not a number") from error
+
+
+def amount_of(field: Field) -> Decimal:
+    """A number that is an amount, of which there are no percents."""
+    if field.text().strip().endswith("%"):
+        raise field.error(f"{field.text()!r} is a share, and an amount is needed; a share of A is '{{relative: 1 %}}'")
+    return decimal_of(field)
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[Field], Any]:

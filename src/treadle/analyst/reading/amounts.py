@@ -33,6 +33,8 @@ _FLOAT_SCALE = 10
 _NO_NUMBER = "\ue000"
 # The digits of a number that the engine reads in 64 bits, and the most of them after the point.
 _PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
+# How many decimals most amounts have.
+_USUAL = 2
 
 
 class Scale(Struct, frozen=True):
@@ -134,6 +136,10 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         return Amount(signed(whole, measure), 0)
     if kind == "UHUGEINT":
         return Amount(signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
+    if floating and source.kind == "xlsx":
+        # A sheet may hold text beside its numbers; both stand there with the declared signs.
+        usual = Scale(max(_FLOAT_SCALE, (measure.decimals or 0) + 4), proven=True)
+        return replace(_from_text(column, measure, source.text, scale or usual), floating=True)
     if floating:
         return _floating(column, measure, kind, scale)
     if kind == "VARCHAR":
@@ -274,12 +280,12 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     doubtful = exp.paren(exp.or_(*doubts, copy=False), copy=False)
     bad = exp.and_(exp.Not(this=is_null(text)), doubtful, copy=False)
-    plain = None if scale else _plain(column, form, chosen.places)
+    plain = None if scale else _plain(column, form, chosen.places, measure.decimals)
     plain = None if plain is None else signed(plain, measure)
     return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
 
 
-def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
+def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
@@ -290,8 +296,10 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | Non
     number = rf"{whole}({point}\d{{0,{places}}})?"
     blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
     kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
+    same, found = _as_spelled(column, form, most, min(places, _USUAL if usual is None else usual))
     return (
         exp.Case()
+        .when(same, cast(found, kind))
         .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind), copy=False)
         .when(
             matches(column, rf" *{number}- *"),
@@ -301,6 +309,16 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | Non
         .when(blank, exp.null(), copy=False)
         .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind), copy=False)
     )
+
+
+def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
+    """Whether a text is a number of so many decimals as the engine spells it, which takes the shortest look; and it."""
+    found = try_cast(_pointed(column, replace(form, thousands="")), f"DECIMAL({whole + decimals}, {decimals})")
+    written = cast(found, "VARCHAR")
+    if form.decimal == ".":
+        return exp.EQ(this=written, expression=column.copy()), found
+    same = exp.EQ(this=call("replace", written, literal("."), literal(form.decimal)), expression=column.copy())
+    return same, found
 
 
 def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":

@@ -121,11 +121,15 @@ def _text(cell: Any, column: str, decimal: str, floating: set[str]) -> str | Non
 
 
 def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: str) -> None:
-    """Raises AnalystError for cells of those columns, below the header, that have an error or an uncomputed formula."""
+    """Raises AnalystError for cells of those columns, below the header, that have no value of their own: with an error,
+    with a formula that was not computed, or merged over several lines."""
     wrong: list[str] = []
+    merged: list[str] = []
     try:
         with zipfile.ZipFile(file) as book, book.open(_part(book, sheet)) as part:
             for _, cell in ElementTree.iterparse(part):  # noqa: S314 - expat bounds what entities expand to
+                if cell.tag.endswith("}mergeCell") and _over_lines(cell.get("ref", ""), columns, header):
+                    merged.append(cell.get("ref", ""))
                 if not cell.tag.endswith("}c"):
                     continue
                 value = next((child.text for child in cell if child.tag.endswith("}v")), None)
@@ -144,6 +148,21 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
             f"{told}: sheet {sheet!r} of {file.name} has cells without a value: {', '.join(wrong)}; correct them, and "
             f"save the file once with a program that computes them"
         )
+    if merged:
+        shown = ", ".join(merged[:_MOST_SHOWN]) + (", …" if len(merged) > _MOST_SHOWN else "")
+        raise AnalystError(
+            f"{told}: sheet {sheet!r} of {file.name} has cells merged over several lines, of which only the first has "
+            f"the value: {shown}; unmerge them, and write the value into each"
+        )
+
+
+def _over_lines(place: str, columns: set[int], header: int) -> bool:
+    """Whether merged cells, such as A2:B5, cover several lines of the columns below the header."""
+    found = re.fullmatch(r"([A-Z]+)(\d+):([A-Z]+)(\d+)", place)
+    if found is None:
+        return False
+    covered = range(_number(found[1]), _number(found[3]) + 1)
+    return int(found[4]) > max(int(found[2]), header) and not columns.isdisjoint(covered)
 
 
 def _number(letters: str) -> int:

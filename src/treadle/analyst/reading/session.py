@@ -4,10 +4,9 @@ harm.
 It may read the files of the sources it was opened for and nothing else, write only to its own temporary folder, and use
 bounded memory, threads and time. Its configuration is locked before the first statement. Statements come as SQLGlot
 expressions with bound values; there is no way in for SQL text. Neighbours: `tables` says how each kind of source is
-read.
+read, `faults` what the engine's errors mean.
 """
 
-import re
 import tempfile
 import threading
 import time
@@ -17,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from msgspec import Struct
-
-from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, NotEnoughMemory, NotPlain
+from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.number_spelling import NO_NUMBER
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.faults import fault, first_line
+from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.reading.progress import Progress
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -36,61 +35,6 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 _BATCH = 10_000
-# What the engine says of a number that is one, and does not fit.
-_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
-
-
-class Bounds(Struct, frozen=True):
-    """What one question may use.
-
-    Attributes:
-        memory: the engine's memory limit, in DuckDB's terms; beyond it, it spills to disk.
-        threads: how many threads; None for one a core.
-        seconds: how long, from opening to the last row.
-        spill: how much may be spilled to disk, in DuckDB's terms.
-    """
-
-    memory: str = "2GB"
-    threads: int | None = None
-    seconds: float = 300.0
-    spill: str = "20GB"
-
-
-class Cancelled(AnalystError):
-    """The question was interrupted from outside."""
-
-
-class Interrupt:
-    """A switch that stops a question under way, from any thread. Once set, it stays set."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._set = False
-        self._stops: list[Callable[[], None]] = []
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it has been set."""
-        return self._set
-
-    def set(self) -> None:
-        """Stops what is under way; does nothing if it is over."""
-        with self._lock:
-            self._set = True
-            for stop in self._stops:
-                stop()
-
-    def on_set(self, stop: Callable[[], None]) -> None:
-        """Has `stop` called when the switch is set; at once if it is."""
-        with self._lock:
-            self._stops.append(stop)
-            if self._set:
-                stop()
-
-    def forget(self, stop: Callable[[], None]) -> None:
-        """Undoes `on_set`."""
-        with self._lock:
-            self._stops.remove(stop)
 
 
 class Session:
@@ -116,7 +60,6 @@ class Session:
         tell: Callable[[str], None] | None = None,
     ) -> None:
         self._progress = None if tell is None else Progress(tell, self._share)
-        self.spill_is_full = False
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
         self.files = {source.name: place.files(source) for source in sources}
@@ -209,7 +152,7 @@ class Session:
             self._connection.register(name, rows)
         except duckdb.Error as error:
             raise AnalystError(
-                f"the engine cannot read a column of the frame ({_first_line(error)}); leave it out, or cast it to "
+                f"the engine cannot read a column of the frame ({first_line(error)}); leave it out, or cast it to "
                 f"text or to a number"
             ) from error
 
@@ -314,40 +257,8 @@ class Session:
         except duckdb.InterruptException as error:
             self.check()
             raise Cancelled("cancelled") from error
-        except duckdb.OutOfMemoryException as error:
-            raise self._no_memory(str(error)) from error
-        except duckdb.IOException as error:
-            if "Could not write" not in str(error):
-                raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
-            # It writes nowhere but to its own folder.
-            self.spill_is_full = True
-            raise NotEnoughMemory(
-                f"the disk that holds {self.folder} cannot take more ({_first_line(error).rpartition(': ')[2]}); free "
-                f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
-            ) from error
-        except duckdb.OutOfRangeException as error:
-            raise AnalystError(_too_large(error)) from error
-        except duckdb.ConversionException as error:
-            if _BEYOND.search(str(error)):
-                raise AnalystError(_too_large(error)) from error
-            raise AnalystError(_unlike(_first_line(error))) from error
         except duckdb.Error as error:
-            if NOT_PLAIN in str(error):
-                raise NotPlain("text is not spelled as programs spell numbers") from error
-            raise AnalystError(
-                _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
-            ) from error
-
-    def _no_memory(self, message: str) -> NotEnoughMemory:
-        if "max_temp_directory_size" not in message:
-            return NotEnoughMemory(
-                f"this needs more memory than {self.bounds.memory}; ask for fewer dimensions or narrow it with filters"
-            )
-        self.spill_is_full = True
-        return NotEnoughMemory(
-            f"this needs more memory than {self.bounds.memory}, and more than {self.bounds.spill} to spill to disk; "
-            f"ask for fewer dimensions or narrow it with filters"
-        )
+            raise fault(error, self.bounds, self.folder) from error
 
     def _time_out(self) -> None:
         self._late = True
@@ -367,34 +278,3 @@ class Session:
                 if part == file or state.st_size:
                     stamps.append((part, state.st_mtime_ns, state.st_size))
         return stamps
-
-
-def _too_large(error: Exception) -> str:
-    return (
-        f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
-        f"point included): {_first_line(error)}"
-    )
-
-
-def _csv_fault(message: str) -> str:
-    """Which line of which file is wrong and how, out of what the engine says of a CSV file; empty if it is no such."""
-    line, file = re.search(r"CSV Error on Line: (\d+)", message), re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
-    if line is None or file is None:
-        return ""
-    told = message[line.end() :].partition("Possible")[0].strip().splitlines()
-    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
-    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
-
-
-def _unlike(message: str) -> str:
-    """Which value is not of the type of its dimension, and what to do, out of what the engine says."""
-    found = re.search(r"""(["'])(.*)\1""", message)
-    told = repr(found[2].replace(NO_NUMBER, "")) if found else message
-    return (
-        f"a value is not what its column is declared to be: {told}; correct it in the data, or declare the dimension's "
-        f"'type' or 'format' as the values are, such as date(DD.MM.YYYY) for days, or the signs of numbers under 'text'"
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.source import Source
+from treadle.analyst.declared.source import Source, TextFormat
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import opener, read_json, read_sqlite
@@ -28,6 +28,7 @@ from treadle.tools.errors import nearest
 # The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
 _NO_TYPE = '"NULL"'
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
+_END = re.compile(r"\r\n|\r|\n")
 
 
 class Reader(Protocol):
@@ -76,17 +77,19 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         if header != columns:
             raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
     native = _NATIVE_ENCODINGS.get(text.encoding)
-    files = list(headers) if native else [_transcoded(session, file, text.encoding) for file in headers]
+    # The engine takes how lines end from the first ones, and finds no row below titles that end in another way.
+    copied = not native or any(_ends_of_titles(file, text) for file in headers)
+    files = [_copied(session, file, text) for file in headers] if copied else list(headers)
     options: dict[str, exp.Expr] = {
         "auto_detect": exp.false(),
         "header": exp.true(),
-        "skip": literal(text.skip),
+        "skip": literal(0 if copied else text.skip),
         "delim": literal(text.delimiter),
         "quote": literal('"'),
         "escape": literal('"'),
         "nullstr": literal(""),
         "allow_quoted_nulls": exp.false(),
-        "encoding": literal(native or "utf-8"),
+        "encoding": literal("utf-8" if copied or not native else native),
         "columns": exp.Struct(
             expressions=[
                 exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=literal("VARCHAR"))
@@ -236,15 +239,25 @@ def _header(file: Path, source: Source) -> list[str]:
     return header
 
 
-def _transcoded(session: Session, file: Path, encoding: str) -> Path:
-    """A copy of the file in UTF-8, for encodings that the engine does not read."""
+def _ends_of_titles(file: Path, text: TextFormat) -> bool:
+    """Whether the lines before the one with the columns' names end in another way than that one."""
+    with opener(file)(text.encoding) as lines:
+        ends = [_END.search(lines.readline()) for _ in range(text.skip + 1)]
+    return len({found[0] for found in ends if found}) > 1
+
+
+def _copied(session: Session, file: Path, text: TextFormat) -> Path:
+    """A copy of the file in UTF-8 from the line with the columns' names on, for what the engine does not read."""
     number = len(list(session.folder.glob("text*.csv")))
     copy = session.folder / f"text{number}.csv"
+    encoding = "utf-8-sig" if text.encoding == "utf-8" else text.encoding
     try:
         with opener(file)(encoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
+            for _ in range(text.skip):
+                lines.readline()
             while piece := lines.read(1 << 20):
                 session.check()
                 out.write(piece)
     except UnicodeError as error:
-        raise AnalystError(f"{file.name} is not {encoding} text: {error}") from error
+        raise AnalystError(f"{file.name} is not {text.encoding} text: {error}") from error
     return copy

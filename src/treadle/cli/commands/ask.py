@@ -13,18 +13,19 @@ from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.catalogs import for_the_analyst
-from treadle.cli.configure import Options, agent_options
+from treadle.cli.configure import Options, agent_options, require_one_wish
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
+from treadle.cli.failures import in_options
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
 from treadle.cli.storage import LAST, find_run, journal_at, no_runs, opened
-from treadle.cli.terminal import clean, note, print_json, prose
+from treadle.cli.terminal import clean, note, print_json, prose, visible
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
-from treadle.journal import Journal
+from treadle.journal import Journal, UnknownRun
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
@@ -68,8 +69,13 @@ def ask(
     if earlier is not None and len(earlier.split()) > 1:
         # No run has such a name: what stands there is the question.
         earlier, prompt = LAST, (earlier, *prompt)
-    question = _question(prompt, file)
-    after = None if earlier is None else asyncio.run(_ended(earlier, options.journal))
+    require_one_wish(options, no_journal and earlier is None)
+    question = _question(prompt, file, earlier)
+    try:
+        after = None if earlier is None else asyncio.run(_ended(earlier, options.journal))
+    except UnknownRun as error:
+        how = 'To go on with the last, leave out RUN, and put the question in quotes: treadle ask --continue "…"'
+        raise click.UsageError(f"{in_options(error)} {how}") from error
     conversation = Conversation(() if after is None else after.messages)
     journal = None if no_journal or dry_run else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit, after=after)
@@ -89,7 +95,7 @@ def ask(
     command = None if journal is None else NextCommand.again(options, choice)
     output.end(result, choice.name, waiting, agent.tools, command)
     ours = options.agent is None and not output.quiet
-    if ours and (hint := for_the_analyst(question, result, agent.tools)):
+    if ours and (hint := for_the_analyst(question, result, agent)):
         note(prose(hint, err=True))
     return exit_code(result.stop)
 
@@ -165,8 +171,8 @@ def _answered(
             result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
 
 
-def _question(prompt: tuple[str, ...], file: str | None) -> str:
-    """The question, from the one place that was named."""
+def _question(prompt: tuple[str, ...], file: str | None, earlier: str | None) -> str:
+    """The question, from the one place that was named; `earlier` is what stands after --continue."""
     if file is not None:
         if prompt:
             raise click.UsageError("the question is given twice: as an argument and with --file")
@@ -178,6 +184,12 @@ def _question(prompt: tuple[str, ...], file: str | None) -> str:
     if prompt and prompt != ("-",):
         return _filled(" ".join(prompt), "PROMPT")
     if not prompt and sys.stdin.isatty():
+        if earlier is not None and earlier != LAST:
+            # One word, which may be the name of a run.
+            raise click.UsageError(
+                f"what is the question? {visible(earlier)!r} was taken for the run to go on with; a question of one "
+                "word stands before --continue"
+            )
         raise click.UsageError('what is the question? For example: treadle ask "What is 25 * 4 + 10?"')
     return _text(sys.stdin.buffer.read(), "standard input")
 

@@ -11,7 +11,7 @@ from treadle.cli.agents import agent_to_ask
 from treadle.cli.answer import AnswerView
 from treadle.cli.catalogs import for_the_analyst
 from treadle.cli.commands.show import print_why
-from treadle.cli.configure import Options, agent_options
+from treadle.cli.configure import Options, agent_options, require_one_wish
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.failures import in_options
@@ -65,6 +65,7 @@ def chat(
     the answer under way and keeps the conversation, Ctrl-D leaves. Without a terminal the lines are read from standard
     input, and the exit code is that of the last answer.
     """
+    require_one_wish(options, no_journal)
     conversation = Conversation() if load is None else _loaded(load)
     if save is not None:
         _require_place(save)
@@ -73,7 +74,7 @@ def chat(
     command = None if journal is None else NextCommand.again(options, choice)
     person = Person()
     if not quiet:
-        note(set_off(str(choice)))
+        note(prose(set_off(str(choice)), err=True, indent="  | "))
     if person.interactive:
         note("/help lists what you can say; Ctrl-D leaves.")
     with asyncio.Runner() as runner:
@@ -209,7 +210,7 @@ class Chat:
                 result = self._carried(going_on, result)
         ours = result is not None and not self._quiet and self._agent.name == COMMAND_LINE
         asked = question if isinstance(question, str) else question.text
-        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent.tools)):
+        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent)):
             note(prose(hint, err=True))
         if result is not None and self._save is not None:
             self._saved(self._save)

@@ -31,6 +31,8 @@ def config(ctx: click.Context, as_json: bool) -> int:
     file (treadle config path). A treadle.toml counts once you have allowed it with treadle config trust.
     """
     if ctx.invoked_subcommand is not None:
+        if as_json:
+            raise click.UsageError(f"--json is for all settings; leave it out with {ctx.invoked_subcommand}")
         return 0
     found = {name: setting(name) for name in SETTINGS}
     if as_json:

@@ -14,7 +14,7 @@ import click
 
 from treadle.cli.addresses import in_postgres
 from treadle.cli.catalogs import missing_package
-from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
+from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address, with_key
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.servers import looked_at, mcp_option
@@ -36,20 +36,12 @@ from treadle.tools import BadTool
 Row = tuple[str, str, str]
 """What was looked at, how it is ("ok", "no": missing and not needed, "bad": needed), and what was found."""
 
-PACKAGES = (
-    "msgspec",
-    "pydantic",
-    "anyio",
-    "click",
-    "rich",
-    "httpx2",
-    "genai-prices",
-    "duckdb",
-    "sqlglot",
-    "pyyaml",
-    "psycopg",
-    "mcp",
-)
+PACKAGES = {
+    "msgspec": "", "pydantic": "", "anyio": "", "click": "cli", "rich": "cli", "httpx2": "http", "genai-prices": "http",
+    "duckdb": "analyst", "sqlglot": "analyst", "pyyaml": "analyst", "psycopg": "postgres", "keyring": "keyring",
+    "starlette": "serve", "uvicorn": "serve", "mcp": "mcp",
+}  # fmt: skip
+"""The packages that are looked for, each with the extra that brings it."""
 
 
 @click.command(short_help="Check that everything treadle needs is well.")
@@ -83,7 +75,8 @@ def _python() -> Iterator[Row]:
     found = [(name, _version(name)) for name in PACKAGES]
     yield "packages", "ok", ", ".join(f"{name} {number}" for name, number in found if number)
     if lacking := [name for name, number in found if number is None]:
-        yield "packages", "no", f"{', '.join(lacking)}: pip install 'treadle[all]'"
+        extras = ",".join(dict.fromkeys(PACKAGES[name] for name in lacking if PACKAGES[name]))
+        yield "packages", "no", f"{', '.join(lacking)}: pip install 'treadle[{extras}]'"
 
 
 def _settings() -> Iterator[Row]:
@@ -167,7 +160,7 @@ def _skills() -> Iterator[Row]:
 def _models() -> Iterator[Row]:
     take_keys()
     keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
-    present = [key for key in keys if os.environ.get(key, "").strip()]
+    present = [provider.key_set for provider in with_key()]
     from_file = f" ({', '.join(TAKEN)} from {Path('.env').absolute()})" if TAKEN else ""
     from_file += f" ({', '.join(FROM_KEYRING)} from the keyring)" if FROM_KEYRING else ""
     yield (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from treadle.cli import completion
@@ -60,6 +61,7 @@ def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int
     the runs for which all of them hold.
     """
     if context.invoked_subcommand is not None:
+        _require_no_filter(context)
         # Said before the command's name, it is meant for the command.
         context.obj = journal
         return 0
@@ -90,6 +92,20 @@ def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int
         if info.damage:
             note(prose(f"run {info.run_id} is damaged and cannot be read: {info.damage}", err=True))
     return 0
+
+
+def _require_no_filter(context: click.Context) -> None:
+    """Refuses what narrows the list where a command follows that would go by none of it, such as one that deletes."""
+    given = [
+        one.opts[0]
+        for one in context.command.params
+        if one.name not in (None, "journal") and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(
+            f"{' and '.join(given)} before {context.invoked_subcommand} would not count: it is for the list of runs; "
+            f"treadle runs {context.invoked_subcommand} --help says what there is"
+        )
 
 
 def _stuck(journal: str | None, limit: int, wanted: Wanted, as_list: bool) -> int:

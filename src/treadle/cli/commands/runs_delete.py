@@ -70,8 +70,23 @@ async def _delete(given: Sequence[str], named: str | None, yes: bool) -> int:
         if journal is None:
             raise no_runs(named, given[0])
         found = [await family(journal, await find_run(journal, one)) for one in given]
+        # The id of a run that works for another has a dot.
+        if any("." in runs[0] for runs in found):
+            await _refuse_parts(journal, {run_id for runs in found for run_id in runs})
         await _gone(journal, list(dict.fromkeys(run_id for runs in found for run_id in runs)), yes)
     return ExitCode.FINISHED
+
+
+async def _refuse_parts(journal: Journal, meant: set[str]) -> None:
+    """Refuse to take a run that works for another one away from that, which would have it done anew if it went on.
+
+    Raises:
+        click.UsageError: the one at the top has not ended, and stays.
+    """
+    for runs in await families(journal):
+        top, parts = runs[0], [line.run_id for line in runs if line.run_id in meant]
+        if parts and top.run_id not in meant and top.status not in ("finished", "damaged"):
+            raise click.UsageError(f"run {parts[0]} works for run {top.run_id}, which has not ended: delete that one")
 
 
 async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus], how: tuple[bool, bool]) -> int:

@@ -119,14 +119,31 @@ def _exporter(url: str) -> Any:
     """What sends spans to `url`; where none is given, to where the environment says."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from requests import Session
     except ImportError as error:
         raise click.UsageError("--otlp needs OpenTelemetry's exporter: pip install 'treadle[otlp]'") from error
-    if not url:
-        return OTLPSpanExporter()
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise click.UsageError(set_off(f"--otlp {url} is no address; give one such as http://localhost:4318"))
-    return OTLPSpanExporter(urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else url)
+    # The exporter takes a redirection, which it does not follow, for an answer that all was received.
+    session = Session()
+    session.hooks["response"].append(_refuse_redirection)
+    return OTLPSpanExporter(_endpoint(url) if url else None, session=session)
+
+
+def _endpoint(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        # What stands before an @ may be a password.
+        shown = f"…@{url.rpartition('@')[2]}" if "@" in url else url
+        raise click.UsageError(set_off(f"--otlp {shown} is no address; give one such as http://localhost:4318"))
+    return urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else url
+
+
+def _refuse_redirection(response: Any, **_: Any) -> None:
+    if 300 <= response.status_code < 400:
+        raise ConnectionError(f"it answers with a redirection ({response.status_code}), which is not followed")
 
 
 async def _import(file: IO[bytes], named: str | None) -> int:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,6 +95,8 @@ def serve(
 
     Runs under way then pause after their step, and go on when it is started again.
     """
+    if missing := next((name for name in ("starlette", "uvicorn") if find_spec(name) is None), None):
+        raise click.UsageError(f"serving needs {missing}: pip install 'treadle[serve]'")
     if not is_own(host) and not token and auth is None:
         raise click.UsageError(
             f"whoever reaches {host} could use your agents: give --token (or TREADLE_TOKEN) or --auth, or listen on "
@@ -149,7 +152,7 @@ def _listening(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         listening.close()
-        raise click.ClickException(
+        raise click.UsageError(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
         ) from error
 

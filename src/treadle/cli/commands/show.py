@@ -39,6 +39,8 @@ from treadle.timetravel.waterfall import Waterfall, waterfall
 @click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list; with --waterfall its bars.")
 def show(run: str, journal: str | None, why: bool, falls: bool, as_list: bool) -> int:
     """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
+    if why and as_list:
+        raise click.UsageError("--json prints every event, with what was looked at; leave out --why")
     if falls:
         return _show_waterfall(run, journal, why, as_list)
     events, waiting, holder = asyncio.run(_events(journal, run))

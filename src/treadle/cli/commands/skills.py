@@ -14,7 +14,7 @@ from treadle.cli.terminal import clean, note, print_json, shorten, visible
 from treadle.cli.trust import distrust, trust
 from treadle.tools import BadTool, did_you_mean, nearest
 from treadle.tools.agent_skills.files import listed
-from treadle.tools.agent_skills.folder import SkillFolder, looked_at
+from treadle.tools.agent_skills.folder import SkillFolder, is_folder, looked_at, name_faults
 
 TEMPLATE = """\
 ---
@@ -111,7 +111,7 @@ def show(name: str) -> int:
 def _named(name: str) -> SkillFolder:
     there = found()
     folder = next((one.looked.folder for one in there if one.name == name and one.looked.folder is not None), None)
-    if folder is None and Path(name).is_dir():
+    if folder is None and name and is_folder(Path(name)):
         looked = looked_at(Path(name))
         if looked.folder is None:
             raise click.UsageError(clean(f"{name} cannot be used: {'; '.join(looked.faults)}"))
@@ -130,7 +130,7 @@ def validate(folder: tuple[str, ...]) -> int:
     failed = False
     for given in folder:
         path = Path(given)
-        if path.name.lower() == "skill.md" and path.is_file():
+        if path.name.lower() == "skill.md" and is_folder(path.parent) and not is_folder(path):
             path = path.parent
         with _told():
             faults = looked_at(path).faults
@@ -146,20 +146,17 @@ def validate(folder: tuple[str, ...]) -> int:
 @click.option("--user", is_flag=True, help="Among the user's skills, in place of this project's.")
 def new(name: str, user: bool) -> int:
     """Begin the skill NAME in .agents/skills of this folder: a SKILL.md to be filled in."""
+    if faults := name_faults(name):
+        raise click.UsageError(visible("; ".join(faults)))
     place = (user_folder() if user else Path.cwd() / INSIDE) / name
-    if Path(name).name != name or name in (".", ".."):
-        raise click.UsageError(clean(f"{name!r} is no name of a skill: small letters, digits and hyphens"))
-    if place.exists():
-        raise click.UsageError(clean(f"{place} is there already"))
-    place.mkdir(parents=True)
     file = place / "SKILL.md"
-    file.write_text(TEMPLATE.format(name=name), encoding="utf-8")
-    with _told():
-        faults = looked_at(place).faults
-    if faults:
-        file.unlink()
-        place.rmdir()
-        raise click.UsageError(clean("; ".join(faults)))
+    try:
+        place.mkdir(parents=True)
+        file.write_text(TEMPLATE.format(name=name), encoding="utf-8")
+    except FileExistsError as error:
+        raise click.UsageError(clean(f"{place} is there already")) from error
+    except OSError as error:
+        raise click.UsageError(clean(f"{place} cannot be made: {error.strerror or error}")) from error
     click.echo(clean(f"{file if user else INSIDE / name / 'SKILL.md'} is there to be filled in"))
     if not user:
         note("this project's skills are used once you have said so: treadle skills trust")

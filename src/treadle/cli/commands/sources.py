@@ -58,9 +58,9 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     source = chosen[0]
     click.echo(clean(f"{source.name}: {source.description}".rstrip(": ")))
     for file in catalog.files(source):
-        click.echo(f"{source.kind}: {file}{f', table {source.table}' if source.table else ''}")
+        click.echo(clean(f"{source.kind}: {file}{f', table {source.table}' if source.table else ''}"))
     if not source.path:
-        click.echo(f"{source.kind}: table {source.table}, where {source.dsn_env or 'the PG* variables'} says")
+        click.echo(clean(f"{source.kind}: table {source.table}, where {source.dsn_env or 'the PG* variables'} says"))
     for condition in source.default_filters:
         click.echo(clean(f"by default: {condition}"))
     click.echo()
@@ -132,7 +132,7 @@ def _proposed(file: Path, decimal: str | None) -> "list[Proposal]":
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
-    """Connect to every source, or to those that are NAMED, and say what is wrong. Exit code 1 if anything is."""
+    """Connect to every source, or to those that are NAMED, and say what is wrong. Exit code 2 if anything is."""
     catalog = open_catalog(sources)
     from msgspec import to_builtins
 
@@ -150,7 +150,7 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
                 click.echo(clean(f"  wrong: {text}"))
             for text in one.warnings:
                 click.echo(clean(f"  note: {text}"))
-    return 1 if any(one.problems for one in found) else 0
+    return ExitCode.USAGE if any(one.problems for one in found) else ExitCode.FINISHED
 
 
 @sources.command("diff", short_help="Show the columns of two sources side by side.")

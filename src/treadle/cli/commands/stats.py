@@ -48,7 +48,7 @@ def stats(
     """
     found = asyncio.run(_found(journal, since, until, agent, model))
     if as_object:
-        print_json(found)
+        print_json(found if by is None else getattr(found, f"by_{by}"))
         return 0
     if not found.runs:
         given = any(one is not None for one in (since, until, agent, model))

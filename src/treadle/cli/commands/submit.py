@@ -63,12 +63,18 @@ def submit(
         raise click.UsageError("give a question, or --again RUN")
     if again is None and any(decided.values()):
         raise click.UsageError("--approve, --deny, --result and --message are for a run that is there: --again RUN")
+    kept = {"--key": key, "--priority": priority, "--at": at, "--run-id": run_id}
+    if again is not None and (beside := [option for option, value in kept.items() if value]):
+        raise click.UsageError(
+            f"{' and '.join(beside)} cannot be changed of a run that is there; leave it out with --again"
+        )
+    answers = _decided(**decided)
 
     async def submitted() -> str:
         async with journal_at(journal) as kept, queue_named(queue, journal) as to:
             one = keeping(load_agent(agent), kept)
             if again is not None:
-                return await one.resubmit(await find_run(kept, again), to=to, user=user, **_decided(**decided))
+                return await one.resubmit(await find_run(kept, again), to=to, user=user, **answers)
             return await one.submit(
                 " ".join(prompt), to=to, key=key, priority=priority, at=_time(at), run_id=run_id, user=user
             )
@@ -90,6 +96,8 @@ def _decided(
         if not told:
             raise click.BadParameter(f"{one} is not CALL=VALUE", param_hint="'--result'")
         given[call] = read_value(value)
+    if len(refused) < len(deny) or len(given) < len(results):
+        raise click.UsageError("a call is decided on twice: say it once with --deny, or --result")
     return {"approve": approve, "deny": refused, "results": given, "message": message}
 
 

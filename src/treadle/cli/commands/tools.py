@@ -6,15 +6,21 @@ from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.servers import mcp_option, tools_of
 from treadle.cli.table import print_table
-from treadle.cli.terminal import print_json, shorten
+from treadle.cli.terminal import clean, print_json, shorten
 from treadle.cli.toolset import gather
 from treadle.tools import Tool, did_you_mean, nearest
 
 
 @click.command(short_help="List the tools and their schemas.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.tool_names)
-@click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all.")
-@click.option("--tools", "-t", multiple=True, metavar="MODULE[:NAME]", help="Your tools, as for treadle ask.")
+@click.option(
+    "--skill", "-s", multiple=True, metavar="NAME", shell_complete=completion.skills,
+    help="A skill, as for treadle ask; repeatable. Default: every built-in one.",
+)  # fmt: skip
+@click.option(
+    "--tools", "-t", multiple=True, metavar="MODULE[:NAME]", shell_complete=completion.tools,
+    help="Your tools, as for treadle ask; repeatable.",
+)  # fmt: skip
 @sources_option
 @mcp_option
 @click.option("--schema", is_flag=True, help="Print what the model is told of them: JSON, with the input schemas.")
@@ -34,7 +40,12 @@ def tools(
     prompt: str | None,
     as_list: bool,
 ) -> int:
-    """List the tools NAME, or all that an agent would be given with the same options."""
+    """List the tools NAME, or all that these options name; without options all that are built in.
+
+    A model is given none of these unless you name them.
+    """
+    if (prompt is not None) + schema + as_list > 1:
+        raise click.UsageError("--schema, --prompt and --json are three forms of the same; name one")
     named = [] if mcp and not (skill or tools or sources) else gather(skill, tools, sources).all_tools
     found = [*named, *tools_of(mcp)]
     known = [tool.name for tool, _ in found]
@@ -45,7 +56,7 @@ def tools(
             )
     found = [(tool, owner) for tool, owner in found if not names or tool.name in names]
     if prompt is not None:
-        click.echo(_prompt(prompt, [tool for tool, _ in found]))
+        click.echo(clean(_prompt(prompt, [tool for tool, _ in found])))
     elif schema:
         print_json([tool.spec for tool, _ in found])
     elif as_list:

@@ -10,7 +10,7 @@ from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story
-from treadle.cli.terminal import note, set_off
+from treadle.cli.terminal import note, plain_letters, set_off
 from treadle.cli.waiting import Waiting
 from treadle.journal import Journal
 from treadle.journal.leases import Leases
@@ -43,7 +43,7 @@ async def _watched(run: str, journal: str | None, as_lines: bool) -> int:
             before, state = state, fold(state, event)
             events.append(event)
             if as_lines:
-                click.echo(encode_event(event))
+                click.echo(plain_letters(encode_event(event).decode()))
                 continue
             story.see(event, before, state)
             if isinstance(event, RunPaused) and not await kept.read(run_id, len(events)):

@@ -5,7 +5,7 @@ where calls come from: a reply's when it is recorded, those of a reaction when i
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.purse.claims import calls_left
+from treadle.drivers.request import not_allowed
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
@@ -37,9 +38,21 @@ async def allowed(run: Run, checked: Admitted, made: MadeCalls) -> Admitted | Ev
     if verdict.action == "deny":
         why = f": {verdict.reason}" if verdict.reason else ""
         return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
-    if verdict.action == "ask" and record.status == "asked":
-        return ApprovalRequested(len(run.state.steps), record.id, reason=verdict.reason)
+    if verdict.action == "ask" and _nobody_agreed(checked):
+        kind: Literal["policy", "interrupted"] = "policy" if record.status == "asked" else "interrupted"
+        return ApprovalRequested(len(run.state.steps), record.id, kind, verdict.reason)
     return checked
+
+
+def _nobody_agreed(checked: Admitted) -> bool:
+    """Whether a call is to be made that no person has allowed.
+
+    One that a crash cut off is made again under the rules that hold now, except where a run below goes on with it: the
+    calls of that one are judged there.
+    """
+    record = checked.record
+    again = record.status == "interrupted" and not record.asked and checked.tool.agent is None
+    return record.status == "asked" or again
 
 
 def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Event:
@@ -158,7 +171,7 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if tool is None or (offered is not None and call.name not in offered):
         withheld = call.name in prepared.withheld
         names = list(run.config.tools if offered is None else offered)
-        if tool is not None and run.config.skills.withheld(run.state.messages, [call.name]):
+        if tool is not None and not_allowed(run.config, run.state, [call.name]):
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
         return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)

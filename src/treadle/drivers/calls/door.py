@@ -1,6 +1,8 @@
 """The door: every tool call goes through it, whoever asked for it: a reply, a reaction, a decision, a person's hand.
 
-    admit    known? offered? valid? allowed by the rules?          admission.py
+    admit    known? offered? valid?                                admission.py
+             with other arguments, where the application says so   change.py
+             allowed by the rules?                                 admission.py
              cut off by a crash: what came of it?                  recovery.py
     start    journaled before the effect
     run      a function, or a run below                            execution.py
@@ -30,6 +32,7 @@ from treadle.drivers.calls.admission import (
     refused,
     ruled,
 )
+from treadle.drivers.calls.change import change_of, is_to_be_changed
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
@@ -159,6 +162,11 @@ class Batch:
             found: Admitted | Event = refused(run, record, ToolError(f"{record.doing.name} is another tool by now."))
         elif asked is None:
             found = check(run, record)
+            if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
+                made = await self._changed(found)
+                if made is None:
+                    return None
+                found = made
         else:
             found, output = await reconciled(run, record, asked)
             if output is not None and run.config.on_tool_result:
@@ -169,7 +177,7 @@ class Batch:
             if not found.tool.external:
                 return found
             run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
-            self._made.begun(record)
+            self._made.begun(found.record)
             return None
         if isinstance(found, (ToolFinished, ToolReacted)):
             spent = await left_below(run, record)
@@ -179,6 +187,23 @@ class Batch:
                 found = cut_short(run, record, spent)
         run.feed(found)
         return None
+
+    async def _changed(self, admitted: Admitted) -> Admitted | Event | None:
+        """The call with the arguments that the application gives it, checked again; None where that has failed."""
+        run, call_id = self._run, admitted.record.id
+        await run.commit()
+        try:
+            text = await change_of(run.config.on_tool_call, admitted.record, admitted.tool, run.driven.own)
+        except PassesThrough:
+            raise
+        except Exception as error:
+            self.failure = error
+            return None
+        if text is None:
+            return admitted
+        run.feed(ToolReacted(len(run.state.steps), call_id, "change", arguments=text))
+        found = None if run.state.step is None else run.state.step.calls.find(call_id)
+        return admitted if found is None else check(run, found[1])
 
     def _begin(self, admitted: Admitted) -> None:
         self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=self._run.clock.now()))

@@ -18,7 +18,7 @@ from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
-from treadle.kernel.calls import CallRecord, parsed
+from treadle.kernel.calls import CallRecord, parsed, told
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
@@ -38,7 +38,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
-    if tool.effect != "read":
+    if tool.effect != "read" and run.lease is not None:
         await confirm_before_effect(run)
     about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
     output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about)
@@ -46,8 +46,11 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         question, again = output.asks
         return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
     if output.in_doubt and tool.effect == "write":
-        why = f"{tool.name} was under way, and what served it gave no answer."
-        return unknown_outcome(run, replace(record, in_doubt=True), why), output
+        why = f"{tool.name} was under way, and what served it gave no answer"
+        if run.config.on_interrupted == "ask":
+            return unknown_outcome(run, replace(record, in_doubt=True), f"{why}."), output
+        words = f"{why}; its outcome is unknown: it may or may not have taken effect."
+        output = replace(output, content=told(words, executed="unknown"))
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 

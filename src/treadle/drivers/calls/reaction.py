@@ -9,11 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.context.storable import storable_text
+from treadle.drivers.calls.change import json_of
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ResultAwaited, ToolReacted
@@ -173,20 +172,8 @@ def _again(step: int, record: CallRecord, call: ToolCall, once: bool, left: int 
     return ToolReacted(step, record.id, "call", call=call)
 
 
-_encoder = msgspec.json.Encoder(decimal_format="number")
-
-
 def _json(arguments: Mapping[str, Any]) -> str:
     try:
-        return _encoder.encode(_texts(dict(arguments))).decode()
+        return json_of(dict(arguments))
     except (TypeError, ValueError) as error:
         raise Misuse(f"on_tool_result gives arguments that are not JSON: {error}") from error
-
-
-def _texts(value: Any) -> Any:
-    """`value` with its texts as they can be stored."""
-    if isinstance(value, str):
-        return storable_text(value)
-    if isinstance(value, dict):
-        return {_texts(key): _texts(item) for key, item in value.items()}
-    return [_texts(item) for item in value] if isinstance(value, (list, tuple)) else value

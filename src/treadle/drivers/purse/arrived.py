@@ -10,7 +10,7 @@ from treadle.context.texts import estimate_text
 from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
-from treadle.models.bounds import as_far_as_it_is_taken, check_reply, size_of_piece
+from treadle.models.bounds import LONGEST_REPLY, as_far_as_it_is_taken, check_reply, size_of_piece
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage, tokens_of_reply
 
@@ -35,8 +35,9 @@ class Arrived:
         """
         self._events.append(event)
         if type(event) is not ModelReply:
-            self._size += size_of_piece(event)
-            check_reply(self._size)
+            self._size = size = self._size + size_of_piece(event)
+            if size > LONGEST_REPLY:
+                check_reply(size)
 
     @property
     def reported(self) -> Usage | None:

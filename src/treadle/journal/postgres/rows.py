@@ -30,7 +30,7 @@ class DatabaseRows:
         connection: the connection.
         statements: the statements over its schema.
         lines: the lines of some runs, which are then not asked for; None for a run of which there is nothing.
-        ends: the ends of some runs, likewise.
+        ends: the ends of some runs by their ids and the numbers of their last events, likewise.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class DatabaseRows:
         connection: Connection,
         statements: Statements,
         lines: Mapping[str, Line | None] | None = None,
-        ends: Mapping[str, Mapping[int, Row]] | None = None,
+        ends: Mapping[tuple[str, int], Mapping[int, Row]] | None = None,
     ) -> None:
         self._connection = connection
         self._statements = statements
@@ -75,10 +75,11 @@ class DatabaseRows:
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
         """See `Rows.ends`."""
-        if run_id in self._ends:
-            return self._ends[run_id]
+        # A fork asks its source for the end that both share, which is not where the source itself ends.
+        if (run_id, last) in self._ends:
+            return self._ends[run_id, last]
         with self._told():
-            return ends_of(self._connection, self._statements, {run_id: last})[run_id]
+            return ends_of(self._connection, self._statements, {run_id: last})[run_id, last]
 
     def hash(self, run_id: str, seq: int) -> bytes | None:
         """See `Rows.hash`."""
@@ -140,13 +141,16 @@ def lines_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Line]:
     return {line.info.run_id: line for line in map(_line, rows)}
 
 
-def ends_of(connection: Connection, statements: Statements, lasts: Mapping[str, int]) -> dict[str, dict[int, Row]]:
-    """The ends of some runs, by the numbers of their last events; see `Rows.ends`."""
-    found: dict[str, dict[int, Row]] = {run_id: {} for run_id in lasts}
+def ends_of(
+    connection: Connection, statements: Statements, lasts: Mapping[str, int]
+) -> dict[tuple[str, int], dict[int, Row]]:
+    """The ends of some runs, by their ids and the numbers of their last events; see `Rows.ends`."""
+    found: dict[tuple[str, int], dict[int, Row]] = {(run_id, last): {} for run_id, last in lasts.items()}
     if lasts:
         asked = ([*map(key, lasts)], [*lasts.values()])
         for run_id, *row in connection.execute(statements.ends, asked, binary=True):
-            found[_text(run_id)][row[0]] = tuple(row)
+            name = _text(run_id)
+            found[name, lasts[name]][row[0]] = tuple(row)
     return found
 
 

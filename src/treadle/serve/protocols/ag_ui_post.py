@@ -193,9 +193,11 @@ def _verdict(payload: Any) -> Verdict:
             return Verdict(payload)
         case {"approved": bool(approved), **more}:
             edit, reason = more.get("arguments"), more.get("reason")
-            if edit is None or isinstance(edit, dict):
+            if (edit is None or isinstance(edit, dict)) and more.keys() <= {"arguments", "reason"}:
                 return Verdict(approved, reason if isinstance(reason, str) else "", edit)
-    raise bad("request.resume payload", "must be true, false, or an object with approved (and reason, or arguments)")
+    raise bad(
+        "request.resume payload", "must be true, false, or an object with approved (and reason, or arguments) alone"
+    )
 
 
 def call_name(run_id: str, pending: Pending) -> str:

@@ -68,6 +68,7 @@ class Posted(Struct, frozen=True):
         chat: the id of the chat, which names the conversation.
         anew: whether what was answered is to be answered anew, or was said in other words: after `after`.
         message: what the person said; None if they said nothing new.
+        name: the id of that message; empty if it has none.
         after: the id of the last message of the assistant that the browser has; empty if it has none.
         verdicts: by approval id.
         results: by call id: what came of the call in the browser, and whether it is an error.
@@ -76,6 +77,7 @@ class Posted(Struct, frozen=True):
     chat: str
     anew: bool
     message: UserMessage | None
+    name: str
     after: str
     verdicts: dict[str, Verdict]
     results: dict[str, tuple[Any, bool]]
@@ -101,12 +103,16 @@ def posted(body: Any) -> Posted:
         if one.get("role") == "assistant":
             after = text_at(one, "id", f"request.messages[{i}]", "")
             _read_tools(one, f"request.messages[{i}]", edits, verdicts, results)
-    last, name = messages[-1] if messages else {}, text_at(post, "messageId", "request", "")
-    anew = trigger == "regenerate-message" or (name != "" and name == last.get("id"))
+    for edited in edits:
+        if edited not in verdicts or not verdicts[edited].approved:
+            raise bad("request.edits", f"names {edited!r:.100}, which is no approval that is given here")
+    last, about = messages[-1] if messages else {}, text_at(post, "messageId", "request", "")
+    anew = trigger == "regenerate-message" or (about != "" and about == last.get("id"))
     # A message that is named, and is not the last, has the approvals that are answered here.
-    is_new = last.get("role") == "user" and (anew or not name)
-    message = _read_message(last, f"request.messages[{len(messages) - 1}]") if is_new else None
-    return Posted(chat, anew and is_new, message, after, verdicts, results)
+    is_new = last.get("role") == "user" and (anew or not about)
+    at = f"request.messages[{len(messages) - 1}]"
+    message, name = (_read_message(last, at), text_at(last, "id", at, "")) if is_new else (None, "")
+    return Posted(chat, anew and is_new, message, name, after, verdicts, results)
 
 
 def _read_message(message: Json, where: str) -> UserMessage:

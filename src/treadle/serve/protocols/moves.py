@@ -25,38 +25,39 @@ class Began(Struct, frozen=True, gc=False):
     again: bool = False
 
 
-class StepBegan(Struct, frozen=True, gc=False):
-    """A step, counted from 0, is under way."""
+class _Step(Struct, frozen=True, gc=False):
+    """About a step, counted from 0."""
 
     step: int
 
 
-class StepEnded(Struct, frozen=True, gc=False):
+class StepBegan(_Step, frozen=True, gc=False):
+    """The step is under way."""
+
+
+class StepEnded(_Step, frozen=True, gc=False):
     """It is over."""
 
-    step: int
 
-
-class PartBegan(Struct, frozen=True, gc=False):
-    """The model has begun to say, or think, something. `id` is this part's alone, within the run."""
+class _Part(Struct, frozen=True, gc=False):
+    """About something that the model says, or thinks. `id` is this part's alone, within the run."""
 
     kind: PartKind
     id: str
 
 
-class PartPiece(Struct, frozen=True, gc=False):
+class PartBegan(_Part, frozen=True, gc=False):
+    """The model has begun to say, or think, it."""
+
+
+class PartPiece(_Part, frozen=True, gc=False):
     """A piece of it."""
 
-    kind: PartKind
-    id: str
     text: str
 
 
-class PartEnded(Struct, frozen=True, gc=False):
+class PartEnded(_Part, frozen=True, gc=False):
     """It is complete, or withdrawn: then `Withdrawn` follows."""
-
-    kind: PartKind
-    id: str
 
 
 class CallBegan(Struct, frozen=True, gc=False):
@@ -73,28 +74,24 @@ class CallPiece(Struct, frozen=True, gc=False):
     json: str
 
 
-class CallReady(Struct, frozen=True, gc=False):
-    """The call is complete; `arguments` is the JSON text as the model wrote it, which may be malformed."""
+class _Call(Struct, frozen=True, gc=False):
+    """About a call, with the JSON text of its arguments."""
 
     id: str
     name: str
     arguments: str
 
 
-class CallStarted(Struct, frozen=True, gc=False):
-    """The call was handed to its tool."""
-
-    id: str
-    name: str
-    arguments: str
+class CallReady(_Call, frozen=True, gc=False):
+    """The call is complete; `arguments` are as the model wrote them, which may be malformed."""
 
 
-class CallEdited(Struct, frozen=True, gc=False):
-    """A person allowed the call with other arguments."""
+class CallStarted(_Call, frozen=True, gc=False):
+    """It was handed to its tool."""
 
-    id: str
-    name: str
-    arguments: str
+
+class CallEdited(_Call, frozen=True, gc=False):
+    """A person allowed it with other arguments, or the application has given it others."""
 
 
 class CallRefused(Struct, frozen=True, gc=False):
@@ -162,6 +159,7 @@ class Ended(Struct, frozen=True, gc=False):
         cost: dollars; None if the price of any call is not known.
         failure: what the model's failure is called, and what it said, if one ended the run.
         unanswered: the calls of tools without a function that the run ended with: their ids, names and arguments.
+        answer: the typed answer alone, as the model wrote its JSON; the text where there is none.
     """
 
     stop: Stop
@@ -171,6 +169,7 @@ class Ended(Struct, frozen=True, gc=False):
     cost: Decimal | None
     failure: tuple[str, str] | None = None
     unanswered: Sequence[tuple[str, str, str]] = ()
+    answer: str = ""
 
 
 class Below(Struct, frozen=True, gc=False):

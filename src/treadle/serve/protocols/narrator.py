@@ -8,6 +8,7 @@ state and not from events, as some are given without one: calls over a limit, cu
 from collections.abc import Iterator
 from typing import Final
 
+from treadle.drivers.output import answer_said
 from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel import events as happened
 from treadle.kernel.calls import CallRecord
@@ -224,6 +225,8 @@ class Narrator:
     def _call_settled(self, event: CallEvent) -> Iterator[Move]:
         if isinstance(event, happened.ApprovalDecided):
             yield from self._decided(event)
+        elif isinstance(event, happened.ToolReacted) and event.arguments is not None:
+            yield moves.CallEdited(event.call_id, self._names.get(event.call_id, ""), event.arguments)
         for step in self._steps():
             found = step.calls.find(event.call_id)
             if found is not None:
@@ -266,4 +269,5 @@ class Narrator:
         failed = None if state.failure is None else (state.failure.kind, state.failure.message)
         failure = failed if event.stop.reason == "model_error" else None
         cost = state.accounts.whole_cost
-        yield moves.Ended(event.stop, state.text, state.output, state.usage, cost, failure, tuple(unanswered))
+        took, told = (state.usage, cost), (tuple(unanswered), answer_said(state))
+        yield moves.Ended(event.stop, state.text, state.output, *took, failure, *told)

@@ -180,9 +180,9 @@ class Writer:
             self.failure = {"error": {"message": words, "type": "server_error", "param": None, "code": code}}
             yield self.failure
             return
-        if self._typed and end.text:
-            self._texts = {"answer": end.text}
-            yield self._chunk({"content": end.text})
+        if self._typed and end.answer:
+            self._texts = {"answer": end.answer}
+            yield self._chunk({"content": end.answer})
         words = waiting_words(self._run_id, self._pending)
         if words:
             words = f"\n\n{words}" if any(self._texts.values()) else words

@@ -180,8 +180,8 @@ class Writer:
 
     def _ended(self, end: moves.Ended) -> Iterator[Json]:
         how = outcome(end.stop, self._pending)
-        if self._typed and end.text and how not in ("failed", "cancelled", "paused"):
-            yield from self._says("answer", end.text)
+        if self._typed and end.answer and how not in ("failed", "cancelled", "paused"):
+            yield from self._says("answer", end.answer)
         yield from self._asks(end)
         for item in self._output:
             if item.get("status") == "in_progress":

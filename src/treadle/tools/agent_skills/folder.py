@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from treadle.tools.agent_skills.active import has_other_characters
 from treadle.tools.agent_skills.files import read_text
 from treadle.tools.agent_skills.frontmatter import Unreadable, parted
 from treadle.tools.errors import BadTool, ToolError
@@ -69,8 +70,8 @@ def looked_at(path: Path) -> Looked:
     Raises:
         BadTool: PyYAML is not installed.
     """
-    if not path.is_dir():
-        return Looked(None, (f"there is no folder {path}" if not path.exists() else f"{path} is no folder",))
+    if not is_folder(path):
+        return Looked(None, (f"{path} is no folder" if _is_there(path) else f"there is no folder {path}",))
     name = next((name for name in FILES if name in _names_in(path)), None)
     if name is None:
         return Looked(None, ("there is no SKILL.md in it",))
@@ -80,7 +81,7 @@ def looked_at(path: Path) -> Looked:
         return Looked(None, (f"{name}: {error}",))
     except ImportError as error:
         raise BadTool("skills in folders need PyYAML: pip install 'treadle[skills]'") from error
-    grave = (*_name_faults(fields), *_description_faults(fields))
+    grave = (*_named_faults(fields), *_description_faults(fields))
     faults = (*grave, *_other_faults(fields, path))
     if grave:
         return Looked(None, faults)
@@ -96,6 +97,21 @@ def looked_at(path: Path) -> Looked:
     return Looked(made, faults)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder at `path`, whatever is written there: what is no path is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def folders_in(path: Path) -> list[Path]:
     """The folders with a SKILL.md that `path` means: itself, or those directly in it, in the order of their names."""
     names = _names_in(path)
@@ -108,7 +124,7 @@ def folders_in(path: Path) -> list[Path]:
 def _names_in(path: Path) -> list[str]:
     try:
         return [entry.name for entry in path.iterdir()]
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
@@ -116,15 +132,17 @@ def _normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name.strip())
 
 
-def has_other_characters(name: str) -> bool:
-    """Whether `name` has more in it than letters, digits and hyphens, as no name of a skill has."""
-    return not all(one.isalnum() or one == "-" for one in name)
-
-
-def _name_faults(fields: dict[str, Any]) -> list[str]:
+def _named_faults(fields: dict[str, Any]) -> list[str]:
     given = fields.get("name")
-    if not isinstance(given, str) or not given.strip():
-        return ["name is missing" if given is None else "name is not a text with something in it"]
+    if given is None:
+        return ["name is missing"]
+    return name_faults(given) if isinstance(given, str) else ["name is not a text with something in it"]
+
+
+def name_faults(given: str) -> list[str]:
+    """What is wrong with the name of a skill."""
+    if not given.strip():
+        return ["name is not a text with something in it"]
     name, faults = _normal(given), list[str]()
     if len(name) > LONGEST_NAME:
         faults.append(f"name has {len(name)} characters, and at most {LONGEST_NAME} are allowed")

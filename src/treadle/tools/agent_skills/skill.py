@@ -7,7 +7,7 @@ for that the application gives a tool of its own.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from treadle.kernel.messages import Message, ToolMessage, UserMessage
+from treadle.kernel.messages import Message, UserMessage
+from treadle.tools.agent_skills.active import ACTIVATE, READ, is_told
 from treadle.tools.agent_skills.files import listed, read_text
 from treadle.tools.agent_skills.folder import (
     FILES,
@@ -23,16 +24,12 @@ from treadle.tools.agent_skills.folder import (
     Looked,
     SkillFolder,
     folders_in,
-    has_other_characters,
     looked_at,
 )
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import BadTool, ToolError
 from treadle.tools.skills import Skill
 from treadle.tools.tool import Tool
-
-ACTIVATE = "activate_skill"
-READ = "read_skill_file"
 
 MOST = 100
 """Skills of one agent that stand in folders: what they are called and for is in every request."""
@@ -41,7 +38,6 @@ PAGE = 20_000
 """Characters of a file that one call returns: some 5,000 tokens."""
 
 _TAGS = re.compile(r"<(?=/?\s*(?:skill_content|skill_files|available_skills)\b)", re.IGNORECASE)
-_ACTIVE = re.compile(r'<skill_content name="([^"]*)"(?: allowed-tools="([^"]*)")?>')
 _TOOL = re.compile(r"[\w-]{1,64}")
 
 _CATALOGUE = (
@@ -64,6 +60,11 @@ class AgentSkills(Skill, frozen=True, eq=False):
 
     folders: Mapping[str, SkillFolder] = {}
 
+    @property
+    def in_folders(self) -> Collection[str]:
+        """What the skills are called."""
+        return self.folders
+
     def said(self, text: str, messages: Iterable[Message] = ()) -> UserMessage | None:
         """What a user means who writes `/name` and then a question: a message with the instructions of that skill.
 
@@ -76,39 +77,15 @@ class AgentSkills(Skill, frozen=True, eq=False):
         """
         if not text.startswith("/"):
             return None
-        name, _, rest = text[1:].partition(" ")
-        name, _, more = name.partition("\n")
-        folder, question = self.folders.get(name), f"{more}\n{rest}".strip() if more else rest.strip()
+        name, *rest = text[1:].split(maxsplit=1) if text[1:2].strip() else [""]
+        folder = self.folders.get(name)
         if folder is None:
             return None
-        question = question or f"Follow the skill {name}."
+        question = "".join(rest).rstrip() or f"Follow the skill {name}."
         told = instructions_of(folder)
-        if _is_told(told, messages):
+        if is_told(told, messages):
             return UserMessage(question)
         return UserMessage(f"{question}\n\n{told}", skill=name)
-
-    def active(self, messages: Iterable[Message]) -> list[SkillFolder]:
-        """Those of the skills whose instructions stand in `messages`, in the order in which they came."""
-        return [self.folders[name] for name in _active_in(messages) if name in self.folders]
-
-    def narrowed(self, messages: Iterable[Message]) -> frozenset[str] | None:
-        """The tools that may be offered: those that the active skills allow, together, and what reads skills.
-
-        None while no active skill says which tools it wants. It only ever takes tools away: what a skill allows beyond
-        what the agent has, or a person must agree to, stays as it was. What counts is what the skill said when it
-        became active, whatever has become of its folder since.
-        """
-        active = _active_in(messages)
-        said = [allowed for name, told in active.items() if (allowed := self._allowed(name, told)) is not None]
-        return frozenset([ACTIVATE, READ, *[name for names in said for name in names]]) if said else None
-
-    def _allowed(self, name: str, told: str | None) -> Sequence[str] | None:
-        """The tools that an active skill allows; None if it does not say, or is that of an agent which handed on."""
-        folder = self.folders.get(name)
-        # What no skill can be called is what a journal's redaction left of a name: it holds, whichever it was.
-        if folder is None and not has_other_characters(name):
-            return None
-        return told.split() if told is not None else None if folder is None else folder.allowed_tools
 
 
 def agent_skills(*paths: str | PathLike[str], name: str = "agent-skills") -> AgentSkills:
@@ -205,36 +182,6 @@ def _line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in " ".join(text.split()))
 
 
-def _active_in(messages: Iterable[Message]) -> dict[str, str | None]:
-    """The active skills, and the tools that each allowed as it was told last; None where that does not stand there."""
-    return {name: allowed for message in messages for name, allowed in _named_in(message)}
-
-
-def _named_in(message: Message) -> list[tuple[str, str | None]]:
-    """The skill whose instructions a message has, if it has any, and the tools that it allowed.
-
-    It is known by what the message is: a result of the tool, or what a user asked for by its name. A hook may have put
-    words before the instructions; in them there can be no second frame, so the last one is it.
-    """
-    by_user = isinstance(message, UserMessage) and bool(message.skill)
-    by_tool = isinstance(message, ToolMessage) and message.name == ACTIVATE and not message.is_error
-    if not (by_user or by_tool):
-        return []
-    found = [(one.group(1), one.group(2)) for one in _ACTIVE.finditer(message.text)][-1:]
-    if not isinstance(message, UserMessage):
-        return found
-    return [(message.skill, found[0][1] if found else None)]
-
-
-def _is_told(told: str, messages: Iterable[Message]) -> bool:
-    """Whether these very instructions stand in `messages`, so that to say them again would say nothing new."""
-    return any(
-        told in message.text
-        for message in messages
-        if isinstance(message, (UserMessage, ToolMessage)) and _named_in(message)
-    )
-
-
 class _Reading(Struct, frozen=True):
     """What the two tools do."""
 
@@ -242,7 +189,7 @@ class _Reading(Struct, frozen=True):
 
     def activate(self, name: str, context: ToolContext) -> str:
         told = instructions_of(self.folders[name])
-        if _is_told(told, context.history()):
+        if is_told(told, context.history()):
             return f"The skill {name} is active already: its instructions stand above."
         return told
 

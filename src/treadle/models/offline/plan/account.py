@@ -18,6 +18,8 @@ from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
 _COMPARING = word_set("most same equal largest biggest higher lower larger smaller greater than more less")
+# A percent sign, and a star that stands for any text, as in 8002*.
+_SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
 
@@ -56,7 +58,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     harmless = meaning.harmless_phrases(clause.text)
     told = [(value.start, value.end) for value in clause.values]
     turning += [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
-    turning += [m.span() for m in re.finditer("%", clause.text) if not overlaps(*m.span(), used)]
+    turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     turning += [span for span in phrases if not _covered(span, clause, used)]
     for value in clause.values:

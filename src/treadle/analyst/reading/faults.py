@@ -1,0 +1,91 @@
+"""Faults: what the engine says went wrong, in words by which a person can put it right."""
+
+import re
+from pathlib import Path
+
+from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain
+from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.number_spelling import NO_NUMBER
+
+# What the engine says of a number that is one, and does not fit.
+_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
+
+
+def fault(error: Exception, bounds: Bounds, folder: Path) -> AnalystError:
+    """Returns what an error of the engine means.
+
+    Args:
+        error: what it raised, not because it was interrupted.
+        bounds: what it may use.
+        folder: where it spills to.
+    """
+    import duckdb
+
+    message = str(error)
+    match error:
+        case duckdb.OutOfMemoryException():
+            return _no_memory(message, bounds)
+        case duckdb.IOException() if "Could not write" not in message:
+            return AnalystError(f"the engine could not read the data: {first_line(error)}")
+        case duckdb.IOException():
+            # It writes nowhere but to its own folder.
+            return DiskFull(
+                f"the disk that holds {folder} cannot take more ({first_line(error).rpartition(': ')[2]}); free "
+                f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
+            )
+        case duckdb.OutOfRangeException():
+            return AnalystError(_too_large(error))
+        case duckdb.ConversionException():
+            return AnalystError(_too_large(error) if _BEYOND.search(message) else _unlike(first_line(error)))
+        case _ if NOT_PLAIN in message:
+            return NotPlain("text is not spelled as programs spell numbers")
+        case _ if "CSV Parser state machine" in message:
+            return AnalystError(
+                "a line of a CSV file ends in another way than those before it, with or without a carriage return: "
+                "save the file so that all lines end alike"
+            )
+        case _:
+            return AnalystError(_csv_fault(message) or f"the engine could not read the data: {first_line(error)}")
+
+
+def _no_memory(message: str, bounds: Bounds) -> NotEnoughMemory:
+    if "max_temp_directory_size" not in message:
+        return NotEnoughMemory(
+            f"this needs more memory than {bounds.memory}; ask for fewer dimensions or narrow it with filters"
+        )
+    return DiskFull(
+        f"this needs more memory than {bounds.memory}, and more than {bounds.spill} to spill to disk; "
+        f"ask for fewer dimensions or narrow it with filters"
+    )
+
+
+def _too_large(error: Exception) -> str:
+    return (
+        f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
+        f"point included): {first_line(error)}"
+    )
+
+
+def _csv_fault(message: str) -> str:
+    """Which line of which file is wrong and how, out of what the engine says of a CSV file; empty if it is no such."""
+    line, file = re.search(r"CSV Error on Line: (\d+)", message), re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
+    if line is None or file is None:
+        return ""
+    told = message[line.end() :].partition("Possible")[0].strip().splitlines()
+    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
+    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
+
+
+def _unlike(message: str) -> str:
+    """Which value is not of the type of its dimension, and what to do, out of what the engine says."""
+    found = re.search(r"""(["'])(.*)\1""", message)
+    told = repr(found[2].replace(NO_NUMBER, "")) if found else message
+    return (
+        f"a value is not what its column is declared to be: {told}; correct it in the data, or declare the dimension's "
+        f"'type' or 'format' as the values are, such as date(DD.MM.YYYY) for days, or the signs of numbers under 'text'"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """What the engine says in its first line; the rest is of its own making."""
+    return str(error).splitlines()[0]

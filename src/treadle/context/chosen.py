@@ -1,0 +1,40 @@
+"""Chosen: what a function chose of a run's messages for one step, made a history that every provider takes. Pure."""
+
+from collections.abc import Sequence
+
+from treadle.kernel.history import completed
+from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+
+def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Message]:
+    """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
+
+    A result that was kept brings the assistant message along that asked for it, and there is always something to
+    answer at the end: if there is not, the last that a person said.
+    """
+    asked = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
+    out: list[Message] = []
+    for message in chosen:
+        if isinstance(message, ToolMessage) and message.call_id not in asked:
+            asking = _asking(history, message)
+            if asking is not None:
+                out.append(asking)
+                asked |= {call.id for call in asking.calls}
+        out.append(message)
+    made = completed(out)
+    if made and isinstance(made[-1], (UserMessage, ToolMessage)):
+        return made
+    said = [message for message in history if isinstance(message, UserMessage) and message.says_something]
+    return [*made, *said[-1:]] if said else completed(history)
+
+
+def _asking(history: Sequence[Message], result: ToolMessage) -> AssistantMessage | None:
+    """The assistant message of `history` whose call `result` answers, if it is a result of that history."""
+    for i in range(len(history) - 1, -1, -1):
+        if history[i] is result or history[i] == result:
+            while i >= 0:
+                message = history[i]
+                if isinstance(message, AssistantMessage) and any(call.id == result.call_id for call in message.calls):
+                    return message
+                i -= 1
+    return None

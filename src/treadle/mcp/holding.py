@@ -1,0 +1,93 @@
+"""Holding: a question of a server that holds its call open for the answer, for which the run waits (`ask="pause"`).
+
+In the versions of the protocol before 2026-07-28 a server asks while its call is under way, and a run that waits cannot
+hold the call open. So the server is told that nobody has answered yet, and ends the call as it likes; the person is
+asked, and told of that end; and with an answer, the call is made again, in which the same question has it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from treadle.mcp.secrets import Secrets
+from treadle.mcp.waiting import LONGEST_QUESTION, MOST_KEPT, data_of, filled, form_of
+from treadle.tools.errors import AsksPerson
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
+
+LONGEST_END = 1_000
+"""Characters that the person is shown of what the server ended the call with."""
+
+
+class Held:
+    """The questions of one call, and the answers that there are.
+
+    Args:
+        again: what the call was given back with the answer; "" if it is made for the first time.
+        answer: what the person answered; None declines.
+        secrets: what is not shown of what is asked.
+
+    Raises:
+        ToolError: the answer does not fit the question.
+    """
+
+    def __init__(self, again: str, answer: Any, secrets: Secrets) -> None:
+        kept = json.loads(again) if again else {}
+        self._secrets = secrets
+        self._given: list[tuple[str, Any, Any]] = [(said, form, one) for said, form, one in kept.get("given", ())]
+        self._open: tuple[str, Any] | None = None
+        self._ended: Any = None
+        if "asked" in kept:
+            said, form = kept["asked"]
+            found = filled(data_of(answer), form)
+            self._given.append((said, form, found))
+            self._ended = kept["ended"] if found is None else None
+        self._left = [*self._given]
+
+    def ended(self) -> "CallToolResult | None":
+        """What the call ended with before, where the person has declined, so that it is not made again."""
+        from mcp_types import CallToolResult
+
+        return None if self._ended is None else CallToolResult.model_validate(self._ended, by_name=False)
+
+    def answered(self, params: "ElicitRequestParams") -> "ElicitResult":
+        """The next answer to this question; "cancel" where there is none, so that the person is asked."""
+        from mcp_types import ElicitResult
+
+        form = getattr(params, "requested_schema", None)
+        asked = self._secrets.hidden(params.message), self._secrets.without(form)
+        for one in self._left:
+            if one[:2] == asked:
+                self._left.remove(one)
+                return ElicitResult(action="accept", content=one[2])
+        if self._open is None and form is not None:
+            self._open = asked
+        return ElicitResult(action="cancel")
+
+    def require_none_open(self, found: "CallToolResult", server: str) -> None:
+        """Looks whether a question was left open, now that the call ended with `found`.
+
+        Raises:
+            AsksPerson: one was. What has to be kept of it has a bound, beyond which nobody is asked.
+        """
+        if self._open is None:
+            return
+        said, form = self._open
+        end = json.loads(self._secrets.hidden(found.model_dump_json(by_alias=True, exclude_none=True)))
+        kept = json.dumps({"given": self._given, "asked": [said, form], "ended": end})
+        if len(kept) > MOST_KEPT:
+            return
+        words = " ".join(one.get("text", f"({one['type']})") for one in end.get("content", ()))
+        told = said if len(said) <= LONGEST_QUESTION else f"{said[:LONGEST_QUESTION]} […]"
+        raise AsksPerson(
+            f"{server} asks: {told} ({form_of(form)}). It was told that nobody has answered yet, and ended the call "
+            f"with: {words[:LONGEST_END]!r}. With an answer the call is made again; if you decline it stays at that",
+            kept,
+        )
+
+
+def is_held(again: str) -> bool:
+    """Whether that was kept of a call that was held open."""
+    kept = json.loads(again) if again else None
+    return isinstance(kept, Mapping) and "asked" in kept

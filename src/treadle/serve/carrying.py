@@ -1,0 +1,185 @@
+"""Carrying: how runs of the agents that are served are begun in this process, and how they go on in it."""
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from math import inf
+from typing import Any
+
+from treadle.agent import Agent
+from treadle.conversation import Conversation
+from treadle.drivers.beginning import Asked, Begun, begun_anew
+from treadle.drivers.configuration import Configuration
+from treadle.drivers.listing import of_callers, with_listed
+from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.drivers.watching import RunEvent
+from treadle.journal import Journal, JournalError, Leases, RunHeld
+from treadle.journal.families import every
+from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import ToolsListed
+from treadle.serve.conversations import Conversations
+from treadle.serve.live import STOPPED, Live
+from treadle.serve.posting import is_served
+from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.user import User
+from treadle.serve.views import Views
+from treadle.serve.whose import Whose
+from treadle.tools import Tool
+
+log = logging.getLogger("treadle.serve")
+
+
+class Carrying:
+    """Begins runs, and has them go on.
+
+    Args:
+        agents: by the names that callers use.
+        journal: where all their runs are.
+        live: drives them.
+        views: how they stand.
+        conversations: what was said before.
+        deps: given a user's name, returns what that user's runs are given as dependencies; may be asynchronous.
+    """
+
+    def __init__(
+        self,
+        agents: Mapping[str, Agent[Any, Any]],
+        journal: Journal,
+        live: Live,
+        views: Views,
+        conversations: Conversations,
+        deps: Callable[[str], Any] | None,
+    ) -> None:
+        self._agents, self._journal, self._live = agents, journal, live
+        self._views, self._conversations, self._deps = views, conversations, deps
+
+    def agent_of(self, whose: Whose) -> Agent[Any, Any]:
+        """The agent of a run. Raises `Refused` if it is not here."""
+        agent = self._agents.get(whose.agent)
+        if agent is None:
+            raise Refused(
+                "conflict",
+                f"run {whose.top} is of the agent {whose.agent!r}, which this server does not have",
+                "Start the server with that agent, or go on with the run where it is.",
+            )
+        return agent
+
+    async def deps_of(self, owner: str) -> Any:
+        """What the runs of a user are given as dependencies."""
+        found = None if self._deps is None else self._deps(owner)
+        return await found if isinstance(found, Awaitable) else found
+
+    async def begun(
+        self,
+        user: User,
+        config: Configuration,
+        asked: Asked,
+        tools: Sequence[Tool],
+        conversation: str | None,
+        after: str | None,
+    ) -> str:
+        """The id of a run that is begun for the user.
+
+        Args:
+            user: whose it is.
+            config: its agent.
+            asked: what it is begun with, but for dependencies and what was said before in the conversation.
+            tools: those that the caller carries out.
+            conversation: the name of the user's conversation that it goes on with; None for none.
+            after: see `Conversations.lent`.
+        """
+        asked = asked._replace(deps=await self.deps_of(user.name))
+        if conversation is None:
+            return await kept(self._live.carry(partial(_begun, config, asked, tools)))
+        async with self._conversations.lent(user, conversation, after) as lent:
+            asked = asked._replace(conversation=Conversation(lent.said, name=conversation))
+            only = partial(self._conversations.only, user, conversation, lent.newest)
+            return await kept(self._live.carry(partial(_begun, config, asked, tools), only))
+
+    async def go_on(self, whose: Whose, run_id: str, going_on: GoingOn) -> None:
+        """Has a run go on.
+
+        Raises:
+            Refused: it is driven elsewhere, or does not stand so that it could go on.
+            Misuse: an answer does not fit it.
+        """
+        if await kept(self.taken_back(run_id)):
+            raise Refused("not_found", f"run {run_id} was begun beside another of its conversation, and is taken back")
+        config = self.agent_of(whose)._config
+        deps = await self.deps_of(whose.owner)
+        going_on = going_on._replace(deps=deps)
+        begin = self._live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
+        try:
+            await begin
+        except JournalError as error:
+            raise of_journal(error) from error
+        except Misuse as error:
+            if going_on.answers:
+                raise
+            raise Refused("conflict", str(error)) from error
+
+    async def taken_back(self, run_id: str) -> bool:
+        """Whether a run was begun beside another of its conversation by a server that died, and is removed now."""
+        events, driven = await self._views.stands(run_id)
+        if driven or not await self._conversations.taken_back(events):
+            return False
+        log.warning("run %s was begun beside another of its conversation, with nothing done; it is taken back", run_id)
+        return True
+
+    async def take_up(self) -> None:
+        """Goes on with the runs that a server began, and that were under way when its process ended.
+
+        Those that wait for a person stay as they are; so do those that no server began. One that another process has is
+        asked for again once its lease may have run out: that process may be the one that died, on another machine.
+        """
+        left: list[RunInfo] = []
+        statuses: tuple[RunStatus, ...] = ("running", "waiting")
+        for status in statuses:
+            lines = every(self._journal, Wanted(status=status, top=True))
+            left += [line async for line in lines if is_served(line.origin) and line.stop in (None, STOPPED)]
+        held = [line for line in left if not await self._taken_up(line)]
+        lease = self._journal.lease if isinstance(self._journal, Leases) else inf
+        if held and lease < inf:
+            await asyncio.sleep(lease)
+            for line in held:
+                await self._taken_up(line)
+
+    async def _taken_up(self, line: RunInfo) -> bool:
+        """Goes on with a run; False if another process has it."""
+        agent = self._agents.get(line.agent)
+        while agent is not None:
+            try:
+                if await self.taken_back(line.run_id):
+                    return True
+                going_on = GoingOn(deps=await self.deps_of(line.user))
+                await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
+            except RunHeld:
+                return False
+            except Refused as error:
+                if error.kind == "too_many":
+                    await asyncio.sleep(1)
+                    continue
+                if error.kind != "unavailable":
+                    log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
+            except Exception as error:
+                # It is there as it was; whoever resumes it is told the same.
+                log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
+            return True
+        return True
+
+
+def served(agent: Agent[Any, Any], name: str, journal: Journal) -> Agent[Any, Any]:
+    """The agent under the name by which it is served, which its runs have in the journal."""
+    return agent._with(lambda config: dataclasses.replace(config, name=name, journal=journal))
+
+
+async def _begun(config: Configuration, asked: Asked, tools: Sequence[Tool], hear: Callable[[RunEvent], None]) -> Begun:
+    """A new run, whose journal has the tools of the caller from its beginning: whoever has it go on needs them."""
+    begun = await begun_anew(config, asked, hear)
+    listed = of_callers(config, tools)
+    if listed:
+        begun.run.feed(ToolsListed(listed, with_listed(begun.run.config, listed).tool_tokens))
+    return begun

@@ -1,0 +1,114 @@
+"""Verdicts: what is decided of calls that wait, each held against the call and the arguments that were shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from treadle.agent import Agent
+from treadle.drivers.answers import Answers
+from treadle.kernel.state import RunState
+from treadle.result import Pending
+from treadle.serve.refused import Refused
+
+Verb = Literal["approve", "deny", "edit", "result", "again"]
+
+
+class Verdict(NamedTuple):
+    """What is decided of a call that waits.
+
+    Attributes:
+        call: its `call_id` as it stands in `pending`.
+        fingerprint: the fingerprint of its arguments that stands there too: it is refused for any others.
+        verb: "approve" it as it is, "edit" it (approve it with `arguments`), "deny" it with a `reason` for the model,
+            give its "result", or have it run "again" that was cut off.
+        arguments: in place of the model's; of "edit" alone.
+        result: of "result" alone; anything that JSON can hold.
+        reason: of "deny" alone; may be empty.
+    """
+
+    call: str
+    fingerprint: str
+    verb: Verb
+    arguments: Mapping[str, Any] | None = None
+    result: Any = None
+    reason: str = ""
+
+
+class Waits(NamedTuple):
+    """A call that waits for a person, with what may be said of it."""
+
+    pending: Pending
+    fingerprint: str
+    why: str
+    effect: str
+    allowed: tuple[Verb, ...]
+
+
+def waits_of(agents: Mapping[str, Agent[Any, Any]], state: RunState, one: Pending) -> Waits:
+    """What is said of a call that waits in a run of one of `agents`."""
+    allowed: dict[str, tuple[Verb, ...]] = {
+        "approval": ("approve", "edit", "deny", "result"),
+        "interrupted": ("again", "deny", "result"),
+        "result": ("result",),
+    }
+    effect = "write" if one.tool in state.started.writes else ""
+    agent = agents.get(state.agent)
+    tool = None if agent is None or one.run_id else agent.tools.get(one.tool)
+    if tool is not None:
+        effect = tool.effect
+    mark = one.key.rpartition("#")[2]
+    return Waits(one, mark, one.question or one.kind, effect, allowed[one.kind])
+
+
+def answers_of(verdicts: Sequence[Verdict], waiting: Mapping[str, Waits], run_id: str) -> Answers:
+    """What was decided, as a run takes it.
+
+    Args:
+        verdicts: what was decided.
+        waiting: what the run waits for, by `call_id`.
+        run_id: the run.
+
+    Raises:
+        Refused: there is no verdict, or a call does not wait (any more) for one of them.
+    """
+    if not verdicts:
+        raise Refused("unfit", "there is no decision", "Give at least one of the calls that wait.")
+    answers = Answers({}, {}, {})
+    for verdict in verdicts:
+        _answer(answers, verdict, waiting.get(verdict.call), run_id)
+    return answers
+
+
+def _answer(answers: Answers, verdict: Verdict, waits: Waits | None, run_id: str) -> None:
+    """Puts a verdict among the answers. Raises `Refused` if the call does not wait for it."""
+    if waits is None:
+        raise Refused(
+            "conflict",
+            f"call {verdict.call!r:.200} of run {run_id} does not wait for a decision",
+            "It was decided meanwhile, or the run has gone on. Look at the run again.",
+        )
+    if verdict.fingerprint != waits.fingerprint:
+        raise Refused(
+            "conflict",
+            f"call {verdict.call!r:.200} of run {run_id} waits with other arguments than those that were decided on",
+            "Look at the call again.",
+        )
+    if verdict.verb not in waits.allowed:
+        raise Refused(
+            "unfit",
+            f"call {verdict.call!r:.200} cannot be decided by {verdict.verb!r:.50}",
+            f"It can be decided by: {', '.join(waits.allowed)}.",
+        )
+    key = waits.pending.key
+    if key in answers.calls:
+        raise Refused("unfit", f"call {verdict.call!r:.200} is decided in two ways at once")
+    match verdict.verb:
+        case "deny":
+            answers.deny[key] = verdict.reason
+        case "result":
+            answers.results[key] = verdict.result
+        case "edit":
+            if verdict.arguments is None:
+                raise Refused("unfit", f"an edit of call {verdict.call!r:.200} brings its arguments")
+            answers.approve[key] = verdict.arguments
+        case "approve" | "again":
+            answers.approve[key] = None

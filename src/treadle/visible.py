@@ -1,0 +1,20 @@
+"""Visible: texts of others as a person is shown them, for a model or a tool may write anything."""
+
+import json
+import re
+
+_BLANK = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that show nothing; Unicode calls them printable."""
+
+
+def visible(text: str) -> str:
+    """`text` with every character that cannot be seen as it is written as JSON escapes it, such as \\u202e.
+
+    For what a person decides on: control, invisible and bidirectional characters, blanks that are none, and lone
+    surrogates.
+    """
+    if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
+        return text
+    return "".join([one if one.isprintable() and not _BLANK.match(one) else json.dumps(one)[1:-1] for one in text])

@@ -1,0 +1,122 @@
+"""What checks say of what is known, and of what has changed, is true of what was asked."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from treadle.analyst import AnalystError, Filter
+from treadle.analyst.checks import History, Report, read_checks, run_checks
+
+SOURCES = """\
+sources:
+  a:
+    kind: csv
+    path: a.csv
+    dimensions: {account: {format: alpha(10)}, period: {type: integer}}
+    measures: {amount: {decimals: 2, unit: EUR}, pieces: {unit: pieces}}
+  b:
+    kind: csv
+    path: b.csv
+    dimensions: {konto: {column: account}, period: {type: integer}}
+    measures: {gross: {column: amount, decimals: 2, unit: EUR}, net: {decimals: 2, unit: EUR}, pieces: {unit: pieces}}
+"""
+A = "account,period,amount,pieces\n0000710300,1,10,1\n0000800100,1,5,2\n"
+B = "account,period,amount,net,pieces\n0000800100,1,5,7,2\n0000710300,2,1,1,1\n"
+CHECK = """\
+checks:
+  x:
+    compare: [a, b]
+    by: [account]
+    names: {{account: konto, amount: {amount}}}
+    measures: {measures}
+    where: {{period: 1}}
+    known:
+      - {{key: {{account: {known}}}, why: late}}
+"""
+
+
+def run(
+    place: Path,
+    known: str = "0000710300",
+    measures: str = "[amount]",
+    amount: str = "gross",
+    sources: str = SOURCES,
+    filters: tuple[Filter, ...] = (),
+) -> Report:
+    for name, text in [("a.csv", A), ("b.csv", B), ("sources.yaml", sources)]:
+        (place / name).write_text(text)
+    (place / "checks.yaml").write_text(CHECK.format(known=known, measures=measures, amount=amount))
+    history = History(place / "h.db")
+    return run_checks(
+        read_checks(place / "checks.yaml"), history=history, now=datetime(2024, 1, 2, tzinfo=UTC), filters=filters
+    )
+
+
+def notes(report: Report) -> list[str]:
+    return [note for verdict in report.verdicts for note in verdict.notes]
+
+
+@pytest.mark.parametrize("known", ["0000710300", "'710300'", "[000710300, '1']"])
+def test_what_is_known_may_be_spelled_as_the_dimension_may_be(tmp_path: Path, known: str) -> None:
+    report = run(tmp_path, known)
+    assert (report.outcome, notes(report)) == ("passed", [])
+
+
+def test_a_known_key_that_is_nowhere_is_said_to_be_nowhere(tmp_path: Path) -> None:
+    """It was told that nothing differs there any more."""
+    report = run(tmp_path, "0071O300")
+    assert report.outcome == "failed"
+    assert notes(report) == [
+        "nothing that is compared has account 0071O300 (late): take it out of 'known', or spell it as keys are told"
+    ]
+    assert "nothing differs any more at account 800100" in notes(run(tmp_path, "800100"))[0]
+
+
+def test_what_differs_by_another_measure_is_not_to_be_taken_out(tmp_path: Path) -> None:
+    report = run(tmp_path, "800100", measures="[pieces, amount]", amount="net")
+    assert [verdict.known for verdict in report.verdicts] == [0, 1]
+    assert notes(report) == []
+
+
+def test_what_differs_in_the_period_of_the_file_is_not_to_be_taken_out(tmp_path: Path) -> None:
+    elsewhere = (Filter(dimension="period", value=2),)
+    assert notes(run(tmp_path, "800100", filters=elsewhere)) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"amount": "net"},
+        {"sources": SOURCES.replace("amount: {decimals: 2", "amount: {sign: -1, decimals: 2", 1)},
+        {"sources": SOURCES.replace("format: alpha(10)", "format: 'trim, alpha(10)'")},
+    ],
+)
+def test_a_check_of_other_columns_is_not_held_against_the_one_before(tmp_path: Path, changed: dict[str, str]) -> None:
+    """Its differences were told as what had changed in the data."""
+    run(tmp_path)
+    first = run(tmp_path, **changed).verdicts[0].changes
+    assert first is not None
+    assert "first run that asks just this" in first.sentence
+    again = run(tmp_path, **changed).verdicts[0].changes
+    assert again is not None
+    assert "nothing has changed" in again.sentence
+
+
+def test_other_words_about_the_columns_are_the_same_check(tmp_path: Path) -> None:
+    run(tmp_path)
+    told = SOURCES.replace("account: {format", "account: {description: of the ledger, format")
+    changes = run(tmp_path, sources=told).verdicts[0].changes
+    assert changes is not None
+    assert "nothing has changed" in changes.sentence
+
+
+@pytest.mark.parametrize(
+    "line", ["tolerance: 1 %", "tolerance: {absolute: 1 %}", "tolerance: {materiality: 5%}",
+             "known: [{key: {account: 1}, why: x, up_to: 1 %}]", "measures: {amount: 1 %}"],
+)  # fmt: skip
+def test_a_share_is_no_amount(tmp_path: Path, line: str) -> None:
+    """1 % was read as an amount of 0.01."""
+    (tmp_path / "checks.yaml").write_text(f"checks:\n  x:\n    compare: [a, b]\n    {line}\n")
+    with pytest.raises(AnalystError, match=r"line 4: .* is a share, and an amount is needed"):
+        read_checks(tmp_path / "checks.yaml")

@@ -1,0 +1,74 @@
+"""Excel files as people make them: what would be read as something else than a person sees is refused, or right."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    Dimension,
+    Measure,
+    QueryRequest,
+    QueryResult,
+    Source,
+    TextFormat,
+    query,
+)
+
+from .conftest import QUICK
+
+pytest.importorskip("python_calamine")
+xlsxwriter = pytest.importorskip("xlsxwriter")
+
+
+def book(path: Path, rows: list[list[Any]], merged: tuple[str, ...] = ()) -> None:
+    with xlsxwriter.Workbook(str(path)) as made:
+        sheet = made.add_worksheet("S")
+        for at, row in enumerate(rows):
+            sheet.write_row(at, 0, row)
+        for place in merged:
+            sheet.merge_range(place, rows[int(place[1]) - 1][ord(place[0]) - 65])
+
+
+def asked(
+    place: Path, rows: list[list[Any]], merged: tuple[str, ...] = (), by: str = "company", **text: Any
+) -> QueryResult:
+    book(place / "s.xlsx", rows, merged)
+    source = Source(
+        name="s", kind="xlsx", path="s.xlsx", text=TextFormat(**text), measures=(Measure(name="amount"),),
+        dimensions=(Dimension(name="company"), Dimension(name="account")),
+    )  # fmt: skip
+    return query(Catalog([source], place), QueryRequest(source="s", dimensions=[by]), bounds=QUICK)
+
+
+ROWS: list[list[Any]] = [["company", "account", "amount"], ["1001", "1", 10], [None, "2", 20], ["1002", "1", 5]]
+
+
+@pytest.mark.parametrize("place", ["A2:A3", "A1:A2"])
+def test_cells_merged_over_lines_are_refused_where_they_count(tmp_path: Path, place: str) -> None:
+    """Only the first of them has the value: the rows below it would be of no company."""
+    with pytest.raises(AnalystError, match=f"merged over several lines.*{place}; unmerge them"):
+        asked(tmp_path, ROWS, (place,))
+    assert asked(tmp_path, ROWS, (place,), by="account").rows[0]["amount"] == 15
+
+
+def test_cells_merged_within_a_line_or_above_the_header_change_nothing(tmp_path: Path) -> None:
+    rows = [["Report", None, None], [None, None, None], *ROWS[:2], ["Total", None, 10]]
+    found = asked(tmp_path, rows, ("A1:C2", "A5:B5"), skip=2, totals=("Total",))
+    assert [list(row.values()) for row in found.rows] == [["1001", 10]]
+
+
+def test_fractions_are_read_beside_text_with_a_decimal_comma(tmp_path: Path) -> None:
+    rows = [ROWS[0], ["1", "1", 12.5], ["1", "1", "1.250,75"], ["1", "1", "(0,25)"], ["1", "1", 1], ["1", "1", 1e-7]]
+    found = asked(tmp_path, rows, decimal=",", thousands=".")
+    assert f"{found.totals['amount']}" == "1264.0000001"
+    assert "approximate" in found.warnings[0]
+
+
+@pytest.mark.parametrize("decimal", [",", "."])
+def test_what_is_no_number_is_told_as_that(tmp_path: Path, decimal: str) -> None:
+    rows = [ROWS[0], ["1", "1", 12.5], ["1", "1", True], ["1", "1", "n/a"]]
+    with pytest.raises(AnalystError, match="has text that is no number, 2 in all, such as 'n/a', 'true'"):
+        asked(tmp_path, rows, decimal=decimal)

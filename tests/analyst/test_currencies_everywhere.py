@@ -1,0 +1,98 @@
+"""Amounts of several currencies have a total each wherever they are told, and one sum nowhere."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import (
+    Catalog,
+    CompareRequest,
+    Comparison,
+    Dimension,
+    DrillRequest,
+    Hierarchy,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    drill,
+    page,
+    query,
+)
+from treadle.analyst.checks import read_checks, run_checks
+from treadle.analyst.checks.page import checks_page
+
+from .conftest import QUICK, write_csv
+
+ROWS = [("1", "EUR", "1.10", "1"), ("1", "USD", "2.20", "2"), ("2", "EUR", "0.05", "3")]
+SUMS = ["3.35", "3.55"]
+"""What nobody wants to see: the sum over both currencies, of either side."""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    columns = ("account", "code", "amount", "pieces")
+    write_csv(tmp_path / "a.csv", columns, ROWS)
+    write_csv(tmp_path / "b.csv", columns, [*ROWS[:2], ("2", "EUR", "0.25", "3")])
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", measures=(
+            Measure(name="amount", currency="code", decimals=2), Measure(name="pieces", unit="pieces"),
+        ), dimensions=(Dimension(name="account"), Dimension(name="code")))
+        for name in "ab"
+    ]  # fmt: skip
+    return Catalog(sources, tmp_path, hierarchies=[Hierarchy(name="t/*", of="account", groups={"Top": ("1..9",)})])
+
+
+def sheets(path: Path) -> dict[str, list[list[Any]]]:
+    calamine = pytest.importorskip("python_calamine")
+    pytest.importorskip("xlsxwriter")
+    book = calamine.CalamineWorkbook.from_path(str(path))
+    return {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+
+
+def test_in_the_excel_file_of_a_query(catalog: Catalog, tmp_path: Path) -> None:
+    request = QueryRequest(source="a", dimensions=["account"], subtotals=["t/*"])
+    found = query(catalog, request, exports=[tmp_path / "q.xlsx"], bounds=QUICK)
+    told = sheets(tmp_path / "q.xlsx")
+    assert told["totals"] == [
+        ["code", "amount", "pieces"], ["EUR", 1.15, ""], ["USD", 2.2, ""], ["", "", 6.0],
+    ]  # fmt: skip
+    assert told["subtotals 1"] == [
+        ["level", "t/*", "code", "amount", "pieces"], [1.0, "Top", "EUR", 1.15, 4.0], [1.0, "Top", "USD", 2.2, 2.0],
+    ]  # fmt: skip
+    assert SUMS[0] not in json.dumps(found.to_dict())
+    alone = QueryRequest(source="a", measures=["pieces"])
+    query(catalog, alone, exports=[tmp_path / "p.xlsx"], bounds=QUICK)
+    assert sheets(tmp_path / "p.xlsx")["totals"] == [["pieces"], [6.0]]
+
+
+def compared(catalog: Catalog, **more: Any) -> Comparison:
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["account"], measure="amount")
+    return compare(catalog, request, bounds=QUICK, **more)
+
+
+def test_in_the_excel_file_and_the_page_of_a_comparison(catalog: Catalog, tmp_path: Path) -> None:
+    found = compared(catalog, exports=[tmp_path / "c.xlsx"])
+    told = sheets(tmp_path / "c.xlsx")
+    heads, *rows = told["totals by currency"]
+    assert [dict(zip(heads, row, strict=True))["diff"] for row in rows] == [-0.2, 0.0]
+    assert [row[:4] for row in rows] == [["amount", "EUR", 1.15, 1.35], ["amount", "USD", 2.2, 2.2]]
+    everything = json.dumps([found.to_dict(), told], default=str) + page(found)
+    assert not [sum_ for sum_ in SUMS if sum_ in everything]
+    assert "Total(" not in everything
+
+
+def test_in_a_check_and_behind_a_key(catalog: Catalog, tmp_path: Path) -> None:
+    (tmp_path / "checks.yaml").write_text("checks:\n  x: {compare: [a, b], by: [], measures: [amount]}\n")
+    report = run_checks(read_checks(tmp_path / "checks.yaml"), catalog=catalog)
+    assert report.verdicts[0].sentence.endswith("the totals are 0.20 EUR apart")
+    assert not [sum_ for sum_ in SUMS if sum_ in json.dumps(report.to_dict(), default=str) + checks_page(report)]
+    behind = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": "1"}), bounds=QUICK)
+    assert behind.a.total is None
+    assert behind.a.figure == "1.10 EUR and 2.20 USD"
+    assert [(one.currency, one.total) for one in behind.a.totals_by_currency] == [
+        ("EUR", Decimal("1.10")), ("USD", Decimal("2.20")),
+    ]  # fmt: skip

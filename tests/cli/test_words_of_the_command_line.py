@@ -1,0 +1,52 @@
+"""An error on the command line speaks of the command line, and of nothing that only a program could give."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", "hi", "--model", "anthropic:claude-x"], "treadle keys set"),
+        (["show", "nope"], "`treadle runs` shows the runs there are."),
+        (["ask", "--continue", "what", "about", "stock"], 'in quotes: treadle ask --continue "…"'),
+        (["resume", "nope"], "`treadle runs` shows the runs there are."),
+    ],
+    ids=" ".join,
+)
+def test_an_error_speaks_of_the_command_line(treadle: Any, words: list[str], said: str) -> None:
+    treadle("ask", "What is 2 + 2?", "--model", "offline")
+    done = treadle(*words)
+    assert done.code == 2
+    assert said in done.err
+    for other in ("api_key=", "in Python", "await ", "takeover=", "limits="):
+        assert other not in done.err
+
+
+def test_a_question_of_one_word_stands_before_the_option(terminal: Any, treadle: Any) -> None:
+    treadle("ask", "one", "--model", "script:echo")
+    asked = terminal("ask", "--continue", "Why?", "--model", "script:echo")
+    asked.until("before --continue")
+    assert asked.end() == 2
+    assert treadle("ask", "Why?", "--continue", "--model", "script:echo").out == "2: Why?\n"
+
+
+def test_what_serving_needs_is_said_where_it_is_not_installed(treadle: Any) -> None:
+    (treadle.folder / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfound = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'starlette' else found(name, *more)\n", "utf-8",
+    )  # fmt: skip
+    treadle.environment["PYTHONPATH"] += f":{treadle.folder}"
+    done = treadle("serve", "--port", "0")
+    assert (done.code, "needs starlette: pip install 'treadle[serve]'" in done.err) == (2, True)
+
+
+def test_doctor_names_the_extras_of_what_is_missing(treadle: Any) -> None:
+    (treadle.folder / "sitecustomize.py").write_text(
+        "import importlib.metadata as m\nfound = m.version\n\n"
+        "def version(name):\n    if name in ('mcp', 'sqlglot'):\n        raise m.PackageNotFoundError(name)\n"
+        "    return found(name)\n\nm.version = version\n", "utf-8",
+    )  # fmt: skip
+    treadle.environment["PYTHONPATH"] += f":{treadle.folder}"
+    assert "sqlglot, mcp: pip install 'treadle[analyst,mcp]'" in treadle("doctor").out

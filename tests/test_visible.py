@@ -1,0 +1,36 @@
+"""What a person decides on hides nothing, wherever it is shown: every character that cannot be seen is an escape."""
+
+import pytest
+
+from treadle import Agent, tool, trace_lines
+from treadle.testing import ScriptedModel
+from treadle.visible import visible
+
+
+@pytest.mark.parametrize("hidden", ["\u3164", "\u2800", "\ufe0f", "\u202e", "\u200b", "\x1b", "\U000e0101"])
+def test_a_waiting_call_and_the_trace_show_what_is_hidden_in_arguments(hidden):
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay somebody an amount of money."""
+        return to
+
+    events = []
+    agent = Agent(ScriptedModel([[("pay", {"to": f"Ada{hidden}"})], "Paid."]), tools=[pay])
+    (waiting,) = agent.run_sync("Pay Ada.", on_event=events.append).pending
+    for shown in (str(waiting), "".join(line for event in events for line in trace_lines(event))):
+        assert hidden not in shown
+        assert visible(hidden) in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Ünï ☕ code 😀", "Ünï ☕ code 😀"),
+        ("two\nlines\tand more", "two\\nlines\\tand more"),
+        ("a\ud800b", "a\\ud800b"),
+        ("\U000e0101", "\\udb40\\udd01"),
+        ("\u00a0", "\\u00a0"),
+    ],
+)
+def test_what_can_be_seen_stays_and_all_else_is_written_as_json_does(text, shown):
+    assert visible(text) == shown
