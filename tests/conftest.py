@@ -56,6 +56,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """At the end all of it may go: some libraries complain of what is left."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_report_to_serializable(report):
     """Words with a lone surrogate, passed or failed, would end the worker that reports them instead of being shown."""
