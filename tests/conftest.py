@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parent))
 
 from postgres_server import Server, programs
+from stem import PLAIN, Stem
 
 settings.register_profile(
     "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -40,6 +41,14 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are cores: tests wait a sixth of their time, for processes, servers and clocks."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is loaded and collected stays: looking through it for garbage, again and again, would slow every test."""
@@ -50,6 +59,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """At the end all of it may go: some libraries complain of what is left."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,3 +100,14 @@ def server() -> Iterator[Server]:
     yield started
     started.stop()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def stem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
+    """What commands are forked from, where that can be."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    begun = Stem(PLAIN, tmp_path_factory.mktemp("stem"))
+    yield begun
+    begun.end()

@@ -16,6 +16,16 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import treadle as library
+
+PLAIN = {
+    "PATH": os.environ["PATH"],
+    "PYTHONIOENCODING": "utf-8",
+    # The library that the tests import, whichever is installed.
+    "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
+}
+"""What every command is begun with."""
+
 PROGRAM = """
 import json, os, runpy, socket, sys, tempfile, time
 import treadle.analyst, treadle.api, treadle.cli.app, treadle.journal, treadle.models.offline, treadle.testing

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from declared import COMPANIES
 
 from treadle.analyst import (
     AnalystError,
@@ -312,23 +313,10 @@ def test_a_source_that_is_no_hierarchy_is_refused(tmp_path: Path, rows: list[Row
         both(Catalog([*catalog.sources.values(), edges], tmp_path, hierarchies=[tree]))
 
 
-DECLARED = """\
-sources:
-  a: {kind: csv, path: a.csv, dimensions: {company: {}}, measures: {amount: {decimals: 2, unit: EUR}}}
-  b: {kind: csv, path: b.csv, dimensions: {company: {}}, measures: {amount: {decimals: 2, unit: EUR}}}
-hierarchies:
-  tree:
-    of: company
-    groups:
-      Group: [Europe, 4]
-      Europe: [1, 2, 3]
-"""
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
-    [(DECLARED.replace("of: company", "off: company"), 6), (DECLARED.replace("[1, 2, 3]", "{1: 2}"), 9),
-     (DECLARED.replace("[Europe, 4]", "[Europe, '']"), 8), (DECLARED.replace("groups:", "gruppen:"), 7)],
+    [(COMPANIES.replace("of: company", "off: company"), 6), (COMPANIES.replace("[1, 2, 3]", "{1: 2}"), 9),
+     (COMPANIES.replace("[Europe, 4]", "[Europe, '']"), 8), (COMPANIES.replace("groups:", "gruppen:"), 7)],
 )  # fmt: skip
 def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
     (tmp_path / "sources.yaml").write_text(text)

@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from stem import Stem
-
-import treadle as library
+from stem import PLAIN, Stem
 
 SCRIPTED = '''
 import asyncio, time
@@ -77,14 +75,6 @@ not_a_model = 42
 def made():
     return ScriptedModel(["made by a function"])
 '''
-
-
-PLAIN = {
-    "PATH": os.environ["PATH"],
-    "PYTHONIOENCODING": "utf-8",
-    # The library that the tests import, whichever is installed.
-    "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
-}
 
 
 @dataclass(frozen=True)
@@ -200,17 +190,6 @@ class Terminal:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the sample sources are written once."""
     return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="session")
-def stem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
-    """What commands are forked from, where that can be."""
-    if not hasattr(os, "fork"):
-        yield None
-        return
-    begun = Stem(PLAIN, tmp_path_factory.mktemp("stem"))
-    yield begun
-    begun.end()
 
 
 @pytest.fixture

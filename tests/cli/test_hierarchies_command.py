@@ -5,18 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from declared import COMPANIES
 
-SOURCES = """\
-sources:
-  a: {kind: csv, path: a.csv, dimensions: {company: {}}, measures: {amount: {decimals: 2, unit: EUR}}}
-  b: {kind: csv, path: b.csv, dimensions: {company: {}}, measures: {amount: {decimals: 2, unit: EUR}}}
-hierarchies:
-  tree:
-    of: company
-    groups:
-      Group: [Europe, 4]
-      Europe: [1, 2, 3]
-"""
 TREE = ("--subtotals", "tree", "--sources", "sources.yaml")
 CHECKS = """\
 checks:
@@ -29,7 +19,7 @@ checks:
 def place(treadle: Any) -> Path:
     """Every key matches within 1, and the totals do; those of Europe are 2.70 apart."""
     folder: Path = treadle.folder
-    (folder / "sources.yaml").write_text(SOURCES)
+    (folder / "sources.yaml").write_text(COMPANIES)
     (folder / "checks.yaml").write_text(CHECKS)
     (folder / "a.csv").write_text("company,amount\n1,10\n2,20\n3,30\n4,0\n5,1\n6,1\n")
     (folder / "b.csv").write_text("company,amount\n1,10.90\n2,20.90\n3,30.90\n4,-0.9\n5,0.1\n6,0.1\n")

@@ -33,6 +33,7 @@ import sys
 import time
 
 import pytest
+from stem import PLAIN
 
 BANK = '''
 import sys, time
@@ -119,12 +120,12 @@ if __name__ == "__main__":
 class Desk:
     """A folder with a bank in it, a person's command line, and what the tools noted."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, stem):
+        self.folder, self.stem = folder, stem
         (folder / "bank.py").write_text(BANK, encoding="utf-8")
-        self.environment = os.environ | {
+        self.environment = PLAIN | {
             "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache"),
-            "TREADLE_FORBID_MODELS": "1", "PYTHONIOENCODING": "utf-8", "TREADLE_JOURNAL": "runs.db",
+            "TREADLE_FORBID_MODELS": "1", "TREADLE_JOURNAL": "runs.db",
         }  # fmt: skip
 
     def run(self, name):
@@ -136,8 +137,11 @@ class Desk:
         return done.stdout.split()[0]
 
     def __call__(self, *arguments, input=""):
+        words = [sys.executable, "-m", "treadle", *arguments]
+        if forked := self.stem and self.stem.run(arguments, self.folder, self.environment, input, 60):
+            return subprocess.CompletedProcess(words, *forked)
         return subprocess.run(
-            [sys.executable, "-m", "treadle", *arguments], cwd=self.folder, env=self.environment, input=input,
+            words, cwd=self.folder, env=self.environment, input=input,
             capture_output=True, text=True, encoding="utf-8", timeout=60,
         )  # fmt: skip
 
@@ -148,8 +152,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def desk(tmp_path, stem):
+    return Desk(tmp_path, stem)
 
 
 def agent(name):
