@@ -36,11 +36,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_unconfigure() -> None:
-    """Libraries in C complain of what is left when the process ends."""
-    gc.unfreeze()
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """One more than there are cores: tests wait a sixth of their time, for processes, servers and clocks."""
