@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from treadle.aloud import aloud
 from treadle.drivers.partial import PartialArguments
 from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.messages import Json, Usage
@@ -16,26 +17,10 @@ from treadle.models.port import ModelEvent
 from treadle.visible import visible
 
 log = logging.getLogger("treadle")
-_runs = logging.getLogger("treadle.runs")
+_runs = aloud("treadle.runs")
 
 LONGEST_NAME = 200
 """Characters of a model's name in a line; a server may say anything that it is."""
-
-
-class _Unheard(logging.Handler):
-    """Has Python's last resort, which writes to standard error, say what no handler of the application's hears."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        logger: logging.Logger | None = _runs
-        while logger is not None:
-            if any([type(one) not in (_Unheard, logging.NullHandler) for one in logger.handlers]):
-                return
-            logger = logger.parent if logger.propagate else None
-        if logging.lastResort is not None:
-            logging.lastResort.handle(record)
-
-
-_runs.addHandler(_Unheard())
 
 
 class ToolProgress(Struct, frozen=True):

@@ -1,10 +1,11 @@
 """Disks: whether a file is on one that other machines share, where SQLite's promises do not hold."""
 
-import logging
 from pathlib import Path
 from typing import Final
 
-log = logging.getLogger("treadle")
+from treadle.aloud import aloud
+
+log = aloud("treadle.journal")
 
 MOUNTS: Path = Path("/proc/self/mountinfo")
 """Where Linux says what is mounted: https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html"""

@@ -4,13 +4,14 @@ A journal makes its file for its owner only. One that is there already, copied o
 was given, and so have its -wal and -shm files. It is used as it is: a group may share it on purpose.
 """
 
-import logging
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-log = logging.getLogger("treadle")
+from treadle.aloud import aloud
+
+log = aloud("treadle.journal")
 
 _told: set[str] = set()
 
