@@ -20,11 +20,15 @@ from hypothesis import HealthCheck, settings
 # Behind all others: this folder holds folders with names such as `typing`.
 sys.path.append(str(Path(__file__).parent))
 
+from depth import deep
 from postgres_server import Server, programs
 from stem import PLAIN, Stem
 
 settings.register_profile(
-    "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "dev",
+    deadline=None,
+    max_examples=deep(40),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
