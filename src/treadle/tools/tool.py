@@ -9,6 +9,7 @@ Scheduling, approval and the journal are the driver's; the fields here tell it w
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
@@ -250,7 +251,11 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             timeout=self.timeout,
             thread=self.thread,
         )
-        return await asked.call({}, context, cancelled)
+        begun = time.monotonic()
+        output = await asked.call({}, context, cancelled)
+        # One that goes on though it was stopped has cut off its own question.
+        late = self.timeout is not None and time.monotonic() - begun >= self.timeout
+        return replace(output, value=None) if late and not output.is_error else output
 
     def _failed(
         self, error: BaseException, attempt: int, cancelled: Callable[[], bool], about: Mapping[str, object]
