@@ -205,7 +205,8 @@ class HttpModel:
             try:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
                 return [self._named(decoder.close(), reply)]
-            except ProtocolError:
+            except ProtocolError as early:
+                failure.usage = failure.usage or early.usage
                 raise broken_off(failure, reply) from failure.__cause__
         except ProtocolError as failure:
             raise broken_off(failure, reply) from failure.__cause__

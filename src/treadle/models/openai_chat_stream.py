@@ -157,9 +157,7 @@ class ChatDecoder:
                     self._chosen = True
                     self._choice(choice, events)
         except ModelError as error:
-            # The words beside an error are paid for, though nobody is told of them.
-            if text := "".join([*self._thinking, *self._text]):
-                error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
+            error.usage = self._come or error.usage
             raise
         return events
 
@@ -174,7 +172,9 @@ class ChatDecoder:
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
         if not self._finish and not (self._whole and self._chosen):
-            raise ended_early(self._provider, bool(self._text or self._thinking or self._calls))
+            error = ended_early(self._provider, bool(self._text or self._thinking or self._calls))
+            error.usage = self._come
+            raise error
         # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
         finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
         if self._calls and finish == "stop":
@@ -190,6 +190,13 @@ class ChatDecoder:
             request_id=self._id,
             cost=self._cost,
         )
+
+    @property
+    def _come(self) -> Usage | None:
+        """What has come, estimated: words beside an error, or a name before its arguments, were told to nobody."""
+        calls = [f"{call.name}{call.arguments}" for call in self._calls]
+        text = "".join([*self._thinking, *self._text, *calls])
+        return Usage(output_tokens=estimate_text(text), estimated=True) if text else None
 
     def _about(self, data: Json) -> None:
         self._id = self._id or name_in(data, "id")
