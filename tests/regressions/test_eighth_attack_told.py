@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, Alternative, Conversation, MemoryJournal, StepSettings, external_tool, handoff, tool
+from treadle import Agent, Alternative, Conversation, MemoryJournal, Misuse, StepSettings, external_tool, handoff, tool
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolMessage
 from treadle.models import ModelRequest
@@ -144,3 +144,21 @@ async def test_of_two_calls_that_end_a_run_the_second_is_told_as_not_taken() -> 
     assert first.text == "The run ended with this call."
     assert "not taken: the run ended with another of the same reply (paid)" in second.text
     assert second.is_error
+
+
+async def test_what_would_be_lost_is_not_added_to_a_conversation_that_a_run_uses() -> None:
+    talk = Conversation()
+    agent = Agent(ScriptedModel(["Good day."]))
+    async with agent.stream("Hello.", conversation=talk) as run:
+        for add in (
+            lambda: talk.add_user("And?"),
+            lambda: talk.add_assistant("Well."),
+            lambda: talk.add_tool_result("a", "1"),
+            lambda: talk.replace([]),
+        ):
+            with pytest.raises(Misuse, match="a run is using this conversation"):
+                add()
+        async for _ in run:
+            pass
+    talk.add_user("And?")
+    assert [message.text for message in talk.messages] == ["Hello.", "Good day.", "And?"]
