@@ -1,5 +1,8 @@
 """What a hostile user found that models were told, or not told, of calls."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from treadle import Agent, Alternative, Conversation, MemoryJournal, Misuse, StepSettings, external_tool, handoff, tool
@@ -162,3 +165,19 @@ async def test_what_would_be_lost_is_not_added_to_a_conversation_that_a_run_uses
             pass
     talk.add_user("And?")
     assert [message.text for message in talk.messages] == ["Hello.", "Good day.", "And?"]
+
+
+@pytest.mark.parametrize(("effect", "doubt"), [("write", True), ("idempotent", True), ("read", False)])
+async def test_a_call_that_took_too_long_is_told_as_one_that_may_have_taken_effect(effect: Any, doubt: bool) -> None:
+    """A model that reads only that it was stopped pays once more."""
+
+    @tool(effect=effect, timeout=0.02)
+    async def pay() -> str:
+        """Pays."""
+        await asyncio.Event().wait()
+        return "paid"
+
+    result = await Agent(ScriptedModel([[("pay", {})], "It may be paid."]), tools=[pay]).run("Pay.")
+    told = result.messages[-2].text
+    assert "was stopped after its time limit" in told
+    assert ('"executed":"unknown"' in told, "may or may not have taken effect" in told) == (doubt, doubt)
