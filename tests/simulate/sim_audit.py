@@ -286,7 +286,7 @@ def what_was_said_is_kept(world: Deployment) -> Iterator[str]:
 
 
 def what_is_told_is_true(world: Deployment) -> Iterator[str]:
-    """No model is told that a call was not executed, if it was, or an agent that worked on it has done something."""
+    """No model is told that a call was not executed, if it is known to have been, or an agent has worked on it."""
     for run_id, rows in world.store.runs.items():
         state = _folded(rows)
         for step in () if state is None else state.steps:
@@ -295,7 +295,7 @@ def what_is_told_is_true(world: Deployment) -> Iterator[str]:
                     continue
                 below = f"{run_id}.{step.number}.{escaped(record.id)}"
                 for one in world.outside.entered:
-                    own = (one.run_id, one.step, one.call_id) == (run_id, step.number, record.id)
+                    own = (one.run_id, one.step, one.call_id) == (run_id, step.number, record.id) and _known(world, one)
                     if own or one.run_id == below or one.run_id.startswith((f"{below}.", f"{below}+")):
                         yield f"{record.id} of {run_id} is told as not executed, and {one.tool}({one.label}) ran for it"
 
