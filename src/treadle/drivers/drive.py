@@ -296,6 +296,9 @@ async def finish(run: Run, command: Finish) -> None:
         if wrong := await objection_of(run, answer):
             run.feed(NudgeGiven(wrong, fault=True))
             return
+        if len(run.state.messages) > len(state.messages):
+            # Somebody said something meanwhile, which was taken: the model is to answer that too.
+            return
     if stop.finished and not found and output is not None:
         what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"
         detail = f"{stop.detail}; there is no output: {what} no {output.name}".lstrip("; ")
