@@ -470,3 +470,13 @@ async def test_an_attempt_that_breaks_off_leaves_its_calls_to_the_next():
     result = await run(breaks(), reply(("a2", "look", '{"key": "a"}')), retries=1)
     assert early(result.events) == ["a1"]
     assert [one.content for one in back(result.events)] == ["value of a"]
+
+
+async def test_an_error_of_the_journal_that_comes_out_of_a_tool_passes_through():
+    @tool(effect="read")
+    async def look(key: str) -> str:
+        """Look something up."""
+        raise JournalError("mine")
+
+    with pytest.raises(JournalError, match="mine"):
+        await run(arriving(A), tools=[look])

@@ -11,6 +11,8 @@ left as would then have begun: the reply that stands can still make its own.
 import asyncio
 from collections.abc import Collection
 
+from msgspec.structs import replace
+
 from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
@@ -109,23 +111,16 @@ class Early:
             await hand_over(run)
             event, _ = await executed(run, admitted)
             call_id = None if self._stopped else self._open_id(admitted.record.call, step)
+            if call_id is None:
+                return
             if isinstance(event, ResultAwaited):
                 self._asks.add(admitted.tool.name)
                 words = f"{admitted.tool.name} asks the person, and cannot while the reply arrives: call it again"
-                event = ToolFinished(step, event.call_id, encode_error(ToolError(words)).content, True)
-            if call_id is not None and isinstance(event, ToolFinished):
-                run.feed(
-                    ToolFinished(
-                        step,
-                        call_id,
-                        event.content,
-                        event.is_error,
-                        event.app,
-                        provisional=bool(run.config.on_tool_result),
-                        raised=event.raised,
-                    )
-                )
-                await hand_over(run)
+                event = ToolFinished(step, call_id, encode_error(ToolError(words)).content, True)
+            elif isinstance(event, ToolFinished):
+                event = replace(event, call_id=call_id, provisional=bool(run.config.on_tool_result))
+            run.feed(event)
+            await hand_over(run)
         except asyncio.CancelledError as error:
             if self._stopped or self._open_id(admitted.record.call, step) is None:
                 raise
