@@ -18,6 +18,7 @@ from treadle import (
     ToolContext,
     ToolResult,
     Usage,
+    ask_before,
     deny,
     external_tool,
     handoff,
@@ -26,6 +27,7 @@ from treadle import (
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import cut_off
 from treadle.kernel.events import (
+    ApprovalDecided,
     ModelReplied,
     ResultAwaited,
     RunResumed,
@@ -152,12 +154,24 @@ async def test_what_a_run_two_below_takes_counts_in_the_call_at_the_top():
     assert result.sub_steps == 3
 
 
-async def test_a_question_about_a_result_below_is_asked_as_that():
-    below = child([LOOK], "below", tools=[look], on_tool_result=lambda call, output: AskUser("right?"))
-    result = await run([TASK], tools=[below.as_tool()])
+async def test_a_question_about_a_call_below_says_how_often_somebody_was_asked_about_it():
+    below = child(
+        [LOOK], "below", tools=[look], on_tool_result=lambda call, output: AskUser("right?"),
+        approvals=[ask_before("look", reason="dear")],
+    )  # fmt: skip
+    agent = Agent(ScriptedModel([[TASK], "done"]), tools=[below.as_tool()])
+    result = await agent.run("go")
     (waits,) = [one for one in result.events if isinstance(one, ResultAwaited)]
     (asked,) = waits.waits
-    assert (asked.question, asked.found, asked.asked) == ("right?", "value of a", True)
+    assert (asked.question, asked.found, asked.asked) == ("dear", "", 1)
+    result = await agent.resume(result, approve=[one.call_id for one in result.pending])
+    (_, waits) = [one for one in result.events if isinstance(one, ResultAwaited)]
+    (asked,) = waits.waits
+    assert (asked.question, asked.found, asked.asked) == ("right?", "value of a", 2)
+    done = await agent.resume(result, results={result.pending[0].call_id: "right"})
+    assert done.finished
+    (took,) = [one.spent for one in back(done.events)]
+    assert took == Spent(2, Usage(20, 8), tool_calls=1, unpriced=True)
 
 
 async def test_an_agent_below_that_ended_with_a_call_for_the_application_did_not_finish():
@@ -284,7 +298,9 @@ async def test_a_model_call_below_that_was_under_way_may_have_been_billed(gone):
 
 async def test_a_run_below_whose_agent_is_gone_is_ended_and_what_it_took_is_told():
     journal, run_id = await died([child([LOOK], "below", tools=[look]).as_tool()])
-    result = await Agent(ScriptedModel(["done"]), journal=journal).resume(run_id)
+    seen = []
+    result = await Agent(ScriptedModel(["done"]), journal=journal).resume(run_id, on_event=seen.append)
+    assert {one.agent for one in seen if isinstance(one, SubRunEvent)} == {"child"}
     (*_, ended) = await below(journal, run_id)
     assert ended.stop == stopped("cancelled", "the run that it works for goes on without it")
     took = Spent(1, Usage(10, 4), tool_calls=1, unpriced=True)
@@ -366,3 +382,26 @@ async def test_what_a_run_below_may_have_cost_counts_above_though_nobody_said_wh
     (found,) = back(result.events)
     assert (found.spent.cost, found.spent.unpriced) == (None, True)
     assert Decimal("0.008") < found.spent.presumed < Decimal("0.009")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_run_below_that_was_decided_on_before_a_crash_goes_on_or_is_ended(gone):
+    def pays(*turns):
+        return child(*turns, tools=[look], approvals=[ask_before("look")]).as_tool()
+
+    whole, left = MemoryJournal(), MemoryJournal()
+    agent = Agent(ScriptedModel([[TASK], "done"]), tools=[pays([LOOK], "below")], journal=whole)
+    waiting = await agent.run("go")
+    run_id = (await agent.resume(waiting.run_id, approve=[one.call_id for one in waiting.pending])).run_id
+    for name in (run_id, f"{run_id}.0.call_0_0"):
+        events = await whole.read(name)
+        cut = next(i for i, one in enumerate(events) if isinstance(one, ApprovalDecided)) + 1
+        await left.append(name, 0, events[:cut])
+    agent = Agent(ScriptedModel(["done"]), tools=[] if gone else [pays("below")], journal=left)
+    result = await agent.resume(run_id)
+    (*_, ended) = await below(left, run_id)
+    assert ended.stop.reason == ("cancelled" if gone else "answered")
+    (found,) = back(result.events)
+    took = Usage(10, 4) if gone else Usage(20, 8)
+    assert found.spent == Spent(1 if gone else 2, took, tool_calls=1, unpriced=True)
+    assert found.content == (cut_off() if gone else "below")

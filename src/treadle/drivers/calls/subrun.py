@@ -55,7 +55,7 @@ async def carried(
     try:
         child = await _child(parent, below, record, arguments) if begun is None else begun
     except ToolError as error:
-        output = encode_error(error, tool.max_output)
+        output = encode_error(error)
         return ToolFinished(len(parent.state.steps), record.id, output.content, True), output
     if child.finished:
         give_back(child)
@@ -157,7 +157,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
-    said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
+    said = _so_far(parent, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id)
     child.start(run_id, [*system, *said], limits, link)
     return child
@@ -183,7 +183,7 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     return _spent(child.state)
 
 
-def cut_short(parent: Run, record: CallRecord, spent: Spent) -> ToolFinished:
+def cut_short(parent: Run, record: CallRecord, spent: Spent | None) -> ToolFinished:
     """What is recorded of a call whose run below was ended after it had `spent`: what is known of it stays true."""
     known = in_doubt(record, "", parent.state.now)
     content = cut_off() if known.result is None else known.result.content
@@ -238,7 +238,7 @@ def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunSt
     return child
 
 
-def _so_far(parent: Run, reason: str) -> list[Message]:
+def _so_far(parent: Run, reason: str | None) -> list[Message]:
     """The conversation up to the message that handed it on."""
     said = [message for message in parent.state.messages if not isinstance(message, SystemMessage)]
     note: list[Message] = [UserMessage(f"(This conversation was handed on to you: {reason})")] if reason else []
@@ -266,7 +266,7 @@ def recorded_for_call(
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
-    return ToolFinished(step, record.id, output.content, True, output.app, spent), output
+    return ToolFinished(step, record.id, output.content, True, spent=spent), output
 
 
 def _spent(state: RunState) -> Spent:
