@@ -24,6 +24,7 @@ from treadle import (
     handoff,
     tool,
 )
+from treadle.journal import JournalConflict
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import cut_off
 from treadle.kernel.events import (
@@ -281,17 +282,18 @@ def asks(*turns):
     return Agent(model, name="child", limits=Limits(tokens=50_000)).as_tool()
 
 
-@pytest.mark.parametrize("gone", [False, True])
-async def test_a_model_call_below_that_was_under_way_may_have_been_billed(gone):
+@pytest.mark.parametrize("case", ["it goes on", "its agent is gone", "it is cancelled"])
+async def test_a_model_call_below_that_was_under_way_may_have_been_billed(case):
+    gone = case == "its agent is gone"
     journal, run_id = await died([asks("below")], StepPrepared)
     agent = Agent(ScriptedModel(["done"]), tools=[] if gone else [asks("below")], journal=journal)
-    result = await agent.resume(run_id)
+    result = await (agent.cancel if case == "it is cancelled" else agent.resume)(run_id)
     (resumed,) = [one for one in await below(journal, run_id) if isinstance(one, RunResumed)]
     lost, (found,) = resumed.lost, back(result.events)
     assert lost.usage.output_tokens == 8192
     # What a model costs that nobody has here is not known.
     assert lost.cost == (None if gone else Price(1, 1).of(lost.usage))
-    answered = Usage() if gone else Usage(10, 4)
+    answered = Usage(10, 4) if case == "it goes on" else Usage()
     assert found.spent.usage.total_tokens == (lost.usage + answered).total_tokens
     assert found.spent.cost == (None if gone else Price(1, 1).of(lost.usage + answered))
 
@@ -402,6 +404,78 @@ async def test_a_run_below_that_was_decided_on_before_a_crash_goes_on_or_is_ende
     (*_, ended) = await below(left, run_id)
     assert ended.stop.reason == ("cancelled" if gone else "answered")
     (found,) = back(result.events)
+    assert len([one for one in await below(left, run_id) if isinstance(one, RunResumed)]) == 2
     took = Usage(10, 4) if gone else Usage(20, 8)
     assert found.spent == Spent(1 if gone else 2, took, tool_calls=1, unpriced=True)
     assert found.content == (cut_off() if gone else "below")
+
+
+@pytest.mark.parametrize("deep", [False, True])
+async def test_what_one_run_below_took_before_a_crash_another_does_not_take_again(deep):
+    """The first to go on would take all that is left, if what the second has taken were not claimed by then."""
+
+    def tools(first, second):
+        busy = Agent(ScriptedModel(first), name="busy", tools=[look], on_limit="stop").as_tool()
+        last = Agent(ScriptedModel(second), name="last", tools=[look], on_limit="stop").as_tool()
+        if deep:
+            last = Agent(ScriptedModel([[("last", {"task": "x"})], "last"]), name="last", tools=[last]).as_tool()
+        return [busy, last]
+
+    def looking(request):
+        return [("look", {"key": f"{request.run_id} {request.step}"})]
+
+    whole, left = MemoryJournal(), MemoryJournal()
+    calls = [("busy", {"task": "x"}), ("last", {"task": "x"})]
+    options = {"limits": Limits(steps=14), "on_limit": "stop", "watch_progress": False}
+    agent = Agent(
+        ScriptedModel([calls, "done"]),
+        tools=tools(["busy"], [*[[("look", {"key": str(n)})] for n in range(5)], "last"]),
+        journal=whole,
+        **options,
+    )
+    run_id = (await agent.run("go")).run_id
+    for line in await whole.list(10):
+        events = await whole.read(line.run_id)
+        if line.run_id == run_id:
+            cut = max(i for i, one in enumerate(events) if isinstance(one, ToolStarted)) + 1
+        elif "call_0_0" in line.run_id.removeprefix(f"{run_id}.0.")[:8]:
+            cut = 1
+        elif deep and line.run_id.count(".") == 2:
+            cut = next(i for i, one in enumerate(events) if isinstance(one, ToolStarted)) + 1
+        else:
+            cut = max(i for i, one in enumerate(events) if isinstance(one, ToolStarted)) + 1
+        await left.append(line.run_id, 0, events[:cut])
+    agent = Agent(ScriptedModel(["done"]), tools=tools(looking, looking), journal=left, **options)
+    result = await agent.resume(run_id)
+    assert result.sub_steps + len(result.steps) <= 14
+
+
+class Disputed(MemoryJournal):
+    """A journal in which another process goes on with a run below, as often as is said, when this one wants to."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    async def append(self, run_id, seq, events):
+        if "." in run_id and isinstance(events[0], RunResumed) and self.times:
+            self.times -= 1
+            await super().append(run_id, seq, [RunResumed(at=events[0].at)])
+        await super().append(run_id, seq, events)
+
+
+@pytest.mark.parametrize("times", [0, 1, 4, 5])
+async def test_a_run_below_that_another_process_still_adds_to_is_looked_at_again_and_not_for_ever(times):
+    left, run_id = await died([child([LOOK], "below", tools=[look]).as_tool()])
+    journal = Disputed(times)
+    for line in await left.list(5):
+        await journal.append(line.run_id, 0, list(await left.read(line.run_id)))
+    agent = Agent(ScriptedModel(["done"]), tools=[child("below", tools=[look]).as_tool()], journal=journal)
+    if times == 5:
+        with pytest.raises(JournalConflict, match="call_0_0"):
+            await agent.resume(run_id)
+        return
+    result = await agent.resume(run_id)
+    (found,) = back(result.events)
+    assert (found.content, found.spent.steps) == ("below", 2)
+    assert len([one for one in await below(journal, run_id) if isinstance(one, RunResumed)]) == 1 + times
