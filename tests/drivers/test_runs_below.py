@@ -125,7 +125,7 @@ async def test_a_run_below_has_no_more_time_than_the_run_that_it_works_for():
     journal = MemoryJournal()
     tools = [child(limits=Limits(seconds=500)).as_tool()]
     started = await started_below(journal, await run([TASK], tools=tools, journal=journal, limits=Limits(seconds=20)))
-    assert 15 < started.limits.seconds <= 20
+    assert started.limits.seconds <= 20
 
 
 @pytest.mark.parametrize("reason", ["it knows", ""])
@@ -274,7 +274,8 @@ async def test_a_run_below_that_is_taken_up_has_other_limits_where_those_above_h
         assert resumed.limits is None
     else:
         assert (resumed.limits.steps, resumed.limits.tool_calls) == given
-        assert resumed.limits.seconds <= (limits.seconds or 300)
+        # What it has taken so far is its own.
+        assert (resumed.limits.seconds < 200) == (limits.seconds == 100)
 
 
 def asks(*turns):

@@ -105,7 +105,7 @@ class Batch:
         in_turn: list[CallRecord] = []
         back: list[CallRecord] = []
         for record in records:
-            if _takes_turns(self._tool(record)) and record.status != "returned":
+            if _takes_turns(self._tool(record)):
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
                 self._begin(admitted)
