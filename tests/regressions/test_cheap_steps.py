@@ -15,8 +15,9 @@ import pytest
 
 from treadle import Agent, SqliteJournal, tool
 from treadle.journal import Held
-from treadle.kernel.events import Event
-from treadle.kernel.messages import AssistantMessage, ToolCall
+from treadle.kernel.events import FORMAT, Event, MessageAdded, RunPaused, RunResumed, RunStarted
+from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
+from treadle.kernel.stop import Stop
 from treadle.models import ModelReply, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.testing import ScriptedModel
 
@@ -131,3 +132,16 @@ async def test_by_hand_a_result_is_handed_over_at_once(tmp_path: Path) -> None:
             await run.commit()
         assert journal.given[-1] == ["ToolFinished"]
         await run.commit()
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 600, 1100])
+async def test_however_many_runs_come_together_each_is_stored_whole(tmp_path: Path, runs: int) -> None:
+    ids = [f"run-{number}" for number in range(runs)]
+    async with SqliteJournal(tmp_path / "a.db") as journal:
+        for seq, event in enumerate((None, RunPaused(Stop("waiting")), RunResumed(), MessageAdded(UserMessage("on")))):
+            given = [event or RunStarted(run_id=one, messages=(), format=FORMAT) for one in ids]
+            for future in [journal.put(one, seq, [each]) for one, each in zip(ids, given, strict=True)]:
+                await asyncio.wrap_future(future)
+        await journal.check()
+        assert {one.events for one in await journal.list(limit=2000)} == {4}
+        assert len(await journal.read(ids[-1])) == 4

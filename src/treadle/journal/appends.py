@@ -31,8 +31,8 @@ from treadle.kernel.events import RunFinished, RunPaused
 MOST_KNOWN = 10_000
 """Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
 
-MOST_ROWS = 64
-"""Rows of one statement at most."""
+MOST_ROWS = 512
+"""Rows of one statement at most, which takes some hundred kilobytes; the interpreter's lock is given away for each."""
 
 
 class Append(NamedTuple):
@@ -51,7 +51,8 @@ class Appends:
 
     def __init__(self) -> None:
         self._connection: sqlite3.Connection | None = None
-        self._version = 0
+        self._cursor: Any = None
+        self._version: int | None = None
         self._lines: dict[str, Line] = {}
         self._leases: dict[str, str] = {}
         self._written: dict[str, RunStatus | None] = {}
@@ -59,11 +60,13 @@ class Appends:
 
     def begin(self, connection: sqlite3.Connection) -> bool:
         """A transaction has begun: looks whether somebody else has written since the last one; False if so."""
-        version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-        if connection is self._connection and version == self._version and len(self._lines) <= MOST_KNOWN:
+        if connection is not self._connection:
+            self._connection, self._cursor, self._version = connection, connection.cursor(), None
+        version = self._cursor.execute("PRAGMA data_version").fetchone()[0]
+        if version == self._version and len(self._lines) <= MOST_KNOWN:
             return True
         self.forget()
-        self._connection, self._version = connection, version
+        self._version = version
         return False
 
     def add(self, connection: sqlite3.Connection, append: Append) -> None:
@@ -94,7 +97,7 @@ class Appends:
             self._leases.pop(run_id, None)
             lease_table.let_go(connection, run_id)
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self) -> None:
         """Writes what was taken in."""
         begun: list[Any] = []
         changed: list[Any] = []
@@ -110,10 +113,14 @@ class Appends:
                 turned += changed_row(line, status=True)
             if status == "finished":
                 del self._lines[run_id]
-        _execute(connection, insert_events, 5, self._events)
-        _execute(connection, insert_lines, 9, begun)
-        _execute(connection, change_lines, 4, changed)
-        _execute(connection, turn_lines, 5, turned)
+        for statement, columns, values in (
+            (insert_events, 5, self._events),
+            (insert_lines, 9, begun),
+            (change_lines, 4, changed),
+            (turn_lines, 5, turned),
+        ):
+            if values:
+                _execute(self._cursor, statement, columns, values)
         self._events.clear()
         self._written.clear()
 
@@ -131,20 +138,19 @@ def _look(connection: sqlite3.Connection, run_id: str, where: str) -> Line | Non
     return told_anew(rows, line, where) if line is not None and not line.sealed else line
 
 
-def _execute(
-    connection: sqlite3.Connection, statement: Callable[[int], str], columns: int, values: Sequence[Any]
-) -> None:
+def _execute(cursor: sqlite3.Cursor, statement: Callable[[int], str], columns: int, values: Sequence[Any]) -> None:
     """Carries a statement out over all rows, in parts of which each has a power of two: so each is prepared once.
 
     Args:
-        connection: over which.
+        cursor: by which; one that is made anew for each statement costs a tenth of it.
         statement: gives it for a number of rows.
         columns: the values of a row.
         values: of all rows, one after another.
     """
     start, rows = 0, len(values) // columns
-    while start < rows:
-        size = min(MOST_ROWS, 1 << ((rows - start).bit_length() - 1))
-        part = values if size == rows else values[start * columns : (start + size) * columns]
-        connection.execute(statement(size), part)
-        start += size
+    while rows > MOST_ROWS or rows & (rows - 1):
+        size = min(MOST_ROWS, 1 << (rows.bit_length() - 1))
+        cursor.execute(statement(size), values[start * columns : (start + size) * columns])
+        start, rows = start + size, rows - size
+    if rows:
+        cursor.execute(statement(rows), values[start * columns :] if start else values)

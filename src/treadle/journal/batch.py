@@ -90,8 +90,8 @@ def fork_of(shared: Sequence[Event], head: bytes, batch: Batch) -> Growth:
 
 def _linked(head: bytes, seq: int, batch: Batch) -> tuple[list[Row], bytes]:
     """The rows of a batch that comes after `seq` events, the last of which has the hash `head`; and its last hash."""
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
+    rows: list[Row] = []
+    for at, body in batch.rows:
         head = link(head, at, body)
-        rows.append((number, at, head, body))
+        rows.append((seq + len(rows), at, head, body))
     return rows, head

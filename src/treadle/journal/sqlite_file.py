@@ -194,6 +194,9 @@ def _write_ahead(connection: sqlite3.Connection, patience: float) -> str:
             time.sleep(0.01)
 
 
+_BEGIN = {"DEFERRED": "BEGIN DEFERRED", "IMMEDIATE": "BEGIN IMMEDIATE"}
+
+
 class transaction:
     """Everything in it is written and synced at its end, or nothing is. A "DEFERRED" one that only looks waits not."""
 
@@ -203,7 +206,7 @@ class transaction:
         self._connection, self._kind = connection, kind
 
     def __enter__(self) -> None:
-        self._connection.execute(f"BEGIN {self._kind}")
+        self._connection.execute(_BEGIN[self._kind])
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         connection = self._connection

@@ -109,24 +109,30 @@ class Commits:
 
     def _together(self, connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
         appends = self._appends
+        others: list[Job[Action]] = []
         try:
             with transaction(connection):
                 if not appends.begin(connection) and version_of(connection) != JOURNAL_FILE.version:
                     # A later treadle has brought it up: what this one would write there it would take for damage.
                     raise OtherVersion(path)
                 for job in jobs:
-                    if isinstance(job.action, Append):
-                        _add(appends, connection, job, job.action, path)
+                    action = job.action
+                    if isinstance(action, Append):
+                        try:
+                            appends.add(connection, action)
+                        except Exception as error:
+                            job.error = _own(connection, path, error)
                     else:
-                        appends.write(connection)
+                        appends.write()
                         # It may change any run.
                         appends.forget()
-                        _undone_alone(connection, job, job.action, path)
-                appends.write(connection)
+                        _undone_alone(connection, job, action, path)
+                        others.append(job)
+                appends.write()
         except BaseException:
             appends.forget()
             raise
-        for job in jobs:
+        for job in others:
             if isinstance(job.action, Followed) and job.error is None:
                 _follow(connection, job, job.action, path)
 
@@ -139,15 +145,13 @@ def _follow(connection: sqlite3.Connection, job: Job[Action], action: Followed, 
         job.error = error
 
 
-def _add(appends: Appends, connection: sqlite3.Connection, job: Job[Action], append: Append, path: Path) -> None:
-    try:
-        appends.add(connection, append)
-    except sqlite3.Error as error:
-        if not connection.in_transaction:
-            raise
-        job.error = JOURNAL_FILE.told(path, error)
-    except Exception as error:
-        job.error = error
+def _own(connection: sqlite3.Connection, path: Path, error: Exception) -> Exception:
+    """The error of one append; raised where it ended the transaction."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    if not connection.in_transaction:
+        raise error
+    return JOURNAL_FILE.told(path, error)
 
 
 def _undone_alone(connection: sqlite3.Connection, job: Job[Action], action: OnFile, path: Path) -> None:
