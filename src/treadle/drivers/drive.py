@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from treadle.context.policies import DEFAULT
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
@@ -218,7 +219,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if early is not None:
                     early.replied()
             case RunTools(records=records):
-                await act(run, records)
+                await act(run, records, goes_on=_goes_on_at_once(run))
             case Nudge() | Pause() as command:
                 run.feed(command.event())
             case Finish() as command:
@@ -228,6 +229,17 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def _goes_on_at_once(run: Run) -> bool:
+    """Whether nothing of the application's, no server and no model is asked between a step's results and the next step.
+
+    A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
+    not stored later than if it had been handed over before.
+    """
+    config = run.config
+    asks = config.stop_when is not None or config.prepare_step or config.servers
+    return not asks and config.context in (None, (), DEFAULT)
 
 
 def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
