@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.packages import ENGINE, need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
@@ -49,6 +50,7 @@ class Session:
 
     Raises:
         AnalystError: a file is missing or lies outside the place's folders.
+        Misuse: the packages that the analyst needs are not installed.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Session:
         interrupt: Interrupt | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        need_packages(*ENGINE)
         self._progress = None if tell is None else Progress(tell, self._share)
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
