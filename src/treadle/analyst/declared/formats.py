@@ -137,10 +137,10 @@ def _apply(step: str, text: "exp.Expr", alpha: int, number: str = "") -> "exp.Ex
             return when(exp.NEQ(this=_apply("trim", text, 0), expression=literal("")), text)
         case "alpha" if number:
             known = exp.column(number)
-            padded = call("suffix", exp.DPipe(this=literal("0" * (alpha - 1)), expression=known), text)
+            ends = call("suffix", exp.DPipe(this=literal("0" * (alpha - 1)), expression=known), text)
             fits = exp.LTE(this=call("strlen", text), expression=literal(alpha))
-            usual = exp.Case().when(exp.EQ(this=known.copy(), expression=text.copy()), text.copy())
-            return usual.when(exp.and_(padded, fits), known.copy()).else_(_apply(step, text, alpha))
+            quick = exp.Case().when(exp.EQ(this=known.copy(), expression=text.copy()), text.copy())
+            return quick.when(exp.and_(ends, fits), known.copy()).else_(_apply(step, text, alpha))
         case "alpha":
             trimmed = _apply("trim", text, 0)
             digits = call("ltrim", trimmed, literal("0"))

@@ -19,8 +19,8 @@ def meant(rows: "exp.Select", keys: Sequence[Key]) -> "exp.Select":
         return rows
     names = [column.alias_or_name for column in rows.expressions]
     # A number that several branches of a format look at is made once, in a step of its own.
-    numbers = {f"{name}_number": form.number(exp.column(name)) for name, form in forms.items()}
-    numbers = {name: number for name, number in numbers.items() if number is not None}
+    made = {f"{name}_number": form.number(exp.column(name)) for name, form in forms.items()}
+    numbers = {name: number for name, number in made.items() if number is not None}
     if numbers:
         columns = [named(number, name) for name, number in numbers.items()]
         rows = exp.select(*names, *columns).from_(rows.subquery("spelled", copy=False), copy=False)
