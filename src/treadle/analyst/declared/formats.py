@@ -148,8 +148,8 @@ def _apply(step: str, text: "exp.Expr", alpha: int, number: str = "") -> "exp.Ex
             found = when(matches(trimmed, rf"\d{{1,{alpha}}}"), plain, trimmed)
             if alpha > _MOST_DIGITS:
                 return found
-            number = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
-            padded = when(matches(text, rf"\d{{1,{alpha}}}"), number, found)
+            shortest = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
+            padded = when(matches(text, rf"\d{{1,{alpha}}}"), shortest, found)
             # A number that is spelled as the engine spells it has no zero to lose, however long: the quickest look.
             same = exp.EQ(this=cast(try_cast(text, "BIGINT"), "VARCHAR"), expression=text.copy())
             return when(exp.and_(exp.GTE(this=text.copy(), expression=literal("1")), same), text.copy(), padded)
