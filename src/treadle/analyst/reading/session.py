@@ -188,7 +188,7 @@ class Session:
             Cancelled: the interrupt was set.
             AnalystError: it took too long, too much memory, or the data could not be computed with exactly.
         """
-        sql = statement.sql(dialect="duckdb")
+        sql = statement.sql(dialect="duckdb", copy=False)
         return self._execute(sql, parameters.values if parameters else None)
 
     def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
@@ -248,8 +248,7 @@ class Session:
         if self.bounds.threads:
             settings["threads"] = literal(self.bounds.threads)
         settings |= {"enable_external_access": exp.false(), "lock_configuration": exp.true()}
-        for name, value in settings.items():
-            self._execute(f"SET {name} = {value.sql('duckdb')}", None)
+        self._execute("; ".join(f"SET {name} = {value.sql('duckdb')}" for name, value in settings.items()), None)
 
     def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
         import duckdb
