@@ -6,7 +6,7 @@ import pytest
 from opentelemetry import metrics
 from opentelemetry.sdk.trace import TracerProvider
 
-from treadle import Agent, Usage, tool
+from treadle import Agent, MemoryJournal, Usage, tool
 from treadle.telemetry import Telemetry
 from treadle.testing import ScriptedModel
 
@@ -67,3 +67,21 @@ async def test_instruments_of_somebody_else_are_given_what_the_sdk_s_are(newest,
     failed = [said for name, _, said in theirs.given if name == "gen_ai.execute_tool.duration"]
     wanted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "fails", "error.type": "ValueError"}
     assert failed == ([wanted] if newest else [])
+
+
+async def test_a_run_that_another_process_began_is_counted(monkeypatch):
+    """A process that took up what had begun and done nothing counted nothing of it, nor of the runs after it."""
+    monkeypatch.delenv("OTEL_SEMCONV_STABILITY_OPT_IN", raising=False)
+
+    def agent(journal, telemetry=None):
+        model = ScriptedModel(["done"], usage=Usage(120, 8), name="openai:gpt-5")
+        return Agent(model, name="shop", journal=journal, telemetry=telemetry)
+
+    whole, cut = MemoryJournal(), MemoryJournal()
+    begun = await agent(whole).run("go")
+    await cut.append(begun.run_id, 0, list(begun.events[:1]))
+    theirs = Counting()
+    telemetry = Telemetry(tracer_provider=TracerProvider(shutdown_on_exit=False), meter_provider=theirs)
+    await agent(cut, telemetry).resume(begun.run_id)
+    assert telemetry.flush(30)
+    assert [amount for name, amount, _ in theirs.given if name == "gen_ai.client.token.usage"] == [120, 8]
