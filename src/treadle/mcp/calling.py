@@ -100,7 +100,7 @@ class Caller:
                         # Another's call ended it meanwhile; how often it is started anew is for the connection to say.
                         attempts.left += 1
                         continue
-                    schema = (await self._as_shown(link, listed)).output_schema
+                    schema = (await self._as_shown(link, listed, attempts.asked)).output_schema
                     before, attempts.asked, asking = attempts.asked, True, True
                     work = partial(self._asked, listed, arguments, context, progress, schema)
                     return await link.call(work)
@@ -217,18 +217,21 @@ class Caller:
 
         return progress
 
-    async def _as_shown(self, link: Link, listed: ListedTool) -> "mcp_types.Tool":
-        """What the server lists, unless it says something else than was shown to whoever decided on the call."""
+    async def _as_shown(self, link: Link, listed: ListedTool, sent: bool) -> "mcp_types.Tool":
+        """What the server lists, unless it says something else than was shown to whoever decided on the call, which is
+        then not made; or not again, where it was `sent` before.
+        """
         now = {one.name: one for one in await self._listing.now(link)}.get(listed.remote)
+        if now is not None and (digest_of(now) == listed.digest or self._options.get("trusted", False)):
+            return now
         if now is None:
-            raise ToolError(f"{self._name} has no tool {listed.remote!r} any more; nothing was called", executed=False)
-        if digest_of(now) != listed.digest and not self._options.get("trusted", False):
-            raise ToolError(
-                f"{self._name} says something else of {listed.remote!r} than it did when the call was decided on; "
-                "nothing was called. It can be called again as it is listed now",
-                executed=False,
-            )
-        return now
+            why, more = f"{self._name} has no tool {listed.remote!r} any more", ""
+        else:
+            why = f"{self._name} says something else of {listed.remote!r} than it did when the call was decided on"
+            more = ". It can be called again as it is listed now"
+        if sent:
+            raise ToolError(f"{why}; the call was made before that, and nobody knows what came of it{more}")
+        raise ToolError(f"{why}; nothing was called{more}", executed=False)
 
     def _not_made(self, error: Exception, sent: bool) -> ToolError:
         """What the model is told of a call that could not be made; or not again, where it was `sent` before."""
