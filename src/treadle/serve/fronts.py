@@ -269,8 +269,7 @@ def data(part: Json) -> bytes:
 
 async def newest(runs: Runs, user: User, conversation: str) -> RunInfo | None:
     """The newest run of a conversation of the user's; None if there is none."""
-    found = await runs.conversations.runs(user, conversation, 1)
-    return found[0] if found else None
+    return await runs.conversations.newest(user, conversation)
 
 
 async def decided(
