@@ -113,7 +113,7 @@ class Conversations:
 
     async def said(self, user: User, name: str) -> Sequence[Message]:
         """What was said in it so far, the run under way included as if it ended now."""
-        return await self._said_until((await self.find(user, name)).last)
+        return await self.said_until((await self.find(user, name)).last)
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
         """Its runs, newest first."""
@@ -168,7 +168,7 @@ class Conversations:
             last = newest
             if after:
                 newest = await self._of(user, name, after)
-            yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
+            yield Lent([] if newest is None or after == "" else await self.said_until(newest), last)
 
     @contextmanager
     def alone(self, user: str, name: str) -> Iterator[None]:
@@ -221,7 +221,8 @@ class Conversations:
             raise of_journal(error) from error
         return found if found is not None and user.may_use(found.agent) else None
 
-    async def _said_until(self, line: RunInfo) -> Sequence[Message]:
+    async def said_until(self, line: RunInfo) -> Sequence[Message]:
+        """What had been said when a run of it ended, or if it ended now."""
         try:
             state = fold_all(await self._journal.read(line.run_id))
         except JournalError as error:
