@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -165,7 +166,7 @@ async def test_of_two_servers_one_of_which_takes_up_and_one_of_which_begins_one_
 paces = st.lists(st.integers(0, 6), min_size=2, max_size=60)
 
 
-@settings(deadline=None)
+@settings(max_examples=deep(25), deadline=None)
 @given(pace=st.tuples(paces, paces), early=st.integers(0, 5), before=st.booleans())
 def test_of_two_that_begin_in_a_conversation_one_does_in_whatever_order_they_write_and_look(pace, early, before):
     async def crossed():

@@ -48,5 +48,5 @@ async def one_run(client, number):
 def kinds():
     """How many objects there are of each type of ours."""
     gc.collect()
-    found = [type(one) for one in gc.get_objects()]
+    found = [kind for kind in map(type, gc.get_objects()) if isinstance(kind.__module__, str)]
     return Counter(f"{kind.__module__}.{kind.__name__}" for kind in found if kind.__module__.startswith("treadle"))

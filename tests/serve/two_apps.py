@@ -26,10 +26,33 @@ class Paced(MemoryJournal):
         self._pace = cycle(pace)
         self.calls_left = None
         self.dead = False
+        self.on_death = lambda: None
+
+    def paced(self, pace):
+        """Gives turns in another measure from here on."""
+        self._pace = cycle(pace)
 
     async def _turns(self):
         for _ in range(next(self._pace)):
             await asyncio.sleep(0)
+        self._call()
+
+    async def _written(self, write):
+        """A write, which no cancellation cuts in half: one that comes meanwhile is raised when it is stored."""
+        cancelled = None
+        for stage in (self._call, write, self._call):
+            for _ in range(next(self._pace)):
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+            done = stage()
+            if done is not None:
+                await done
+        if cancelled is not None:
+            raise cancelled
+
+    def _call(self):
         if self.calls_left is not None:
             self.calls_left -= 1
             if self.calls_left <= 0:
@@ -44,16 +67,13 @@ class Paced(MemoryJournal):
             mine = {run_id for run_id, holder in self._leases.items() if holder.name.endswith(f".{id(self):x}")}
             for run_id in mine:
                 del self._leases[run_id]
+            self.on_death()
 
     async def append(self, run_id, seq, events, held=None):
-        await self._turns()
-        await super().append(run_id, seq, events, held)
-        await self._turns()
+        await self._written(lambda: MemoryJournal.append(self, run_id, seq, events, held))
 
     async def fork(self, source, seq, run_id, events):
-        await self._turns()
-        await super().fork(source, seq, run_id, events)
-        await self._turns()
+        await self._written(lambda: MemoryJournal.fork(self, source, seq, run_id, events))
 
     async def read(self, run_id, start=0):
         await self._turns()

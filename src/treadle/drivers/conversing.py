@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from treadle.journal import Journal, JournalDamaged, Leases, UnknownRun
+from treadle.journal.families import is_there
 from treadle.journal.info import RunInfo, Wanted, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunFinished, RunStarted, ToolsListed
@@ -118,9 +119,11 @@ async def _gives_way(journal: Journal, run_id: str) -> bool:
             return True
         except JournalDamaged:
             return False
-        # One that nobody has is left by a process that died, which will not take it back.
-        if not _only_begun(events) or not await _is_held(journal, run_id, unknown=True):
+        if not _only_begun(events):
             return False
+        if not await _is_held(journal, run_id, unknown=True):
+            # It was taken back just now, or is left by a process that died, which will not take it back.
+            return not await is_there(journal, run_id)
         await asyncio.sleep(_LOOK)
     return False
 

@@ -193,7 +193,7 @@ class Runs:
         if driven is not None:
             driven.cancel(stop)
             await driven.over.wait()
-            return
+        # One that is driven here may have paused in that very moment.
         config = self.carrying.agent_of(whose)._config
         await kept(cancelled(config, run_id, stop))
 
