@@ -36,7 +36,7 @@ def turn(request):
     made = sum(message.role == "tool" for message in request.messages)
     return (f"Step {made} it is, and on we go.", [("wait", {"n": made})]) if made < STEPS else "All is done."
 
-runner = Agent(ScriptedModel(turn, chunk=8), name="runner", tools=[wait], limits=Limits(steps=1000, tool_calls=1000,
+runner = Agent(ScriptedModel(turn, chunk=8, keep_requests=False), name="runner", tools=[wait], limits=Limits(steps=1000, tool_calls=1000,
     seconds=None), watch_progress=False)
 """
 
