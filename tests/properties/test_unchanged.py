@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from journals import Paper
 from msgspec.structs import replace as replaced
 from traced import TRACED
 from trial import Trial
@@ -26,6 +27,6 @@ def seen(setup: Setup) -> tuple[list[str], int, int, list[str]]:
 @examples(40, shrink=False)
 @given(setups(), st.sampled_from(TRACED))
 def test_a_run_that_is_watched_is_the_same(setup, traced):
-    plain = replace(setup, traced="", watched=False, live=None, steers=())
+    plain = replace(setup, traced="", watched=False, live=None, steers=(), clock=(), paper=Paper(setup.paper.slow))
     first, second = seen(plain), seen(replace(plain, traced=traced, watched=True))
     assert first == second
