@@ -58,7 +58,7 @@ async def carried(
     try:
         child = await _child(parent, below, record, arguments) if begun is None else begun
     except ToolError as error:
-        output = encode_error(error, tool.max_output)
+        output = encode_error(error)
         return ToolFinished(len(parent.state.steps), record.id, output.content, True), output
     if child.finished:
         give_back(child)
@@ -162,7 +162,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
-    said = _so_far(parent, record, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
+    said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id)
     child.start(run_id, [*system, *said], limits, link, at=began)
     return child
@@ -188,7 +188,7 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     return _spent(child.state)
 
 
-def cut_short(parent: Run, record: CallRecord, spent: Spent) -> ToolFinished:
+def cut_short(parent: Run, record: CallRecord, spent: Spent | None) -> ToolFinished:
     """What is recorded of a call whose run below was ended after it had `spent`: what is known of it stays true."""
     known = in_doubt(record, "", parent.state.now)
     content = cut_off() if known.result is None else known.result.content
@@ -243,7 +243,7 @@ def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunSt
     return child
 
 
-def _so_far(parent: Run, record: CallRecord, reason: str) -> list[Message]:
+def _so_far(parent: Run, record: CallRecord, reason: str | None) -> list[Message]:
     """The conversation up to the call that handed it on.
 
     What was called beside that stands in it, with what came of it: who goes on must not do it again.
@@ -304,7 +304,7 @@ def recorded_for_call(
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
-    return ToolFinished(step, record.id, output.content, True, output.app, spent), output
+    return ToolFinished(step, record.id, output.content, True, spent=spent), output
 
 
 def _spent(state: RunState) -> Spent:
