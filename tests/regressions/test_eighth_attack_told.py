@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +210,16 @@ async def test_a_call_that_took_too_long_is_told_as_one_that_may_have_taken_effe
     told = result.messages[-2].text
     assert "was stopped after its time limit" in told
     assert ('"executed":"unknown"' in told, "may or may not have taken effect" in told) == (doubt, doubt)
+
+
+async def test_a_skill_is_told_once_where_a_hook_looks_at_results(tmp_path: Path) -> None:
+    """The second of two calls of one reply began before the hook had released what the first brought."""
+    folder = tmp_path / "invoice"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: invoice\ndescription: Writes invoices.\n---\n\nAdd the items up.\n")
+    calls = [("activate_skill", {"name": "invoice"})] * 2
+    agent = Agent(ScriptedModel([calls, "Done."]), skills=[folder], on_tool_result=lambda call, result: None)
+    result = await agent.run("An invoice, please.")
+    first, second = [message.text for message in result.messages if message.role == "tool"]
+    assert "Add the items up." in first
+    assert second == "The skill invoice is active already: its instructions stand above."

@@ -309,14 +309,18 @@ def _takes_turns(tool: Tool | None) -> bool:
 
 
 def _lanes(records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool | None]) -> Iterator[list[CallRecord]]:
-    """What goes one after the other: all that write, and each other call that only waits for its resource."""
+    """What goes one after the other: all that write, and of the others those of one resource, each with what becomes of
+    its result.
+    """
     writes: list[CallRecord] = []
+    sharing: dict[str | None, list[CallRecord]] = {}
     for record in records:
         tool = tool_of(record)
         if tool is not None and tool.effect == "write" and not tool.parallel:
             writes.append(record)
         else:
-            yield [record]
+            sharing.setdefault(None if tool is None else tool.resource, []).append(record)
+    yield from sharing.values()
     if writes:
         yield writes
 
