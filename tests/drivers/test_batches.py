@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, deny, external_tool, tool
 from treadle.journal import JournalError
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
@@ -112,3 +112,11 @@ async def test_what_was_written_is_handed_over_by_itself_and_what_was_read_with_
     await run(TWO, [look], journal=journal)
     assert (["ToolFinished"] in journal.together) == (effect == "write")
     assert (["ToolFinished", "ToolStarted"] in journal.together) == (effect == "read")
+
+
+async def test_a_call_for_somebody_outside_counts_as_made_for_the_next_of_the_same_reply():
+    outside = external_tool("outside", "Ask somebody outside.", wait=True)
+    result = await run([("outside", {})] * 2, [outside], approvals=[deny("outside", repeats=1)])
+    assert [one.call_id for one in result.pending] == ["call_0_0"]
+    (refused,) = [one for one in result.events if isinstance(one, ToolFinished)]
+    assert (refused.call_id, "not allowed" in refused.content) == ("call_0_1", True)
