@@ -29,7 +29,6 @@ from treadle.drivers.calls.admission import (
     check,
     is_to_begin,
     may_begin,
-    refused,
     ruled,
 )
 from treadle.drivers.calls.change import change_of, is_to_be_changed
@@ -45,7 +44,7 @@ from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
-from treadle.tools import Tool, ToolError, ToolOutput
+from treadle.tools import Tool, ToolOutput
 
 
 async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False) -> None:
@@ -117,7 +116,7 @@ class Batch:
         in_turn: list[CallRecord] = []
         back: list[CallRecord] = []
         for record in records:
-            if _takes_turns(self._tool(record)) and record.status != "returned":
+            if _takes_turns(self._tool(record)):
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
                 self._begin(admitted)
@@ -170,9 +169,10 @@ class Batch:
         run, asked = self._run, asks_its_tool(self._run, record)
         if is_orphan(run, record):
             # Whatever has the name now is not what it was asked of.
-            found: Admitted | Event = refused(run, record, ToolError(f"{record.doing.name} is another tool by now."))
-        elif asked is None:
-            found = check(run, record)
+            run.feed(cut_short(run, record, await left_below(run, record)))
+            return None
+        if asked is None:
+            found: Admitted | Event = check(run, record)
             if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
                 made = await self._changed(found)
                 if made is None:
