@@ -1,0 +1,64 @@
+"""What is no sum is not called one, and what would be a false sum is asked about."""
+
+from pathlib import Path
+
+import pytest
+
+from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source, compare, propose
+
+
+def said(folder: Path, aggregation: str, b: str) -> str:
+    for name, rows in (("a", "x,10\nx,20\ny,5\n"), ("b", b)):
+        (folder / f"{name}.csv").write_text(f"k,v\n{rows}", encoding="utf-8")
+    measure = Measure(name="v", unit="EUR", aggregation=aggregation)  # type: ignore[arg-type]
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=(Dimension(name="k"),), measures=(measure,))
+        for name in "ab"
+    ]
+    return compare(Catalog(sources, folder), CompareRequest(source_a="a", source_b="b")).interpretation
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "b", "expected"),
+    [
+        ("min", "x,10\nx,25\ny,5\n", "the least amounts are equal"),
+        ("max", "x,11\nx,20\ny,5\n", "the greatest amounts are equal"),
+        ("avg", "x,12\nx,18\ny,5\n", "the averages are equal"),
+        ("sum", "x,12\nx,18\ny,5\n", "the totals are equal"),
+        ("min", "x,10\nx,25\ny,5.01\n", "the least amounts match"),
+    ],
+)
+def test_totals_are_said_of_sums_alone(tmp_path: Path, aggregation: str, b: str, expected: str) -> None:
+    told = said(tmp_path, aggregation, b)
+    assert expected in told
+    assert aggregation == "sum" or "the totals" not in told
+
+
+def questions(folder: Path, text: str) -> tuple[str, ...]:
+    (folder / "f.csv").write_text(text, encoding="utf-8")
+    return propose(folder / "f.csv")[0].questions
+
+
+@pytest.mark.parametrize("name", ["price", "Preis", "unit price", "fx_rate", "share pct"])
+def test_the_sum_of_prices_is_asked_about(tmp_path: Path, name: str) -> None:
+    (asked,) = questions(tmp_path, f"k,{name}\nx,1.25\ny,2.5\n")
+    assert "looks like a price or a rate" in asked
+
+
+@pytest.mark.parametrize("name", ["total price", "corporate", "amount", "price_amount"])
+def test_a_sum_of_amounts_is_not_asked_about(tmp_path: Path, name: str) -> None:
+    assert questions(tmp_path, f"k,{name}\nx,1.25\ny,2.5\n") == ()
+
+
+@pytest.mark.parametrize("sides", ["SH", "HS", "DC", "dc"])
+def test_debit_and_credit_without_signs_are_asked_about(tmp_path: Path, sides: str) -> None:
+    (asked,) = questions(tmp_path, f"k,side,amount\nx,{sides[0]},1.25\ny,{sides[1]},2.50\n")
+    assert "as if they were one" in asked
+    assert questions(tmp_path, f"k,side,amount\nx,{sides[0]},1.25\ny,{sides[1]},-2.50\n") == ()
+    assert questions(tmp_path, "k,side,amount\nx,S,1.25\ny,X,2.50\n") == ()
+
+
+def test_a_line_that_is_a_balance_of_all_others_is_left_out(tmp_path: Path) -> None:
+    text = "account;debit;credit\n1000;10,00;1,00\n2000;0,50;4,00\nSaldo;10,50;5,00\n"
+    (tmp_path / "f.csv").write_text(text, encoding="utf-8")
+    assert propose(tmp_path / "f.csv")[0].source.text.totals == ("saldo",)
