@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source, compare, propose
+from treadle.analyst.checks import read_checks, run_checks
 
 
 def said(folder: Path, aggregation: str, b: str) -> str:
@@ -62,3 +63,13 @@ def test_a_line_that_is_a_balance_of_all_others_is_left_out(tmp_path: Path) -> N
     text = "account;debit;credit\n1000;10,00;1,00\n2000;0,50;4,00\nSaldo;10,50;5,00\n"
     (tmp_path / "f.csv").write_text(text, encoding="utf-8")
     assert propose(tmp_path / "f.csv")[0].source.text.totals == ("saldo",)
+
+
+def test_a_check_of_averages_speaks_of_averages(tmp_path: Path) -> None:
+    said(tmp_path, "avg", "x,12\nx,18\ny,8\n")
+    measures = "dimensions: {k: {}}, measures: {v: {aggregation: avg}}"
+    sources = "".join(f"  {name}: {{kind: csv, path: {name}.csv, {measures}}}\n" for name in "ab")
+    (tmp_path / "sources.yaml").write_text(f"sources:\n{sources}", encoding="utf-8")
+    (tmp_path / "checks.yaml").write_text("checks:\n  one: {compare: [a, b]}\n", encoding="utf-8")
+    report = run_checks(read_checks(tmp_path / "checks.yaml"))
+    assert "the averages are 1.00 apart" in report.verdicts[0].sentence

@@ -71,7 +71,7 @@ def _amounts(facts: Facts) -> str:
     return _all_of([money(value, unit) for value, unit in facts["amounts"]])
 
 
-_FIGURES = {
+FIGURES = {
     "sum": "the totals", "count": "the totals", "avg": "the averages", "min": "the least amounts",
     "max": "the greatest amounts",
 }  # fmt: skip
@@ -88,7 +88,7 @@ def _totals(facts: Facts, filters: Filters) -> str:
         here, there, value = (a, b, shown[0]) if facts["status"] == "missing_in_b" else (b, a, shown[1])
         return f"{where}: {here} has {value} and {there} has no row."
     opening = f"{where}: {a} has {shown[0]} and {b} has {shown[1]}"
-    of = _FIGURES[facts["aggregation"]]
+    of = FIGURES[facts["aggregation"]]
     gap, higher = facts["difference"], a if facts["difference"] > 0 else b
     if not facts["known"]:
         size = "the same number" if not gap else f"a number that is higher by {gap.copy_abs():,f} in {higher}"
