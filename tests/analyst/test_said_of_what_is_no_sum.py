@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source, compare, propose
+from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, QueryRequest, Source, compare, propose, query
 from treadle.analyst.checks import read_checks, run_checks
 
 
@@ -73,3 +73,29 @@ def test_a_check_of_averages_speaks_of_averages(tmp_path: Path) -> None:
     (tmp_path / "checks.yaml").write_text("checks:\n  one: {compare: [a, b]}\n", encoding="utf-8")
     report = run_checks(read_checks(tmp_path / "checks.yaml"))
     assert "the averages are 1.00 apart" in report.verdicts[0].sentence
+
+
+@pytest.mark.parametrize(("unit", "expected"), [("EUR", "a has 3 and b has 3"), ("postings", "a has 3 postings")])
+def test_a_number_of_rows_is_in_no_currency(tmp_path: Path, unit: str, expected: str) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("k,v\nx,10\nx,20\ny,5\n", encoding="utf-8")
+    measure = Measure(name="v", unit=unit, aggregation="count")
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=(Dimension(name="k"),), measures=(measure,))
+        for name in "ab"
+    ]
+    catalog = Catalog(sources, tmp_path)
+    assert expected in compare(catalog, CompareRequest(source_a="a", source_b="b")).interpretation
+    assert query(catalog, QueryRequest(source="a")).units == ({} if unit == "EUR" else {"v": unit})
+
+
+def test_a_query_says_what_its_figures_are_in(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,c,v,w\nx,EUR,1,1\ny,USD,2,2\n", encoding="utf-8")
+    measures = (Measure(name="v", currency="c"), Measure(name="w", unit="TEUR"), Measure(name="n", column="v"))
+    dimensions = tuple(Dimension(name=name) for name in "kc")
+    source = Source(name="a", kind="csv", path="a.csv", dimensions=dimensions, measures=measures)
+    catalog = Catalog([source], tmp_path)
+    assert query(catalog, QueryRequest(source="a", dimensions=["k"])).units == {"w": "TEUR"}
+    one = query(catalog, QueryRequest(source="a", dimensions=["k"], filters={"c": "USD"}))
+    assert one.units == {"v": "USD", "w": "TEUR"}
+    assert one.to_dict()["units"] == one.units
