@@ -6,6 +6,7 @@
 #   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
 #   make properties DEPTH=100                 as many times the examples of each property
 #   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
+#   make dressed PAIRS=500                    as many pairs, each as it is and with all that sources may declare
 #   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make load SOAK=3600                       clients on live runs for an hour; CLIENTS=100 LIVE=20 for fewer
@@ -14,8 +15,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers test-browser kills simulate properties claims differential workers load mutants check \
-	check-web web bench docs diagram lock clean
+.PHONY: help demo test test-peers test-browser kills simulate properties claims dressed differential workers load mutants \
+	check check-web web bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -86,15 +87,20 @@ simulate: ## simulate processes that die, stand still and get in each other's wa
 	$(call ready,test)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
 
-properties: ## try every property of runs, contexts and the analyst on DEPTH times as many generated examples
+properties: ## try every property of runs, contexts, servers and the analyst on DEPTH times as many generated examples
 	$(call ready,test)
 	@PROPERTY_DEPTH=$(DEPTH) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 tests/properties tests/context \
-	tests/analyst $(ARGS)
+	tests/analyst tests/serve/test_serve_worlds.py tests/serve/test_serve_conversing.py $(ARGS)
 
 claims: ## judge every claim of comparisons of generated tables by an oracle in plain Python
 	$(call ready,test)
 	@TREADLE_CLAIMS=$(PAIRS) TREADLE_CLAIMS_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 \
 	tests/analyst/test_claims.py $(ARGS)
+
+dressed: ## compare generated tables as they are, and as people have them: mapped, converted, spelled otherwise
+	$(call ready,test)
+	@TREADLE_DRESSED=$(PAIRS) TREADLE_DRESSED_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 \
+	tests/analyst/test_dressed.py $(ARGS)
 
 differential: ## ask every engine the same generated questions, and plain Python too
 	$(call ready,test)

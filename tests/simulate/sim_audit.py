@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from sim_deployment import Deployment
-from sim_outside import READS, Entered, top_of
+from sim_outside import READS, Entered, above_of, top_of
 from sim_store import Row
 from sim_worlds import WRITES
 
@@ -286,7 +286,7 @@ def what_was_said_is_kept(world: Deployment) -> Iterator[str]:
 
 
 def what_is_told_is_true(world: Deployment) -> Iterator[str]:
-    """No model is told that a call was not executed, if it was, or an agent that worked on it has done something."""
+    """No model is told that a call was not executed, if it is known to have been, or an agent has worked on it."""
     for run_id, rows in world.store.runs.items():
         state = _folded(rows)
         for step in () if state is None else state.steps:
@@ -295,20 +295,23 @@ def what_is_told_is_true(world: Deployment) -> Iterator[str]:
                     continue
                 below = f"{run_id}.{step.number}.{escaped(record.id)}"
                 for one in world.outside.entered:
-                    own = (one.run_id, one.step, one.call_id) == (run_id, step.number, record.id)
+                    own = (one.run_id, one.step, one.call_id) == (run_id, step.number, record.id) and _known(world, one)
                     if own or one.run_id == below or one.run_id.startswith((f"{below}.", f"{below}+")):
                         yield f"{record.id} of {run_id} is told as not executed, and {one.tool}({one.label}) ran for it"
 
 
 def runs_pay_for_those_below(world: Deployment) -> Iterator[str]:
-    """What a run that has ended tells of its usage covers what those below it tell of theirs."""
+    """What a run that has ended tells of its usage covers what those below it tell of theirs.
+
+    But for what a process began in its name after it had lost it: nobody could find that to pay for it.
+    """
     for run_id, rows in world.store.runs.items():
         state = _folded(rows)
         if state is None or state.phase != "finished":
             continue
         own, below = Usage(), Usage()
         for one in _below(world, run_id):
-            for row in world.store.runs[one]:
+            for row in [] if _is_stray(world, one, run_id) else world.store.runs[one]:
                 event: Any = row.event
                 if isinstance(event, (ModelReplied, ModelFailed)):
                     usage = event.usage or Usage()
@@ -320,6 +323,21 @@ def runs_pay_for_those_below(world: Deployment) -> Iterator[str]:
         told, known = state.usage.total_tokens, own.total_tokens + below.total_tokens
         if told < known:
             yield f"{run_id} tells {told} tokens, and it and those below it took {known}"
+
+
+def _is_stray(world: Deployment, run_id: str, top: str) -> bool:
+    """Whether a run, or one above it as far as `top`, was begun by who had lost the run above, and met by nobody."""
+    while run_id != top:
+        rows, above = world.store.runs[run_id], above_of(run_id)
+        owners = [
+            row.job
+            for row in world.store.runs[above]
+            if row.at < rows[0].at and isinstance(row.event, (RunStarted, RunResumed))
+        ]
+        if owners[-1:] != [rows[0].job] and {row.job for row in rows} == {rows[0].job}:
+            return True
+        run_id = above
+    return False
 
 
 def _folded(rows: list[Row]) -> RunState | None:

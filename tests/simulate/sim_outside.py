@@ -77,8 +77,9 @@ class Outside:
 
     Attributes:
         owner: by run, the job that began it or took it up last.
+        since: by run, when that was.
         asked: model calls, by job, run and step.
-        first: when a job first acted for a run at the top, or for one below it.
+        first: when a job first acted for a run, or for one below it.
         again: by label, how often a person said that a call is to be made again.
         acknowledged: what was said to a run, and taken: run and text.
     """
@@ -88,6 +89,7 @@ class Outside:
     effects: list[Effect] = field(default_factory=list)
     bills: list[Bill] = field(default_factory=list)
     owner: dict[str, Job] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
     asked: dict[tuple[Job, str, int], int] = field(default_factory=dict)
     first: dict[tuple[Job | None, str], float] = field(default_factory=dict)
     again: dict[str, int] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class Outside:
         """A batch was stored: was it its author's to add?"""
         for row in rows:
             if isinstance(row.event, (RunStarted, RunResumed)):
-                self.owner[run_id] = author
+                self.owner[run_id], self.since[run_id] = author, row.at
             if isinstance(row.event, RunStarted) and row.number:
                 self.stage.blame(f"{run_id} begins twice")
         owner = self.owner.get(run_id)
@@ -145,17 +147,22 @@ class Outside:
     def _acts(self, run_id: str, since: float) -> None:
         """Somebody acts for a run, having recorded so at `since`: has nobody else acted by then for a run above?
 
-        A run that it began itself, after that other did, is a call under way, like that of any tool.
+        A run that it began itself, after that other took over, is a call under way, like that of any tool, with all
+        that works for it: that other found none when it looked.
         """
-        me, own, above = job(), run_id, _above(run_id)
+        me, own, above = job(), run_id, above_of(run_id)
         while above:
             other, begun = self.owner.get(above), self.store.runs[own][0]
-            acted = self.first.get((other, top_of(run_id)), math.inf)
-            known = begun.job is not me or begun.at <= acted
-            if other not in (None, me) and known and since > acted:
+            acted = self.first.get((other, above), math.inf)
+            taken = other not in (None, me)
+            if taken and begun.job is me and begun.at > self.since[above]:
+                break
+            if taken and since > acted:
                 self.stage.blame(f"{me.name} acts for {run_id}, though {other and other.name} has taken over {above}")
-            own, above = above, _above(above)
-        self.first.setdefault((me, top_of(run_id)), self.stage.timeline.now)
+            own, above = above, above_of(above)
+        while run_id:
+            self.first.setdefault((me, run_id), self.stage.timeline.now)
+            run_id = above_of(run_id)
 
     def happens(self, entered: Entered) -> str:
         """A tool has its effect; what it has to say of it."""
@@ -215,6 +222,6 @@ def top_of(run_id: str) -> str:
     return run_id.partition(".")[0]
 
 
-def _above(run_id: str) -> str:
+def above_of(run_id: str) -> str:
     """The run that a run works for; empty if it works for none."""
     return run_id.rpartition(".")[0].rpartition(".")[0]

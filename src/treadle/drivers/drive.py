@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from treadle.context.policies import DEFAULT
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
@@ -29,6 +30,7 @@ from treadle.drivers.run import Driver, Run
 from treadle.drivers.stock import serving, take_stock
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
+from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.events import Event, NudgeGiven, RunFinished
@@ -64,11 +66,21 @@ async def drive(run: Run) -> None:
 
 async def _driven(run: Run) -> None:
     lease = run.lease
+    deadline = asyncio.timeout(seconds_left(run))
     try:
-        async with serving(run.config.servers), asyncio.timeout(seconds_left(run)) as deadline:
-            if lease is not None and run.parent is None:
-                lease.when_lost(_at_once(run, deadline))
-            await _steps(run)
+        try:
+            async with serving(run.config.servers), deadline:
+                if lease is not None and run.parent is None:
+                    lease.when_lost(_at_once(run, deadline))
+                await _steps(run)
+        except BaseException as error:
+            if not _is_the_applications(run, deadline, error):
+                raise
+            # A deadline above, or a cancellation, may come before it is written: the run ends by that then.
+            await _broken_off(run)
+            if isinstance(error, asyncio.CancelledError):
+                raise cancelled_itself("a function of the application's", error) from error
+            raise
     except TimeoutError:
         if not deadline.expired():
             raise
@@ -76,20 +88,20 @@ async def _driven(run: Run) -> None:
             lease.require()
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
-    except asyncio.CancelledError as error:
+    except asyncio.CancelledError:
         if run.driven.is_given_up():
             raise
-        if not run.driven.is_cancelled():
-            await _broken_off(run)
-            raise cancelled_itself("a function of the application's", error) from error
         await end(run, run.driven.cancelled_as)
         raise
-    except JournalError:
-        raise
-    except Exception:
-        await _broken_off(run)
-        raise
     await run.commit()
+
+
+def _is_the_applications(run: Run, deadline: asyncio.Timeout, error: BaseException) -> bool:
+    """Whether a function of the application's raised it: neither the journal nor whoever ends the run."""
+    if isinstance(error, asyncio.CancelledError):
+        return not (run.driven.is_given_up() or run.driven.is_cancelled())
+    ended = isinstance(error, TimeoutError) and deadline.expired()
+    return isinstance(error, Exception) and not isinstance(error, JournalError) and not ended
 
 
 def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
@@ -120,15 +132,16 @@ async def _broken_off(run: Run) -> None:
 async def end(run: Run, stop: Stop) -> None:
     """Finishes `run` for a reason from outside, unless it already has.
 
+    A cancellation that comes while those below are being ended is raised when they are: what they took would be lost.
+
     Raises:
         JournalError: a run below it could not be ended: it has not ended either, and can be taken up again.
     """
     try:
-        await _settle_below(run)
+        await undisturbed(_settle_below(run))
     except JournalError:
         raise
     except BaseException:
-        # Cancelled once more: it waits for those below no longer.
         await _finished(run, stop)
         raise
     await _finished(run, stop)
@@ -206,7 +219,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if early is not None:
                     early.replied()
             case RunTools(records=records):
-                await act(run, records)
+                await act(run, records, goes_on=_goes_on_at_once(run))
             case Nudge() | Pause() as command:
                 run.feed(command.event())
             case Finish() as command:
@@ -216,6 +229,17 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def _goes_on_at_once(run: Run) -> bool:
+    """Whether nothing of the application's, no server and no model is asked between a step's results and the next step.
+
+    A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
+    not stored later than if it had been handed over before.
+    """
+    config = run.config
+    asks = config.stop_when is not None or config.prepare_step or config.servers
+    return not asks and config.context in (None, (), DEFAULT)
 
 
 def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
@@ -283,6 +307,9 @@ async def finish(run: Run, command: Finish) -> None:
         await run.commit()
         if wrong := await objection_of(run, answer):
             run.feed(NudgeGiven(wrong, fault=True))
+            return
+        if len(run.state.messages) > len(state.messages):
+            # Somebody said something meanwhile, which was taken: the model is to answer that too.
             return
     if stop.finished and not found and output is not None:
         what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"

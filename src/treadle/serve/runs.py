@@ -193,7 +193,7 @@ class Runs:
         if driven is not None:
             driven.cancel(stop)
             await driven.over.wait()
-            return
+        # One that is driven here may have paused in that very moment.
         config = self.carrying.agent_of(whose)._config
         await kept(cancelled(config, run_id, stop))
 
@@ -224,7 +224,9 @@ class Runs:
         self._starting(user)
         going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
         line = told_by(await kept(self.journal.read(run_id)))
-        async with self.conversations.last_of(line):
+        if not line.conversation or line.parent is not None:
+            return await self.carrying.go_on(whose, run_id, going_on)
+        with self.conversations.alone(line.user, line.conversation):
             await self.carrying.go_on(whose, run_id, going_on)
 
     async def fork(
