@@ -29,4 +29,5 @@ def seen(setup: Setup) -> tuple[list[str], int, int, list[str]]:
 def test_a_run_that_is_watched_is_the_same(setup, traced):
     plain = replace(setup, traced="", watched=False, live=None, steers=(), clock=(), paper=Paper(setup.paper.slow))
     first, second = seen(plain), seen(replace(plain, traced=traced, watched=True))
+    assert set(first[0]) ^ set(second[0]) == set()
     assert first == second

@@ -232,13 +232,13 @@ async def _loop(run: Run, early: Early | None) -> None:
 
 
 def _goes_on_at_once(run: Run) -> bool:
-    """Whether nothing of the application's, no server and no model is asked between a step's results and the next step.
+    """Whether nobody is asked or waited for between a step's results and the next step: no hook, server, model or budget.
 
     A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
     not stored later than if it had been handed over before.
     """
     config = run.config
-    asks = config.stop_when is not None or config.prepare_step or config.servers
+    asks = config.stop_when is not None or config.prepare_step or config.servers or run.purses
     return not asks and config.context in (None, (), DEFAULT)
 
 
