@@ -12,7 +12,10 @@ from served import decision, payer, run_when, serving, talker, until, waiter
 from two_apps import Paced, asked, lifespan
 
 from treadle import MemoryJournal, PostgresJournal, SqliteJournal
+from treadle.kernel.events import RunPaused
+from treadle.kernel.fold import fold_all
 from treadle.serve import app
+from treadle.serve.live import STOPPED
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +32,10 @@ async def lines(client, conversation="c"):
 
 async def left(journal, like, name, text, at):
     """A run as a server leaves it that dies when it has written it; `like` is another of its conversation."""
-    (first, *_) = await journal.read(like)
-    last = replace(first.messages[-1], content=text)
-    await journal.append(name, 0, [replace(first, run_id=name, messages=(*first.messages[:-1], last), at=at)])
+    events = await journal.read(like)
+    said = fold_all([one for one in events if one.at <= at]).messages
+    last = replace(events[0].messages[-1], content=text)
+    await journal.append(name, 0, [replace(events[0], run_id=name, messages=(*said, last), at=at)])
 
 
 @pytest.mark.parametrize("take_up", [True, False])
@@ -88,9 +92,6 @@ async def test_a_run_that_has_paused_before_its_first_step_is_not_taken_for_one_
             first = (await client.post("/api/runs", json=body("hi", "talker"))).json()["id"]
             await run_when(client, first, "finished")
             events = await journal.read(first)
-        from treadle.kernel.events import RunPaused
-        from treadle.serve.live import STOPPED
-
         name = "20990101-000000-0000000001"
         begun = replace(events[0], run_id=name, at=events[0].at + 1e-5)
         await journal.append(name, 0, [begun, RunPaused(STOPPED, at=begun.at)])

@@ -193,6 +193,8 @@ class Runs:
         if driven is not None:
             driven.cancel(stop)
             await driven.over.wait()
+        elif await kept(self.carrying.ended_beside(whose, run_id)):
+            return
         # One that is driven here may have paused in that very moment.
         config = self.carrying.agent_of(whose)._config
         await kept(cancelled(config, run_id, stop))
