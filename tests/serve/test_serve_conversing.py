@@ -189,3 +189,16 @@ def test_of_two_that_begin_in_a_conversation_one_does_in_whatever_order_they_wri
             gate.set()
 
     asyncio.run(crossed())
+
+
+async def test_a_server_whose_clock_is_behind_begins_nothing_that_the_conversation_would_forget():
+    journal = MemoryJournal()
+    async with serving(app([talker()], journal=journal)) as client:
+        first = (await client.post("/api/runs", json=body("hi", "talker"))).json()["id"]
+        await run_when(client, first, "finished")
+        events = [replace(one, at=one.at + 50) for one in await journal.read(first)]
+        await journal.append("ahead", 0, [replace(events[0], run_id="ahead"), *events[1:]])
+        answer = await client.post("/api/runs", json=body("and?", "talker"))
+        assert (answer.status_code, "clocks" in answer.text) == (503, True)
+        assert 40 < int(answer.headers["retry-after"]) <= 50
+        assert [run_id for run_id, _ in await lines(client)] == [first, "ahead"]

@@ -63,5 +63,7 @@ async def test_what_was_left_and_knows_nothing_of_what_was_said_meanwhile_ends_b
         await world.turns(200)
         _, found = await asked(served, "GET", f"/api/runs/{left.run_id}")
         assert found["status"] == "cancelled"
+        # It is over for good: as the newest it would have the conversation forget the other.
+        status, _ = await asked(served, "POST", f"/api/runs/{left.run_id}/resume", {"message": "talk 2"})
         _, talk = await asked(served, "GET", "/api/conversations/c")
-        assert talk["run"]["id"] == first["id"]
+        assert (status, talk["run"]["id"]) == (409, first["id"])

@@ -80,6 +80,8 @@ async def require_last(journal: Journal, events: Sequence[Event]) -> None:
     if not line.conversation or line.parent is not None:
         return
     for other in await _others(journal, line):
+        if line.stop == BESIDE:
+            raise GoneOn(line, other)
         if _age(other) < _age(line):
             return
         if not await _gives_way(journal, other.run_id):
