@@ -67,3 +67,15 @@ async def test_what_was_left_and_knows_nothing_of_what_was_said_meanwhile_ends_b
         status, _ = await asked(served, "POST", f"/api/runs/{left.run_id}/resume", {"message": "talk 2"})
         _, talk = await asked(served, "GET", "/api/conversations/c")
         assert (status, talk["run"]["id"]) == (409, first["id"])
+
+
+async def test_what_is_said_to_a_run_that_another_server_has_just_taken_is_refused():
+    shared, world = MemoryJournal(), World()
+    here, there = [app([clerk(world)], journal=Paced(shared), take_up=False) for _ in range(2)]
+    async with lifespan(here), lifespan(there):
+        _, begun = await asked(here, "POST", "/api/runs", {"agent": "clerk", "input": "wait 1"})
+        await world.turns(20)
+        assert (await asked(there, "POST", f"/api/runs/{begun['id']}/cancel", {}))[0] == 200
+        status, answer = await asked(here, "POST", f"/api/runs/{begun['id']}/messages", {"text": "talk 2"})
+        assert (status, answer["error"]["kind"]) == (409, "conflict")
+        world.open.set()
