@@ -340,8 +340,9 @@ async def test_a_run_that_ends_ends_those_below_that_it_had_not_taken_up():
     assert back(result.events) == [ToolFinished(0, "call_0_0", cut_off(), True, spent=took)]
 
 
-async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_what_was_taken_below():
-    """A hook had an agent called in place of a tool; the process died, and the agent is gone."""
+@pytest.mark.parametrize("denied", [False, True])
+async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_what_was_taken_below(denied):
+    """A hook had an agent called in place of a tool; the process died, and the agent is gone, or is not allowed now."""
 
     @tool(effect="read")
     async def first(key: str) -> ToolResult:
@@ -360,7 +361,8 @@ async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_wh
     await left.append(run_id, 0, events[:cut])
     name = f"{run_id}.0.call_0_0+2"
     await left.append(name, 0, (await whole.read(name))[:3])
-    agent = Agent(ScriptedModel(["done"]), tools=[first], journal=left, on_tool_result=react)
+    given = {"tools": tools, "approvals": [deny("child")]} if denied else {"tools": [first]}
+    agent = Agent(ScriptedModel(["done"]), journal=left, on_tool_result=react, **given)
     result = await agent.resume(run_id)
     noted = Text(
         "child was called in its place and was under way when the run stopped; its outcome is unknown: it may or may "
