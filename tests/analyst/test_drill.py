@@ -12,7 +12,18 @@ from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treadle.analyst import AnalystError, Bounds, Catalog, Dimension, Measure, Source, parse_format
+from treadle.analyst import (
+    AnalystError,
+    Bounds,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Filter,
+    Measure,
+    Source,
+    compare,
+    parse_format,
+)
 from treadle.analyst.asking.drill import Drilled, DrillRequest, drill
 from treadle.analyst.declared.source import Mapping
 
@@ -175,3 +186,27 @@ async def test_a_model_is_shown_rows_only_when_a_person_agrees(tmp_path: Path) -
     allowed = Agent(ScriptedModel([call, "done"]), skills=[analyst_skill(catalog, lines="allow")])
     done = await allowed.run("Which rows?")
     assert '"total_rows":1' in done.tool_calls_made[0].result.text.replace(" ", "")
+
+
+def test_default_filters_hold_beside_a_key_as_they_did_in_the_comparison(tmp_path: Path) -> None:
+    """Of a key that the comparison calls missing, because a default filter left its rows out, none are shown."""
+    (tmp_path / "a.csv").write_text("company,amount\n1001,5\n1002,7\n")
+    (tmp_path / "b.csv").write_text("company,amount\n1001,5\n1002,7\n")
+    company, amount = (Dimension(name="company"),), (Measure(name="amount", decimals=2),)
+    usual = (Filter(dimension="company", value="1002"),)
+    catalog = Catalog(
+        [
+            Source(name="a", kind="csv", path="a.csv", dimensions=company, measures=amount),
+            Source(name="b", kind="csv", path="b.csv", dimensions=company, measures=amount, default_filters=usual),
+        ],
+        tmp_path,
+    )
+    found = compare(catalog, CompareRequest(source_a="a", source_b="b"), bounds=QUICK)
+    assert [row.status for row in found.rows if row.key == {"company": "1001"}] == ["missing_in_b"]
+    behind = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"company": "1001"}), bounds=QUICK)
+    assert (behind.a.total_rows, behind.b.total_rows, behind.pairs) == (1, 0, 0)
+    assert behind.b.filters == ("company = 1001", "company = 1002")
+    asked = DrillRequest(
+        source_a="a", source_b="b", key={"company": "1001"}, filters=[{"dimension": "company", "value": "1001"}]
+    )
+    assert drill(catalog, asked, bounds=QUICK).b.total_rows == 1

@@ -263,4 +263,77 @@ def test_the_page_of_the_docs_works_as_it_stands(folder: Path, url: str) -> None
     found = node(folder, "page.mjs", given)
     assert 'tool-pay {"to":"Bob","amount":500}: approval-requested' in found["asked"]
     assert "tool-pay" in found["done"]
+    assert found["opened"] == found["done"]
     assert PAID == [("Bob", 500)]
+
+
+def same(state: Any) -> list[Any]:
+    """What a browser shows of each message; what is told of progress is not kept."""
+    return [
+        [
+            {key: part.get(key) for key in ("type", "text", "state", "input", "output", "errorText", "data")}
+            for part in one["parts"]
+            if part["type"] not in ("data-progress", "data-waiting")
+        ]
+        for one in state["messages"]
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("question", ["think", "parallel", "break", "delegate", "loop", "hostile"])
+def test_use_chat_opens_a_chat_again_as_it_was(folder: Path, url: str, version: int, question: str) -> None:
+    was, again, then = chat(folder, url, f"again-{question}", version, say(question), ["reopen", None], say("remember"))
+    if question != "hostile":
+        assert text(then).count(f"user:{question}") == 1
+    answers = [[one["id"] for one in state["messages"] if one["role"] == "assistant"] for state in (was, again)]
+    assert answers[0] == answers[1]
+    shown = [[{**one, "state": one["state"] or ("done" if one["text"] else None)} for one in message]
+             for message in same(was)]  # fmt: skip
+    kept = [[{**one, "state": one["state"] or None} for one in message] for message in same(again)]
+    for ours in (shown, kept):
+        for one in ours[0]:
+            one.pop("state")
+    assert kept == shown
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("question", ["pay", "clerk"])
+def test_use_chat_decides_in_a_chat_that_it_opened_again(folder: Path, url: str, version: int, question: str) -> None:
+    steps = [say(question), ["reopen", None], ["approve", {}], ["reopen", None], say("remember")]
+    _, asked, done, kept, then = chat(folder, url, f"opened-{question}", version, *steps)
+    assert (tools(asked)["pay"], tools(done)["pay"]) == ("approval-requested", "output-available")
+    assert (PAID, len(done["messages"]), len(then["messages"])) == ([("Bob", 500)], 2, 4)
+    assert tools(kept) == tools(done)
+    assert [one["id"] for one in kept["messages"]] == [one["id"] for one in done["messages"]]
+    denied = [say(question), ["reopen", None], ["deny", "no"], ["reopen", None]]
+    *_, refused, kept = chat(folder, url, f"denied-{question}", version, *denied)
+    assert (tools(kept)["pay"], PAID) == ("output-denied", [("Bob", 500)])
+    assert text(kept) == text(refused)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_brings_a_result_and_regenerates_in_a_chat_that_it_opened_again(
+    folder: Path, url: str, version: int
+) -> None:
+    output = ["output", {"tool": "pick_colour", "output": "red"}]
+    *_, done = chat(folder, url, "opened-colour", version, say("colour"), ["reopen", None], output)
+    assert (tools(done)["pick_colour"], text(done).startswith("It says"), len(done["messages"])) == (
+        "output-available", True, 2,
+    )  # fmt: skip
+    steps = [say("hello"), say("remember"), ["regenerate", None], ["reopen", None], ["regenerate", None]]
+    *_, before, opened, again = chat(folder, url, "opened-anew", version, *steps)
+    assert text(before) == text(opened) == text(again) == "user:hello | assistant:Hello there. | user:remember"
+    assert (len(opened["messages"]), opened["messages"][-1]["id"]) == (4, before["messages"][-1]["id"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("reopened", [False, True])
+def test_use_chat_decides_after_it_said_something_meanwhile(
+    folder: Path, url: str, version: int, reopened: bool
+) -> None:
+    steps = [say("pay"), say("Please be quick."), *([["reopen", None]] if reopened else []), ["approve", {}]]
+    *_, done = chat(folder, url, f"meanwhile-{reopened}", version, *steps)
+    ids = [one["id"] for one in done["messages"]]
+    assert (PAID, len(ids), len({*ids})) == ([("Bob", 500)], 4, 4)
+    assert (tools(done)["pay"], done.get("error")) == ("output-available", None)
+    assert "It says" in text(done)

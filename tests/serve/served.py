@@ -119,6 +119,21 @@ def _to_eve(arguments):
     return arguments["to"] == "Eve"
 
 
+def payer(paid, **more):
+    """An agent that pays once a person agrees."""
+
+    @tool(effect="write", needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        paid.append("paid")
+        return "paid"
+
+    def turn(request):
+        return "It is paid." if request.messages[-1].role == "tool" else [("pay", {})]
+
+    return Agent(ScriptedModel(turn), name="payer", tools=[pay], **more)
+
+
 def waiter(gate, **more):
     """An agent whose tool waits for `gate`."""
 

@@ -294,8 +294,9 @@ class Run:
         *,
         one_step: bool = False,
         origin: str = "",
+        at: float | None = None,
     ) -> None:
-        """Feeds the run's first event."""
+        """Feeds the run's first event; it is under way since `at`, Unix seconds, or since now."""
         whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
@@ -322,7 +323,7 @@ class Run:
                 (whose.conversation or "") if parent is None else "",
                 origin,
                 config.skills.foreign(messages),
-                at=self.clock.now(),
+                at=self.clock.now() if at is None else at,
             )
         )
 

@@ -19,6 +19,7 @@ from treadle.drivers.checks import (
     with_budgets,
 )
 from treadle.drivers.configuration import Configuration
+from treadle.drivers.conversing import require_last
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
 from treadle.drivers.heartbeat import Lease
@@ -43,7 +44,8 @@ ROOM = "There is room to go on now. Go on with the task."
 class GoingOn(NamedTuple):
     """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies.
 
-    `origin` is what says the message, as it stands in the journal.
+    `origin` is what says the message, as it stands in the journal. With `last` it goes on only if it is the last run of
+    its conversation.
     """
 
     answers: Answers = Answers()
@@ -58,6 +60,7 @@ class GoingOn(NamedTuple):
     takeover: bool = False
     by: str = ""
     origin: str = ""
+    last: bool = False
 
 
 class _Found(NamedTuple):
@@ -84,6 +87,7 @@ async def taken_up(
     Raises:
         UnknownRun: the journal has no such run.
         RunHeld: it is under way in another process, or another task of this one, and is not to be taken over.
+        GoneOn: its conversation has gone on without it, and it is to be the last of that.
         Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
             it works for another run, its tools want dependencies, or more was said in the conversation meanwhile.
     """
@@ -95,8 +99,14 @@ async def taken_up(
     found, there = _Found(standing(events, going_on), events, kept, kept or journal), kept or journal
     if _over(found.state, going_on):
         return await _as_it_is(config, found)
+    if there is None:
+        raise Misuse(
+            f"run {found.state.run_id} is kept in a journal, and this agent has none, so that another might go on with "
+            "the run too and do everything twice: give the agent that journal (a run by hand without one is to be "
+            "committed first)"
+        )
     lease = await taken(there, found.state.run_id, going_on.takeover)
-    if lease is None or there is None:
+    if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
     try:
         # What its owner wrote until it had it no longer.
@@ -137,6 +147,8 @@ async def _as_it_is(config: Configuration, found: _Found) -> Begun:
 async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
     state = found.state
     limits = going_on.limits
+    if going_on.last and found.journal is not None:
+        await require_last(found.journal, found.events)
     if not going_on.elsewhere:
         require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)

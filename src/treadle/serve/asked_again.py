@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from treadle.drivers.conversing import BESIDE
 from treadle.drivers.taking_up import GoingOn
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.journal.families import every
@@ -13,7 +14,7 @@ from treadle.kernel.events import MessageAdded, RunFinished, RunPaused, StepPrep
 from treadle.serve.carrying import Carrying
 from treadle.serve.live import STOPPED
 from treadle.serve.posting import AGAIN, Posting
-from treadle.serve.refused import Refused, of_journal
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.views import Views
 from treadle.serve.whose import Whose
@@ -54,9 +55,12 @@ class AskedAgain:
             return None
         if posting.digest and line.origin != posting.origin:
             raise _unfit(line.run_id)
-        if await self._carrying.taken_back(line.run_id):
+        whose = Whose(line.run_id, line.user, line.agent)
+        if line.stop == BESIDE or await kept(self._carrying.ended_beside(whose, line.run_id)):
+            # It is said again now, and what was not done for it is done for this.
+            await kept(self._journal.delete(line.run_id))
             return None
-        await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user)
+        await self._gone_on(whose, line.run_id, user)
         return line.run_id
 
     async def said(self, user: User, lines: Iterable[RunInfo], posting: Posting) -> SaidBefore | None:

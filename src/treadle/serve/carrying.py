@@ -12,12 +12,14 @@ from treadle.agent import Agent
 from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked, Begun, begun_anew
 from treadle.drivers.configuration import Configuration
+from treadle.drivers.conversing import BESIDE, GoneOn, begun_beside
+from treadle.drivers.dispatch import cancelled
 from treadle.drivers.listing import of_callers, with_listed
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, Leases, RunHeld
 from treadle.journal.families import every
-from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
 from treadle.serve.conversations import Conversations
@@ -96,37 +98,45 @@ class Carrying:
             return await kept(self._live.carry(partial(_begun, config, asked, tools)))
         async with self._conversations.lent(user, conversation, after) as lent:
             asked = asked._replace(conversation=Conversation(lent.said, name=conversation))
-            only = partial(self._conversations.only, user, conversation, lent.newest)
+            only = partial(self._conversations.only, conversation, lent.newest)
             return await kept(self._live.carry(partial(_begun, config, asked, tools), only))
 
     async def go_on(self, whose: Whose, run_id: str, going_on: GoingOn) -> None:
         """Has a run go on.
 
         Raises:
-            Refused: it is driven elsewhere, or does not stand so that it could go on.
+            Refused: it is driven elsewhere, does not stand so that it could go on, or its conversation has gone on
+                without it.
             Misuse: an answer does not fit it.
         """
-        if await kept(self.taken_back(run_id)):
-            raise Refused("not_found", f"run {run_id} was begun beside another of its conversation, and is taken back")
+        if await kept(self.ended_beside(whose, run_id)):
+            raise Refused("conflict", f"run {run_id} has ended: {BESIDE.detail}", BESIDE.advice)
         config = self.agent_of(whose)._config
         deps = await self.deps_of(whose.owner)
-        going_on = going_on._replace(deps=deps)
+        going_on = going_on._replace(deps=deps, last=True)
         begin = self._live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
         try:
             await begin
         except JournalError as error:
             raise of_journal(error) from error
+        except GoneOn as error:
+            raise Refused("conflict", str(error), "Say it in the conversation, or fork the run.") from error
         except Misuse as error:
             if going_on.answers:
                 raise
             raise Refused("conflict", str(error)) from error
 
-    async def taken_back(self, run_id: str) -> bool:
-        """Whether a run was begun beside another of its conversation by a server that died, and is removed now."""
+    async def ended_beside(self, whose: Whose, run_id: str) -> bool:
+        """Whether a run was begun beside another of its conversation by a server that died; it has ended as such then.
+
+        It is kept, and says so: nobody was told that it had begun, and whoever said it finds what became of it.
+        """
         events, driven = await self._views.stands(run_id)
-        if driven or not await self._conversations.taken_back(events):
+        served_here = is_served(told_by(events).origin)
+        if driven or not served_here or not await begun_beside(self._journal, events):
             return False
-        log.warning("run %s was begun beside another of its conversation, with nothing done; it is taken back", run_id)
+        log.warning("run %s has ended: %s", run_id, BESIDE.detail)
+        await cancelled(self.agent_of(whose)._config, run_id, BESIDE)
         return True
 
     async def take_up(self) -> None:
@@ -152,9 +162,9 @@ class Carrying:
         agent = self._agents.get(line.agent)
         while agent is not None:
             try:
-                if await self.taken_back(line.run_id):
+                if await self.ended_beside(Whose(line.run_id, line.user, line.agent), line.run_id):
                     return True
-                going_on = GoingOn(deps=await self.deps_of(line.user))
+                going_on = GoingOn(deps=await self.deps_of(line.user), last=True)
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
                 return False

@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
+from treadle.drivers.conversing import BESIDE, in_the_way, last_of
 from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
 from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
-from treadle.kernel.events import Event, RunFinished, StepPrepared
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
 from treadle.serve.posting import AGAIN
-from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
 
 MOST_NAME: Final = 200
@@ -48,10 +48,10 @@ class Told(NamedTuple):
 
 
 class Lent(NamedTuple):
-    """What was said in a conversation, and the id of its newest run; empty in a new one."""
+    """What was said in a conversation, and its last run as it was then; None in a new one."""
 
     said: Sequence[Message]
-    newest: str
+    newest: RunInfo | None
 
 
 class Conversations:
@@ -84,7 +84,7 @@ class Conversations:
             for line in page:
                 last = line
                 name = line.conversation
-                if not name or name in found or name in earlier or not user.may_use(line.agent):
+                if not name or name in found or name in earlier or not user.may_use(line.agent) or line.stop == BESIDE:
                     continue
                 found[name] = line
                 if len(found) == limit:
@@ -105,7 +105,7 @@ class Conversations:
 
     async def find(self, user: User, name: str) -> Told:
         """A conversation of the user's. Raises `Refused` if there is none of that name."""
-        newest = await self._newest(user, name)
+        newest = await self.newest(user, name)
         if newest is None:
             raise Refused("not_found", f"there is no conversation {name!r:.200}")
         (told,) = await self._told(user, {name: newest})
@@ -113,7 +113,7 @@ class Conversations:
 
     async def said(self, user: User, name: str) -> Sequence[Message]:
         """What was said in it so far, the run under way included as if it ended now."""
-        return await self._said_until((await self.find(user, name)).last)
+        return await self.said_until((await self.find(user, name)).last)
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
         """Its runs, newest first."""
@@ -122,7 +122,7 @@ class Conversations:
     async def lately(self, user: User, name: str) -> Sequence[RunInfo]:
         """Its newest run, and those before it in which something happened of late."""
         since = time.time() - AGAIN
-        lines = await self.runs(user, name, _LATELY)
+        lines = [line for line in await self.runs(user, name, _LATELY) if line.stop != BESIDE]
         return [line for place, line in enumerate(lines) if place == 0 or line.updated_at > since]
 
     async def entitle(self, user: User, name: str, title: str) -> None:
@@ -161,38 +161,25 @@ class Conversations:
         """
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
             raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
-        with self._alone(user.name, name):
-            newest = await self._newest(user, name)
+        with self.alone(user.name, name):
+            newest = await self.newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
-            last = "" if newest is None else newest.run_id
+            if newest is not None and newest.started_at > time.time():
+                # It would stand before that one, and the conversation would go on without it.
+                raise Refused(
+                    "unavailable",
+                    f"run {newest.run_id} of conversation {name!r:.200} began at a time that is yet to come here",
+                    "The clocks of the servers differ: set them, or try again later.",
+                    newest.started_at - time.time(),
+                )
+            last = newest
             if after:
                 newest = await self._of(user, name, after)
-            yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
-
-    @asynccontextmanager
-    async def last_of(self, line: RunInfo) -> AsyncIterator[None]:
-        """Has a run go on meanwhile, which is the last of its conversation, if it belongs to one.
-
-        Raises:
-            Refused: the conversation has gone on without it: what it says now would be no part of that.
-        """
-        if not line.conversation or line.parent is not None:
-            yield
-            return
-        with self._alone(line.user, line.conversation):
-            alike = Wanted(user=line.user, conversation=line.conversation, top=True)
-            newest = (await kept(self._journal.list(1, None, alike)) or [line])[0]
-            if newest.run_id != line.run_id:
-                raise Refused(
-                    "conflict",
-                    f"conversation {line.conversation!r:.200} has gone on from run {line.run_id}: {newest.run_id}",
-                    "Say it in the conversation, or fork the run.",
-                )
-            yield
+            yield Lent([] if newest is None or after == "" else await self.said_until(newest), last)
 
     @contextmanager
-    def _alone(self, user: str, name: str) -> Iterator[None]:
+    def alone(self, user: str, name: str) -> Iterator[None]:
         """Keeps others of this process from beginning, or going on with, a run of the conversation meanwhile."""
         key = (user, name)
         if key in self._lent:
@@ -203,42 +190,18 @@ class Conversations:
         finally:
             self._lent.discard(key)
 
-    async def only(self, user: User, name: str, newest: str, run_id: str) -> None:
-        """Looks whether run `run_id`, which stands in the journal now, is the only one that was begun after `newest`.
+    async def only(self, name: str, newest: RunInfo | None, run_id: str) -> None:
+        """Looks whether run `run_id`, which stands in the journal now, is the one that goes on after `newest`.
 
-        Several servers may have begun one at the same moment. Each looks when its own is written, so that of two that
-        cross at least one sees the other, and is taken back before anything was done for it.
+        Several servers may have begun one at the same moment; nothing was done yet for any of them.
 
         Raises:
-            Refused: it is not. It is removed then.
+            Refused: another one is. It is removed then, and whoever posted it is told.
         """
-        others = [line for line in await self.runs(user, name, 3) if line.run_id != run_id]
-        if others and (others[0].run_id != newest or others[0].status != "finished"):
+        other = await in_the_way(self._journal, run_id, newest)
+        if other is not None:
             await self._take_back(run_id)
-            raise _busy(name, others[0])
-
-    async def taken_back(self, events: Sequence[Event]) -> bool:
-        """Removes a run of which nothing was done, if another of its conversation was under way when it was begun.
-
-        A server that dies between writing its run and looking whether it is the only one leaves it there. Whoever would
-        have it go on looks in its place; of two that are both left so the first stays.
-
-        Args:
-            events: those of a run that nobody drives.
-        """
-        line = told_by(events)
-        if not line.conversation or line.parent is not None or not _only_begun(events):
-            return False
-        alike = Wanted(user=line.user, conversation=line.conversation, top=True)
-        for other in await self._journal.list(3, None, alike):
-            meanwhile = other.status != "finished" or other.updated_at > line.started_at
-            if other.run_id == line.run_id or not meanwhile:
-                continue
-            first = (other.started_at, other.run_id) < (line.started_at, line.run_id)
-            if first or not _only_begun(await self._journal.read(other.run_id)):
-                await self._take_back(line.run_id)
-                return True
-        return False
+            raise _busy(name, other)
 
     async def _take_back(self, run_id: str) -> None:
         try:
@@ -258,14 +221,16 @@ class Conversations:
             raise Refused("conflict", f"conversation {name!r:.200} has no run {run_id!r:.100} that has ended")
         return line
 
-    async def _newest(self, user: User, name: str) -> RunInfo | None:
+    async def newest(self, user: User, name: str) -> RunInfo | None:
+        """The run with which it goes on; None if there is no such conversation for the user."""
         try:
-            found = await self.runs(user, name, 1)
+            found = last_of(await self.runs(user, name, _LATELY))
         except JournalError as error:
             raise of_journal(error) from error
-        return found[0] if found and user.may_use(found[0].agent) else None
+        return found if found is not None and user.may_use(found.agent) else None
 
-    async def _said_until(self, line: RunInfo) -> Sequence[Message]:
+    async def said_until(self, line: RunInfo) -> Sequence[Message]:
+        """What had been said when a run of it ended, or if it ended now."""
         try:
             state = fold_all(await self._journal.read(line.run_id))
         except JournalError as error:
@@ -277,15 +242,12 @@ class Conversations:
         return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
 
 
-def _only_begun(events: Sequence[Event]) -> bool:
-    """Whether nothing was done for a run yet."""
-    return not any([isinstance(one, StepPrepared | RunFinished) for one in events])
-
-
 def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
     what, advice = "a run of it is under way", "Decide on what it waits for, or cancel that run."
     if line is not None and line.status == "damaged":
         what, advice = f"its run {line.run_id} is damaged and cannot be read", "Delete that run."
+    elif line is not None and line.status == "finished":
+        what, advice = f"it has just gone on with run {line.run_id}", "Look at that, and say it again."
     elif line is not None:
         what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
     return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

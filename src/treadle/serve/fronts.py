@@ -18,6 +18,7 @@ from treadle.journal.info import RunInfo
 from treadle.kernel.messages import Json, UserMessage
 from treadle.result import Pending
 from treadle.serve.asked_again import SaidBefore
+from treadle.serve.chats import messages
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
@@ -25,7 +26,7 @@ from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
-from treadle.serve.serving import Serving, refusal
+from treadle.serve.serving import Serving, json_response, refusal
 from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
 from treadle.serve.user import User
 
@@ -44,12 +45,19 @@ class AskedOfAiSdk(Asked):
     sdk: int = 6
 
 
+class AskedOfMessages(Struct, forbid_unknown_fields=True):
+    """What may stand in the query where the messages of a chat are asked for."""
+
+    sdk: int = 6
+
+
 def routes(serving: Serving) -> list[BaseRoute]:
     """The routes of both protocols."""
     fronts = Fronts(serving)
     return [
         Route("/ai-sdk/{agent}", _answered(fronts.post_ai_sdk, _text), methods=["POST"]),
         Route("/ai-sdk/{agent}/{chat:path}/stream", _answered(fronts.again_ai_sdk, _text), methods=["GET"]),
+        Route("/ai-sdk/{agent}/{chat:path}/messages", _answered(fronts.messages_ai_sdk, _text), methods=["GET"]),
         Route("/ag-ui/{agent}", _answered(fronts.post_ag_ui, refusal), methods=["POST"]),
     ]
 
@@ -94,7 +102,7 @@ class Fronts:
         posting = self._ai_sdk_posting(user, agent, post)
         begin = partial(self._ai_sdk_point, user, agent, post, posting)
         point = await (begin() if posting is None else self._answers.once((user.name, *posting), begin))
-        return await self._ai_sdk_stream(request, user, point, asked)
+        return await self._ai_sdk_stream(request, user, point, asked, "" if post.message is not None else post.after)
 
     def _ai_sdk_posting(self, user: User, agent: str, post: ai_sdk.Posted) -> Posting | None:
         """What names a message of a browser's; None for an answer that is asked for anew, each time another one."""
@@ -130,10 +138,21 @@ class Fronts:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
-    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: AskedOfAiSdk) -> Response:
-        # What answers a message to a run that had waited is another message than what it said before.
-        told_before = point.said is not None
-        message_id = f"{point.run_id}:{point.number}" if told_before else point.run_id
+    async def messages_ai_sdk(self, request: Request) -> Response:
+        """The messages of a chat, for a browser that opens it again; none of one that is new."""
+        user, asked = self._serving.user(request), self._serving.query(request, AskedOfMessages)
+        self._runs.agent(user, request.path_params["agent"])
+        return json_response(await messages(self._runs, user, request.path_params["chat"], _version(asked.sdk)))
+
+    async def _ai_sdk_stream(
+        self, request: Request, user: User, point: Point, asked: AskedOfAiSdk, shown: str = ""
+    ) -> Response:
+        # What answers a message to a run that had waited is another message than what it said before; what was decided
+        # goes on with the one that the browser shows.
+        run_id, _, number = shown.partition(":")
+        message_id = shown if run_id == point.run_id and number.isdecimal() else point.run_id
+        if point.said is not None:
+            message_id = f"{point.run_id}:{point.number}"
         known = [ai_sdk.call_name(one) for one in point.pending]
         writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk)
         chunks = self._chunks(user, point, writer.write, ai_sdk.trouble, ai_sdk.END)
@@ -188,8 +207,7 @@ class Fronts:
     def _asked(self, request: Request) -> AskedOfAiSdk:
         asked = self._serving.query(request, AskedOfAiSdk)
         self._serving.leaves(self._serving.user(request), asked.on_disconnect)
-        if asked.sdk not in ai_sdk.VERSIONS:
-            raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
+        _version(asked.sdk)
         return asked
 
     async def _before(self, user: User, conversation: str, posting: Posting) -> Point | None:
@@ -252,6 +270,12 @@ class Fronts:
         return self._serving.stream(request, chunks, headers=headers, left=left)
 
 
+def _version(sdk: int) -> int:
+    if sdk not in ai_sdk.VERSIONS:
+        raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
+    return sdk
+
+
 def told_after(before: SaidBefore | None) -> Point | None:
     """From where is told what answers something that was said before, if it was."""
     return None if before is None else Point(before.run_id, before.after, (), before.text)
@@ -269,8 +293,7 @@ def data(part: Json) -> bytes:
 
 async def newest(runs: Runs, user: User, conversation: str) -> RunInfo | None:
     """The newest run of a conversation of the user's; None if there is none."""
-    found = await runs.conversations.runs(user, conversation, 1)
-    return found[0] if found else None
+    return await runs.conversations.newest(user, conversation)
 
 
 async def decided(

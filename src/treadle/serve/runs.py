@@ -183,7 +183,7 @@ class Runs:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
             raise Refused("unfit", str(error)) from error
-        await driven.run.commit()
+        await kept(driven.run.commit())
 
     async def cancel(self, user: User, run_id: str) -> None:
         """Ends a run as cancelled, whoever drives it; one that has finished stays as it is."""
@@ -193,7 +193,9 @@ class Runs:
         if driven is not None:
             driven.cancel(stop)
             await driven.over.wait()
+        elif await kept(self.carrying.ended_beside(whose, run_id)):
             return
+        # One that is driven here may have paused in that very moment.
         config = self.carrying.agent_of(whose)._config
         await kept(cancelled(config, run_id, stop))
 
@@ -224,7 +226,9 @@ class Runs:
         self._starting(user)
         going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
         line = told_by(await kept(self.journal.read(run_id)))
-        async with self.conversations.last_of(line):
+        if not line.conversation or line.parent is not None:
+            return await self.carrying.go_on(whose, run_id, going_on)
+        with self.conversations.alone(line.user, line.conversation):
             await self.carrying.go_on(whose, run_id, going_on)
 
     async def fork(

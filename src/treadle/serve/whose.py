@@ -12,8 +12,8 @@ from treadle.serve.user import User
 _MADE_HERE: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}(\.|$)")
 """Ids of runs that no second run ever has."""
 
-_KNOWN: Final = 10_000
-"""Runs of which is remembered whose they are; that never changes."""
+_KNOWN: Final = 2_000
+"""Runs of which is remembered whose they are, which never changes: half a kilobyte each, for a read of the journal."""
 
 _DEEPEST: Final = 100
 """Runs that work for each other, one below the other, before nobody is taken to own them."""

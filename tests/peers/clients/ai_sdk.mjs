@@ -9,7 +9,7 @@ const search = [sdk, query].filter(Boolean).join("&");
 const transport = new ai.DefaultChatTransport({ api: `${url}${search ? "?" + search : ""}` });
 const errors = [];
 const data = [];
-const chat = new Chat({
+const opened = (messages) => new Chat({
   id, transport, messages,
   onError: (error) => errors.push(error.message),
   onData: (part) => data.push(part),
@@ -18,6 +18,7 @@ const chat = new Chat({
         ai.lastAssistantMessageIsCompleteWithToolCalls({ messages })
     : undefined,
 });
+let chat = opened(messages);
 const settled = async () => {
   for (let i = 0; i < 2000; i++) {
     await new Promise((done) => setTimeout(done, 5));
@@ -42,6 +43,13 @@ for (const [what, given] of steps) {
   }
   if (what === "forge") { chat.messages = given(chat.messages); }
   if (what === "open") await fetch(given);
+  if (what === "reopen") {
+    // As a browser that opens the chat again: what it is given is valid, and so it is for a model.
+    const held = await (await fetch(`${url}/${encodeURIComponent(id)}/messages${sdk ? "?" + sdk : ""}`)).json();
+    const messages = await ai.validateUIMessages({ messages: held });
+    await ai.convertToModelMessages(messages, { ignoreIncompleteToolCalls: true });
+    chat = opened(messages);
+  }
   await settled();
   seen.push(JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })));
 }

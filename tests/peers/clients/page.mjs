@@ -13,7 +13,12 @@ if (!("navigator" in globalThis)) globalThis.navigator = window.navigator;
 const { createRoot } = await import("react-dom/client");
 const { createElement } = await import("react");
 const { default: Page } = await import(`${process.cwd()}/page.js.mjs`);
-createRoot(document.getElementById("root")).render(createElement(Page));
+const opened = () => {
+  const root = createRoot(document.getElementById("root"));
+  root.render(createElement(Page));
+  return root;
+};
+const root = opened();
 
 const wait = async (found) => {
   for (let i = 0; i < 1000; i++) {
@@ -32,5 +37,10 @@ const button = await wait(() => [...document.querySelectorAll("button")].find((o
 const asked = document.body.textContent;
 button.dispatchEvent(new window.MouseEvent("click", { bubbles: true }));
 await wait(() => document.body.textContent.includes(until));
-console.log(JSON.stringify({ asked, done: document.body.textContent }));
+const done = document.body.textContent;
+root.unmount();
+await wait(() => !document.body.textContent);
+opened();
+await wait(() => document.body.textContent.includes(until));
+console.log(JSON.stringify({ asked, done, opened: document.body.textContent }));
 process.exit(0);

@@ -294,6 +294,7 @@ def _result(
     about = About(
         names=names,
         measure=measure.name,
+        aggregation=measure.aggregation,
         dimensions=tuple(key.name for key in keys),
         units=units,
         limits=pair.limits,
@@ -321,7 +322,7 @@ def _result(
         top_differences=[row for row in rows if row.status != "match"][: request.top],
         by_dimension=parts(session, aligned, pair, summary, units),
         subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
-        claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
+        claims=interpret(about, summary, largest(session, aligned, pair, summary, units, rows)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
             *comparison_findings(session, aligned, summary, held, units.currency),

@@ -170,7 +170,6 @@ def drill(
     b = called(a, catalog.source(request.source_b, "source_b"), request.names)
     (pair, *_) = measure_pairs(a, b, None if request.measure is None else [request.measure])
     behind = [_being(name, value) for name, value in request.key.items()]
-    filters = [*request.filters, *behind]
     tables = [table for source in (a, b) for table in catalog.tables(source)]
     tables += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
     sources = list({source.name: source for source in (a, b, *tables)}.values())
@@ -182,7 +181,7 @@ def drill(
                 source=source,
                 keys=tuple(_columns(session, source, index)),
                 declared=(pair[index],),
-                conditions=tuple(conditions_of(source, index, [a, b], filters, alone)),
+                conditions=tuple(conditions_of(source, index, [a, b], request.filters, alone, behind)),
             ).open(session)
             for index, (source, alone) in enumerate(((a, request.filters_a), (b, request.filters_b)))
         ]

@@ -61,7 +61,12 @@ def chosen_measures(source: Source, names: Sequence[str] | None) -> list[Measure
 
 
 def conditions_of(
-    source: Source, index: int, sources: Sequence[Source], filters: Sequence[Filter], alone: Sequence[Filter] = ()
+    source: Source,
+    index: int,
+    sources: Sequence[Source],
+    filters: Sequence[Filter],
+    alone: Sequence[Filter] = (),
+    key: Sequence[Filter] = (),
 ) -> list[tuple[Key, Filter]]:
     """Returns the filters with their keys, and those default filters of `source` that no filter replaces.
 
@@ -71,6 +76,7 @@ def conditions_of(
         sources: all sources of the question.
         filters: conditions on all of them.
         alone: further conditions, on this source only.
+        key: a key of the answer to a question with these filters; default filters hold beside it, as they did there.
     """
 
     def own(item: Filter, argument: str) -> tuple[Key, Filter]:
@@ -81,6 +87,7 @@ def conditions_of(
     asked += [own(item, f"filters_{'ab'[index]}") for item in alone]
     named = {key.members[index].name for key, _ in asked}
     usual = [own(item, "default_filters") for item in source.default_filters]
+    asked += [(shared_key(item.dimension, sources, "key"), item) for item in key]
     return [*asked, *(one for one in usual if one[0].name not in named)]
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import click
 
+from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
 from treadle.cli.configure import Options, agent_options
@@ -17,9 +18,13 @@ from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
+from treadle.drivers.conversing import GoneOn
+from treadle.drivers.drive import driven
+from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
+from treadle.result import RunResult
 from treadle.tools import ToolResult
 
 
@@ -30,6 +35,15 @@ class Said(NamedTuple):
     calls: list[WaitingCall]
     doing: str
     more: str = ""
+
+
+class Insisted(NamedTuple):
+    """On what the caller insists: that the run is taken from whoever drives it, and that it goes on beside the
+    conversation that it belongs to.
+    """
+
+    takeover: bool
+    beside: bool
 
 
 class Announced:
@@ -46,11 +60,13 @@ class Announced:
         self._lines = []
 
 
-def _take_over(command: Callable[..., int]) -> Callable[..., int]:
-    """The option --take-over."""
-    decorated: Callable[..., int] = click.option(
+def _insisting(command: Callable[..., int]) -> Callable[..., int]:
+    """The options --take-over and --beside."""
+    takeover = click.option(
         "--take-over", "takeover", is_flag=True, help="Take the run from a process that is driving it."
-    )(command)
+    )
+    beside = click.option("--beside", is_flag=True, help="Go on though the run's conversation has gone on without it.")
+    decorated: Callable[..., int] = takeover(beside(command))
     return decorated
 
 
@@ -60,15 +76,18 @@ def _take_over(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--result", "results", multiple=True, metavar="CALL=VALUE", help="The result of a call that waits; repeatable."
 )
-@_take_over
+@_insisting
 @output_options
-def resume(run: str, options: Options, results: tuple[str, ...], takeover: bool, output: Output) -> int:
+def resume(
+    run: str, options: Options, results: tuple[str, ...], takeover: bool, beside: bool, output: Output
+) -> int:  # fmt: skip
     """Go on with RUN: its id, a beginning of it, or "last".
 
     A run that your program began goes on with its agent: --agent module:name. For one of the command line the run's
     own model is used unless another is named, and own tools are named again with --tools. A run that has finished is
     not run again: its answer is printed. One that another process is carrying out is left to that one, unless you
-    --take-over; the other stops then before it does anything more.
+    --take-over; the other stops then before it does anything more. One whose conversation has gone on without it would
+    say what is no part of that: it is left, unless you want it --beside.
     """
 
     def say(waiting: Waiting) -> Said:
@@ -78,7 +97,7 @@ def resume(run: str, options: Options, results: tuple[str, ...], takeover: bool,
             raise click.BadParameter("a call is given two results", param_hint="'--result'")
         return Said(Answers(results=given), [call for call, _ in answered], "giving the result of")
 
-    return _go_on(run, options, output, say, takeover)
+    return _go_on(run, options, output, say, Insisted(takeover, beside))
 
 
 @click.command(short_help="Allow a tool call that a run waits for, and go on.")
@@ -86,9 +105,11 @@ def resume(run: str, options: Options, results: tuple[str, ...], takeover: bool,
 @click.argument("call", required=False)
 @agent_options
 @click.option("--arguments", metavar="JSON", help="Arguments to use in place of the model's, for one CALL.")
-@_take_over
+@_insisting
 @output_options
-def approve(run: str, call: str | None, options: Options, arguments: str | None, takeover: bool, output: Output) -> int:
+def approve(
+    run: str, call: str | None, options: Options, arguments: str | None, takeover: bool, beside: bool, output: Output
+) -> int:  # fmt: skip
     """Allow CALL of RUN, or every call that it waits for, and go on with it.
 
     A run that your program began goes on with its agent: --agent module:name.
@@ -102,7 +123,7 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
         answers = Answers(approve={one.pending.key: edited for one in calls})
         return Said(answers, calls, "approving", "" if arguments is None else f" with {visible(arguments)}")
 
-    return _go_on(run, options, output, say, takeover)
+    return _go_on(run, options, output, say, Insisted(takeover, beside))
 
 
 @click.command(short_help="Refuse a tool call that a run waits for, and go on.")
@@ -110,9 +131,11 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
 @click.argument("call", required=False)
 @agent_options
 @click.option("--reason", default="", metavar="TEXT", help="Why; the model is told.")
-@_take_over
+@_insisting
 @output_options
-def deny(run: str, call: str | None, options: Options, reason: str, takeover: bool, output: Output) -> int:
+def deny(
+    run: str, call: str | None, options: Options, reason: str, takeover: bool, beside: bool, output: Output
+) -> int:  # fmt: skip
     """Refuse CALL of RUN, or every call that it waits for, and go on with it.
 
     A run that your program began goes on with its agent: --agent module:name.
@@ -122,7 +145,7 @@ def deny(run: str, call: str | None, options: Options, reason: str, takeover: bo
         calls = waiting.decided("deny", call)
         return Said(Answers(deny={one.pending.key: reason for one in calls}), calls, "denying")
 
-    return _go_on(run, options, output, say, takeover)
+    return _go_on(run, options, output, say, Insisted(takeover, beside))
 
 
 @click.command(short_help="Say what came of a tool call that a crash cut off, and go on.")
@@ -132,11 +155,11 @@ def deny(run: str, call: str | None, options: Options, reason: str, takeover: bo
 @click.option("--failed", metavar="WHY", help="It was not done, or failed; the model is told why.")
 @click.option("--again", is_flag=True, help="Run it again, with the same idempotency key.")
 @agent_options
-@_take_over
+@_insisting
 @output_options
 def resolve(
     run: str, call: str, done: str | None, failed: str | None, again: bool, options: Options, takeover: bool,
-    output: Output,
+    beside: bool, output: Output,
 ) -> int:  # fmt: skip
     """Say what came of CALL of RUN, which was under way when its process died, and go on with the run.
 
@@ -156,14 +179,20 @@ def resolve(
         what = "giving the result of" if failed is None else "telling the failure of"
         return Said(Answers(results={one.pending.key: value}), [one], what)
 
-    return _go_on(run, options, output, say, takeover)
+    return _go_on(run, options, output, say, Insisted(takeover, beside))
 
 
-def _go_on(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
-    return asyncio.run(_resumed(run, options, output, say, takeover))
+def _go_on(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], how: Insisted) -> int:
+    try:
+        return asyncio.run(_resumed(run, options, output, say, how))
+    except GoneOn as error:
+        raise click.UsageError(
+            f"{error}. What it says now would be no part of that. Say it in the conversation, fork the run, or go on "
+            "with it --beside."
+        ) from error
 
 
-async def _resumed(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
+async def _resumed(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], how: Insisted) -> int:
     async with opened(options.journal) as journal:
         if journal is None:
             raise no_runs(options.journal, run)
@@ -175,11 +204,19 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
         doing = [f"{said.doing} {call.call(agent.tools)}{said.more}" for call in said.calls]
         limits, answers = options.limits(state.limits), said.answers
         result = await Watch([Announced(output, doing), *output.views], events, quiet=output.quiet).carry(
-            lambda see: agent.resume(
-                state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
-                limits=None if limits == state.limits else limits, user=options.user, takeover=takeover,
+            lambda see: _carried(
+                agent, state.run_id,
+                GoingOn(
+                    answers, on_event=see, limits=None if limits == state.limits else limits, user=options.user,
+                    takeover=how.takeover, last=not how.beside,
+                ),
             )
         )  # fmt: skip
         waiting = await Waiting.of(result.events, journal)
     output.end(result, state.model, waiting, agent.tools, NextCommand.again(options, choice))
     return exit_code(result.stop)
+
+
+async def _carried(agent: Agent, run_id: str, going_on: GoingOn) -> RunResult:
+    begun = await taken_up(agent._config, run_id, going_on)
+    return await driven(begun.run, begun.earlier) if begun.to_do else begun.result

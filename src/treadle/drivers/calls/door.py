@@ -47,8 +47,14 @@ from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacte
 from treadle.tools import Tool, ToolOutput
 
 
-async def act(run: Run, records: Sequence[CallRecord]) -> None:
+async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False) -> None:
     """Carries `records`, calls of the step under way, as far as they go.
+
+    Args:
+        run: the run.
+        records: its calls.
+        goes_on: whether whoever calls goes on at once, so that the result of a single call may be handed over together
+            with the step that follows.
 
     Raises:
         JournalError: the journal failed; whatever was under way was cancelled.
@@ -56,7 +62,7 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
     """
     if not run.begun and any([record.status != "asked" for record in records]):
         run.begun = await begun_below(run, records)
-    batch = Batch(run)
+    batch = Batch(run, leaves=goes_on and len(records) == 1)
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
@@ -73,14 +79,19 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
 class Batch:
     """Calls of one reply on their way through the door.
 
+    Args:
+        run: whose they are.
+        leaves: whether it leaves a result to be handed over by whoever goes on.
+
     Attributes:
         failure: what a function of the application's raised.
     """
 
-    __slots__ = ("_free", "_made", "_run", "_seen", "failure")
+    __slots__ = ("_free", "_leaves", "_made", "_run", "_seen", "failure")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, leaves: bool) -> None:
         self._run = run
+        self._leaves = leaves
         self._made = MadeCalls(run)
         self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
@@ -230,7 +241,7 @@ class Batch:
         run.feed(event)
         run.below.pop(admitted.record.call.id, None)
         settle(run)
-        if run.writes:
+        if run.writes and not self._leaves:
             # What was done is in doubt until it is stored; what was read is read again.
             await (hand_over_soon(run) if _only_reads(admitted.tool) else hand_over(run))
 

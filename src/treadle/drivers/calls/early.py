@@ -151,7 +151,11 @@ class Early:
                 task.cancel()
         if not self._tasks:
             return False
-        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if self._run.state.phase not in ("paused", "finished"):
+            # What came back of the other calls; an end is written when nothing of it can be cut off any more.
+            await hand_over(self._run)
+        if self._tasks:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         if self.failure is not None:
             raise self.failure
         return True

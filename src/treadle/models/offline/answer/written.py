@@ -149,7 +149,7 @@ def _condition(row: Json) -> str:
 
 def _refusal(left: Left) -> str:
     """Why there is no answer: it would be one to another question."""
-    words = listed([*left.turning, *left.spare])
+    words = listed(list(dict.fromkeys([*left.turning, *left.spare])))
     open_ended = next((word for word in left.turning if is_to_date(word)), "")
     advice = f" Say up to which month “{open_ended}” goes, such as “year to date 202403”." if open_ended else ""
     return (

@@ -36,8 +36,8 @@ TURNING = (
     | TIMES
     | word_set(
         """same via through every about around approximately roughly nearly almost twice half double triple dozen
-        dozens hundred hundreds thousand thousands million millions billion couple several few pair apart together
-        respectively zwischen"""
+        dozens hundred hundreds thousand thousands million millions billion couple several few pair apart apiece
+        together respectively individually singly zwischen"""
     )
 )
 """Words that change what is asked: kinds of amounts, times, comparisons, alternatives, conditions."""
@@ -100,7 +100,10 @@ IDLE = (
 
 _PHRASES = re.compile(
     r"\b(?:up to|as of|at (?:most|least)|more than|less than|fewer than|greater than|year[- ]to[- ]date|other than|"
-    r"way round|on average|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa)\b",
+    r"way round|on average|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa|"
+    r"(?:can|could|may|should|shall|must|able to|possible to|enough to|allowed to) (?:(?:i|we|you|they|one|anyone) )?"
+    r"(?:still |really )?(?:buy|afford|order|purchase|sell|pay|ship|deliver|reserve|book)|each(?=\W*$)|"
+    r"how many [^?.!]*?(?:buy|afford|order|purchase|sell))\b",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(

@@ -1,0 +1,108 @@
+"""Chats: a conversation as the messages that `useChat` begins with, of the runs that it was said in.
+
+Messages are called as those that were streamed, so that what a browser posts next names the answers that it has.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from treadle.drivers.conversing import BESIDE
+from treadle.journal.info import RunInfo
+from treadle.kernel.events import MessageAdded, RunPaused, RunStarted, StepPrepared
+from treadle.kernel.messages import Json, Message, UserMessage
+from treadle.result import conversation_part
+from treadle.serve.protocols import ai_sdk
+from treadle.serve.protocols.ai_sdk_messages import Held
+from treadle.serve.protocols.moves import Asked, Ended, Move, Said
+from treadle.serve.runs import Runs
+from treadle.serve.telling import Branch
+from treadle.serve.user import User
+
+MOST: Final = 100
+"""Runs of a conversation that are told one by one, the newest; what was said before stands in the first of them."""
+
+
+async def messages(runs: Runs, user: User, conversation: str, version: int = 6) -> list[Json]:
+    """The messages of a conversation of the user's; none if there is none.
+
+    An answer that is under way here is left out: its stream tells it from its beginning.
+
+    Args:
+        runs: all runs.
+        user: whose it is.
+        conversation: its name.
+        version: the newest version of the AI SDK whose parts may be in them.
+    """
+    last = await runs.conversations.newest(user, conversation)
+    if last is None:
+        return []
+    await runs.live.settled(last.run_id)
+    held, (chain, before) = Held(version), await _chain(runs, user, conversation, last)
+    held.earlier(before, f"{conversation}:before")
+    for line in chain:
+        await _told(runs, user, line, held)
+    if (await runs.views.describe(user, last.run_id)).driven:
+        held.without_last()
+    return held.messages
+
+
+async def _chain(
+    runs: Runs, user: User, conversation: str, last: RunInfo
+) -> tuple[Sequence[RunInfo], Sequence[Message]]:
+    """The runs that what `last` knows was said in, it the last of them, and what was said before the first of them.
+
+    An answer that was asked for anew, or a message that was said in other words, is not followed by what it replaced.
+    """
+    lines = [one for one in await runs.conversations.runs(user, conversation, MOST) if one.stop != BESIDE]
+    chain, before = [last], await _before(runs, user, last)
+    for line in [one for one in lines if one.status == "finished" and one.run_id != last.run_id]:
+        if before and await runs.conversations.said_until(line) == before:
+            chain.append(line)
+            before = await _before(runs, user, line)
+    return chain[::-1], before
+
+
+async def _before(runs: Runs, user: User, line: RunInfo) -> Sequence[Message]:
+    """What was said before a run was asked what it answers."""
+    (first, *_) = await runs.views.events(user, line.run_id, 0, 1)
+    said = conversation_part(first.event.messages) if isinstance(first.event, RunStarted) else []
+    return said[:-1] if said and isinstance(said[-1], UserMessage) else said
+
+
+async def _told(runs: Runs, user: User, line: RunInfo, held: Held) -> None:
+    """A run: what it was asked and says, and each message that was said to it while it waited, with its answer."""
+    run_id = line.run_id
+    branch, writer = Branch(runs, user, run_id), ai_sdk.Writer(run_id, run_id, version=7)
+    events = await runs.views.events(user, run_id)
+    waiting: list[str] = []
+    paused, said = 0, ""
+    held.run_begins()
+    for number, event in events:
+        if isinstance(event, RunStarted):
+            asked = conversation_part(event.messages)[-1:]
+            if asked and isinstance(asked[0], UserMessage):
+                held.asked(f"{run_id}:asked", asked[0].content)
+            held.answers(run_id)
+        elif isinstance(event, MessageAdded) and paused:
+            said, name = event.message.text, f"{run_id}:{paused}"
+            held.asked(f"{name}:asked", event.message.content)
+            held.answers(name)
+            held.take({"type": "start", "messageMetadata": {"run": run_id, "agent": line.agent}})
+        paused = number if isinstance(event, RunPaused) else 0 if _is_over(event) else paused
+        async for move in branch.hear(event):
+            waiting = [ai_sdk.call_name(one) for one in move.pending] if isinstance(move, Asked) else waiting
+            if _is_told(move, said, number == len(events)):
+                for part in writer.write(move):
+                    held.take(part)
+        waiting = waiting if isinstance(event, RunPaused) else []
+        said = ""
+    held.settled(waiting)
+
+
+def _is_over(event: object) -> bool:
+    return isinstance(event, MessageAdded | StepPrepared)
+
+
+def _is_told(move: Move, said: str, last: bool) -> bool:
+    """Whether a move has a part: not what stands in a message of its own, nor a pause that is over."""
+    return not ((isinstance(move, Said) and move.text == said) or (isinstance(move, Ended) and not last))
