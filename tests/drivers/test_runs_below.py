@@ -165,6 +165,8 @@ async def test_a_question_about_a_call_below_says_how_often_somebody_was_asked_a
     (waits,) = [one for one in result.events if isinstance(one, ResultAwaited)]
     (asked,) = waits.waits
     assert (asked.question, asked.found, asked.asked) == ("dear", "", 1)
+    # The step whose call waits is under way, and counts.
+    assert waits.spent == Spent(1, Usage(10, 4), tool_calls=1, unpriced=True)
     result = await agent.resume(result, approve=[one.call_id for one in result.pending])
     (_, waits) = [one for one in result.events if isinstance(one, ResultAwaited)]
     (asked,) = waits.waits
