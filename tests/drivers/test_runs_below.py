@@ -289,7 +289,8 @@ def asks(*turns):
 async def test_a_model_call_below_that_was_under_way_may_have_been_billed(case):
     gone = case == "its agent is gone"
     journal, run_id = await died([asks("below")], StepPrepared)
-    agent = Agent(ScriptedModel(["done"]), tools=[] if gone else [asks("below")], journal=journal)
+    model = ScriptedModel(["done"], price=Price(7, 7))
+    agent = Agent(model, tools=[] if gone else [asks("below")], journal=journal)
     result = await (agent.cancel if case == "it is cancelled" else agent.resume)(run_id)
     (resumed,) = [one for one in await below(journal, run_id) if isinstance(one, RunResumed)]
     lost, (found,) = resumed.lost, back(result.events)
