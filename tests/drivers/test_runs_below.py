@@ -165,6 +165,8 @@ async def test_a_question_about_a_call_below_says_how_often_somebody_was_asked_a
     (waits,) = [one for one in result.events if isinstance(one, ResultAwaited)]
     (asked,) = waits.waits
     assert (asked.question, asked.found, asked.asked) == ("dear", "", 1)
+    # The step whose call waits is under way, and counts.
+    assert waits.spent == Spent(1, Usage(10, 4), tool_calls=1, unpriced=True)
     result = await agent.resume(result, approve=[one.call_id for one in result.pending])
     (_, waits) = [one for one in result.events if isinstance(one, ResultAwaited)]
     (asked,) = waits.waits
@@ -287,7 +289,8 @@ def asks(*turns):
 async def test_a_model_call_below_that_was_under_way_may_have_been_billed(case):
     gone = case == "its agent is gone"
     journal, run_id = await died([asks("below")], StepPrepared)
-    agent = Agent(ScriptedModel(["done"]), tools=[] if gone else [asks("below")], journal=journal)
+    model = ScriptedModel(["done"], price=Price(7, 7))
+    agent = Agent(model, tools=[] if gone else [asks("below")], journal=journal)
     result = await (agent.cancel if case == "it is cancelled" else agent.resume)(run_id)
     (resumed,) = [one for one in await below(journal, run_id) if isinstance(one, RunResumed)]
     lost, (found,) = resumed.lost, back(result.events)
@@ -340,8 +343,9 @@ async def test_a_run_that_ends_ends_those_below_that_it_had_not_taken_up():
     assert back(result.events) == [ToolFinished(0, "call_0_0", cut_off(), True, spent=took)]
 
 
-async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_what_was_taken_below():
-    """A hook had an agent called in place of a tool; the process died, and the agent is gone."""
+@pytest.mark.parametrize("denied", [False, True])
+async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_what_was_taken_below(denied):
+    """A hook had an agent called in place of a tool; the process died, and the agent is gone, or is not allowed now."""
 
     @tool(effect="read")
     async def first(key: str) -> ToolResult:
@@ -360,7 +364,8 @@ async def test_what_was_found_before_a_call_in_place_was_cut_off_is_kept_with_wh
     await left.append(run_id, 0, events[:cut])
     name = f"{run_id}.0.call_0_0+2"
     await left.append(name, 0, (await whole.read(name))[:3])
-    agent = Agent(ScriptedModel(["done"]), tools=[first], journal=left, on_tool_result=react)
+    given = {"tools": tools, "approvals": [deny("child")]} if denied else {"tools": [first]}
+    agent = Agent(ScriptedModel(["done"]), journal=left, on_tool_result=react, **given)
     result = await agent.resume(run_id)
     noted = Text(
         "child was called in its place and was under way when the run stopped; its outcome is unknown: it may or may "
