@@ -12,7 +12,10 @@ from served import decision, payer, run_when, serving, talker, until, waiter
 from two_apps import Paced, asked, lifespan
 
 from treadle import MemoryJournal, PostgresJournal, SqliteJournal
+from treadle.kernel.events import RunPaused
+from treadle.kernel.fold import fold_all
 from treadle.serve import app
+from treadle.serve.live import STOPPED
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +32,10 @@ async def lines(client, conversation="c"):
 
 async def left(journal, like, name, text, at):
     """A run as a server leaves it that dies when it has written it; `like` is another of its conversation."""
-    (first, *_) = await journal.read(like)
-    last = replace(first.messages[-1], content=text)
-    await journal.append(name, 0, [replace(first, run_id=name, messages=(*first.messages[:-1], last), at=at)])
+    events = await journal.read(like)
+    said = fold_all([one for one in events if one.at <= at]).messages
+    last = replace(events[0].messages[-1], content=text)
+    await journal.append(name, 0, [replace(events[0], run_id=name, messages=(*said, last), at=at)])
 
 
 @pytest.mark.parametrize("take_up", [True, False])
@@ -88,9 +92,6 @@ async def test_a_run_that_has_paused_before_its_first_step_is_not_taken_for_one_
             first = (await client.post("/api/runs", json=body("hi", "talker"))).json()["id"]
             await run_when(client, first, "finished")
             events = await journal.read(first)
-        from treadle.kernel.events import RunPaused
-        from treadle.serve.live import STOPPED
-
         name = "20990101-000000-0000000001"
         begun = replace(events[0], run_id=name, at=events[0].at + 1e-5)
         await journal.append(name, 0, [begun, RunPaused(STOPPED, at=begun.at)])
@@ -188,3 +189,16 @@ def test_of_two_that_begin_in_a_conversation_one_does_in_whatever_order_they_wri
             gate.set()
 
     asyncio.run(crossed())
+
+
+async def test_a_server_whose_clock_is_behind_begins_nothing_that_the_conversation_would_forget():
+    journal = MemoryJournal()
+    async with serving(app([talker()], journal=journal)) as client:
+        first = (await client.post("/api/runs", json=body("hi", "talker"))).json()["id"]
+        await run_when(client, first, "finished")
+        events = [replace(one, at=one.at + 50) for one in await journal.read(first)]
+        await journal.append("ahead", 0, [replace(events[0], run_id="ahead"), *events[1:]])
+        answer = await client.post("/api/runs", json=body("and?", "talker"))
+        assert (answer.status_code, "clocks" in answer.text) == (503, True)
+        assert 40 < int(answer.headers["retry-after"]) <= 50
+        assert [run_id for run_id, _ in await lines(client)] == [first, "ahead"]

@@ -11,7 +11,7 @@ from two_apps import Client, Paced
 from treadle import Agent, Limits, MemoryJournal, ToolContext, ask_before, tool
 from treadle.drivers.conversing import BESIDE
 from treadle.journal.info import told_by
-from treadle.kernel.events import MessageAdded, RunStarted, ToolsListed
+from treadle.kernel.events import MessageAdded, RunResumed, RunStarted, ToolsListed
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
@@ -193,7 +193,9 @@ class World:
                 if any(one.conversation == name and _age(line) < _age(one) < _age(after) for one in self.gone):
                     continue
                 before = conversation_part(later[0].messages)[:-1]
-                assert before == _ends_with(events), f"run {after.run_id} does not go on from {line.run_id}"
+                assert before == _ends_with(events), (
+                    f"run {after.run_id} does not go on from {line.run_id}: {_kinds(events)}, and then {_kinds(later)}"
+                )
 
     async def check_at_the_end(self):
         """Everything comes to its end, when it is resumed and decided on."""
@@ -212,6 +214,27 @@ class World:
         assert not unfinished, [(self.line(one), self.shared._runs[one][-1]) for one in unfinished]
         self.check()
         self._check_conversations(whole=True)
+        for talk in ("a", "b", "c"):
+            await self._check_chat(talk)
+
+    async def _check_chat(self, talk):
+        """A conversation as a front end opens it has what was said in it, once, and in that order."""
+        status, found = await self.servers[0].ask("GET", f"/api/conversations/{talk}")
+        chat = (await self.servers[1].ask("GET", f"/ai-sdk/clerk/{talk}/messages"))[1]
+        if status == 404:
+            assert chat == []
+            return
+        said = [one["content"] for one in found["messages"] if one["role"] == "user"]
+        parts = [(one["role"], part) for one in chat for part in one["parts"]]
+        asked = [
+            part["data"]["text"] if part["type"] == "data-said" else part["text"]
+            for role, part in parts
+            if part["type"] == "data-said" or (role, part["type"]) == ("user", "text")
+        ]
+        assert asked == said, chat
+        names = [one["id"] for one in chat]
+        assert len(names) == len({*names}), names
+        assert all(part.get("state") not in ("approval-requested", "input-available") for _, part in parts), chat
 
     async def _go_on(self, run_id):
         here = self.servers[0]
@@ -296,6 +319,10 @@ def _age(line):
     return line.started_at, line.run_id
 
 
+def _kinds(events):
+    return [(round(one.at, 6), type(one).__name__) for one in events]
+
+
 def _said_to(events):
     found = []
     for event in events:
@@ -307,7 +334,7 @@ def _said_to(events):
 
 
 def _only_begun(events):
-    return all(isinstance(one, RunStarted | ToolsListed) for one in events)
+    return all(isinstance(one, RunStarted | ToolsListed | RunResumed) for one in events)
 
 
 def _ends_with(events):

@@ -16,8 +16,11 @@ from treadle.journal import Journal, JournalDamaged, Leases, UnknownRun
 from treadle.journal.families import is_there
 from treadle.journal.info import RunInfo, Wanted, told_by
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, RunFinished, RunStarted, ToolsListed
+from treadle.kernel.events import Event, RunFinished, RunResumed, RunStarted, ToolsListed
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import Message, UserMessage
 from treadle.kernel.stop import stopped
+from treadle.result import conversation_part
 
 BESIDE: Final = stopped(
     "cancelled",
@@ -77,6 +80,8 @@ async def require_last(journal: Journal, events: Sequence[Event]) -> None:
     if not line.conversation or line.parent is not None:
         return
     for other in await _others(journal, line):
+        if line.stop == BESIDE:
+            raise GoneOn(line, other)
         if _age(other) < _age(line):
             return
         if not await _gives_way(journal, other.run_id):
@@ -86,7 +91,9 @@ async def require_last(journal: Journal, events: Sequence[Event]) -> None:
 async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     """Whether a run was begun while another of its conversation was under way, by a process that died before it looked.
 
-    Nobody was told then that it had begun. It is not beside one that has ended before, and was taken up since.
+    Nobody was told then that it had begun. One that goes on from what was said before it is not: the run that said that
+    may have been taken up since. Where what was said before cannot be told, as with an answer that was asked for anew,
+    it is taken for one, as it would have the conversation forget what was said in the other.
 
     Args:
         journal: where they are.
@@ -96,9 +103,10 @@ async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     if not line.conversation or line.parent is not None or not _only_begun(events):
         return False
     for other in await _others(journal, line):
-        events = await journal.read(other.run_id)
-        first = _age(other) < _age(line)
-        if not _has_ended(events, line.started_at) if first else not _only_begun(events):
+        found = await journal.read(other.run_id)
+        if _age(other) < _age(line):
+            return _said_until(found, line.started_at) != _said_before(events[0])
+        if not _only_begun(found):
             return True
     return False
 
@@ -138,11 +146,19 @@ def _age(line: RunInfo) -> tuple[float, str]:
 
 
 def _only_begun(events: Sequence[Event]) -> bool:
-    """Whether nothing was done for a run, nor said to it, since it was written."""
-    return all([isinstance(one, RunStarted | ToolsListed) for one in events])
+    """Whether nothing was done for a run, nor said to it, since it was written; it may have been taken up for that."""
+    return all([isinstance(one, RunStarted | ToolsListed | RunResumed) for one in events])
 
 
-def _has_ended(events: Sequence[Event], at: float) -> bool:
-    """Whether a run had ended at that time."""
+def _said_until(events: Sequence[Event], at: float) -> Sequence[Message] | None:
+    """What was said in a run that had ended at that time; None if it had not."""
     earlier = [event for event in events if event.at <= at]
-    return bool(earlier) and isinstance(earlier[-1], RunFinished)
+    if not earlier or not isinstance(earlier[-1], RunFinished):
+        return None
+    return conversation_part(fold_all(earlier).messages)
+
+
+def _said_before(first: Event) -> Sequence[Message] | None:
+    """What had been said when a run began, without what it was asked."""
+    said = conversation_part(first.messages) if isinstance(first, RunStarted) else []
+    return said[:-1] if said and isinstance(said[-1], UserMessage) else said

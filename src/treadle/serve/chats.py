@@ -18,7 +18,7 @@ from treadle.serve.runs import Runs
 from treadle.serve.telling import Branch
 from treadle.serve.user import User
 
-MOST: Final = 200
+MOST: Final = 100
 """Runs of a conversation that are told one by one, the newest; what was said before stands in the first of them."""
 
 

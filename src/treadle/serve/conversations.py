@@ -165,6 +165,14 @@ class Conversations:
             newest = await self.newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
+            if newest is not None and newest.started_at > time.time():
+                # It would stand before that one, and the conversation would go on without it.
+                raise Refused(
+                    "unavailable",
+                    f"run {newest.run_id} of conversation {name!r:.200} began at a time that is yet to come here",
+                    "The clocks of the servers differ: set them, or try again later.",
+                    newest.started_at - time.time(),
+                )
             last = newest
             if after:
                 newest = await self._of(user, name, after)

@@ -183,7 +183,7 @@ class Runs:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
             raise Refused("unfit", str(error)) from error
-        await driven.run.commit()
+        await kept(driven.run.commit())
 
     async def cancel(self, user: User, run_id: str) -> None:
         """Ends a run as cancelled, whoever drives it; one that has finished stays as it is."""
@@ -193,6 +193,8 @@ class Runs:
         if driven is not None:
             driven.cancel(stop)
             await driven.over.wait()
+        elif await kept(self.carrying.ended_beside(whose, run_id)):
+            return
         # One that is driven here may have paused in that very moment.
         config = self.carrying.agent_of(whose)._config
         await kept(cancelled(config, run_id, stop))
