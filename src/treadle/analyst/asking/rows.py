@@ -29,6 +29,9 @@ Statement = tuple["Sequence[exp.Expr]", Parameters, str, Doubts]
 """Statements that create and fill a table, their values, the table's name and what may be doubtful in it."""
 
 
+_TEXT = "read_text"
+
+
 class Spelling:
     """How the text of a side's amounts is read; what its rows have taught of it so far.
 
@@ -154,11 +157,14 @@ class Side(Fetched, frozen=True, kw_only=True):
             read = self.amount(at)
             read = read.operands.get(column, read)
             text, texts = read.text or text, self._doubtful(session, read)
-        point = call("instr", text.copy(), literal("."))
-        length = exp.Sub(this=call("length", text.copy()), expression=point)
-        plain = call("regexp_full_match", text.copy(), literal(r"[-+]?\d*\.\d*"))
+        # Text that people spell takes many steps to read: they are taken once a row, in a query of their own.
+        read_text = exp.column(_TEXT)
+        point = call("instr", read_text, literal("."))
+        length = exp.Sub(this=call("length", read_text.copy()), expression=point)
+        plain = call("regexp_full_match", read_text.copy(), literal(r"[-+]?\d*\.\d*"))
         parameters = Parameters()
-        longest = self.filtered(exp.select(exp.Max(this=length)), parameters).where(plain)
+        rows = self.filtered(exp.select(named(text.copy(), _TEXT)), parameters).subquery("read")
+        longest = exp.select(exp.Max(this=length)).from_(rows).where(plain)
         decimals = session.run(longest, parameters)[0][0] or 0
         self.spelling.scales[at, column] = scale_for(self.source, measure, column, texts, decimals, spelled=spelled)
 
@@ -167,7 +173,12 @@ class Side(Fetched, frozen=True, kw_only=True):
         if amount.text is None or amount.bad is None:
             return []
         parameters = Parameters()
-        doubtful = self.filtered(exp.select(amount.text.copy()).distinct(), parameters).where(amount.bad.copy())
+        text = amount.text
+        rows = self.filtered(exp.select(named(text.copy(), _TEXT)).distinct(), parameters).subquery("read")
+        bad = amount.bad.transform(lambda node: exp.column(_TEXT) if node == text else node)
+        doubtful = exp.select(_TEXT).from_(rows).where(bad)
+        if any(column.name != _TEXT for column in bad.find_all(exp.Column)):
+            doubtful = self.filtered(exp.select(text.copy()).distinct(), parameters).where(amount.bad.copy())
         return [str(row[0]) for row in session.run(doubtful, parameters)]
 
 
