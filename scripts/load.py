@@ -36,8 +36,9 @@ def turn(request):
     made = sum(message.role == "tool" for message in request.messages)
     return (f"Step {made} it is, and on we go.", [("wait", {"n": made})]) if made < STEPS else "All is done."
 
-runner = Agent(ScriptedModel(turn, chunk=8, keep_requests=False), name="runner", tools=[wait], limits=Limits(steps=1000, tool_calls=1000,
-    seconds=None), watch_progress=False)
+limits = Limits(steps=1000, tool_calls=1000, seconds=None)
+model = ScriptedModel(turn, chunk=8, keep_requests=False)
+runner = Agent(model, name="runner", tools=[wait], limits=limits, watch_progress=False)
 """
 
 

@@ -31,6 +31,14 @@ NEAR = {
         "tests/drivers",
         "tests/regressions/test_reactions.py",
         "tests/regressions/test_early.py",
+        "tests/regressions/test_sub_runs.py",
+        "tests/regressions/test_left_below.py",
+        "tests/regressions/test_combined.py",
+        "tests/regressions/test_attacked_hooks.py",
+        "tests/regressions/test_late_reconcile.py",
+        "tests/regressions/test_taken_over.py",
+        "tests/test_on_tool_call.py",
+        "tests/test_recovery.py",
     ],
 }
 """The tests that are tried first, by the names of the modules that are changed."""

@@ -91,11 +91,12 @@ def test_text_that_is_the_answer_is_taken_too():
     assert [spec.name for spec in model.requests[0].tools] == ["final_answer"]
 
 
-def test_text_before_the_final_tool_is_kept_and_is_not_the_answer():
+def test_text_before_the_final_tool_is_kept_in_its_message_and_is_not_the_answer():
     said = AssistantMessage((Text("Here it is: {"), ToolCall("c1", "final_answer", '{"value": 42}')))
     result, _ = by_tool([ModelReply(said, Usage(1, 1), "tool_calls")])
     assert result.output == Answer(value=42)
-    assert result.text == 'Here it is: {{"value": 42}'
+    assert result.text == '{"value": 42}'
+    assert result.messages[-1].text == 'Here it is: {{"value": 42}'
 
 
 def test_wrong_arguments_of_the_final_tool_are_explained_to_the_model():

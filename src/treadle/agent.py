@@ -36,6 +36,10 @@ from treadle.timetravel.forking import with_model
 from treadle.tools import Skill, SkillRegistry, Tool
 from treadle.tools.external import agent_tool
 
+TypeOf = type[Output] | UnionType | _SpecialForm
+"""The type of an answer. A special form is `Literal[…]` and the like; of these and of unions not every checker can tell
+the type."""
+
 
 class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
     """A model, its instructions and tools, and what its runs may do. Holds no state of a run; many may run at once.
@@ -110,8 +114,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
         prepare_step: PrepareStepFunction[Deps] | Sequence[PrepareStepFunction[Deps]] | None = None,
         tool_choice: str = "auto",
         on_limit: OnLimit = "answer",
-        # A special form is `Literal[…]` and the like; of these and of unions not every checker can tell the type.
-        output: type[Output] | UnionType | _SpecialForm | None = None,
+        output: TypeOf[Output] | None = None,
         output_mode: OutputMode | None = None,
         deps_type: type[Deps] | None = None,
         journal: Journal | None = None,
@@ -155,7 +158,6 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             watch=watch_progress,
             eager=eager,
             errors=errors,
-            model_named=model_of,
             deps_type=deps_type,
             telemetry=telemetry,
         )

@@ -81,8 +81,9 @@ class Conversation:
         """Adds what a person said: text, or text with images and files.
 
         Raises:
-            Misuse: it is neither, or there is nothing in it.
+            Misuse: it is neither, there is nothing in it, or a run is using the conversation.
         """
+        self._require_free("add_user")
         self._messages.append(storable(UserMessage(_content("add_user", content, may_be_empty=False))))
 
     def add_assistant(self, text: str | None = "", calls: Iterable[ToolCall | Mapping[str, Any]] = ()) -> None:
@@ -94,8 +95,9 @@ class Conversation:
                 as JSON text, or OpenAI's `{"id": …, "function": {"name": …, "arguments": …}}`.
 
         Raises:
-            Misuse: it says nothing, a call is none, or two calls have the same id.
+            Misuse: it says nothing, a call is none, two calls have the same id, or a run is using the conversation.
         """
+        self._require_free("add_assistant")
         if text is not None and not isinstance(text, str):
             raise Misuse(f"add_assistant takes text, or None; it was given {_shown(text)}")
         if isinstance(calls, (str, Mapping)) or not isinstance(calls, Iterable):
@@ -117,8 +119,10 @@ class Conversation:
         """Adds the one result of a tool call of the last assistant message: text, or text with images and files.
 
         Raises:
-            Misuse: that message made no such call, the call has its result already, or the content is something else.
+            Misuse: that message made no such call, the call has its result already, the content is something else, or a
+                run is using the conversation.
         """
+        self._require_free("add_tool_result")
         call = self._open.get(storable_text(call_id)) if isinstance(call_id, str) else None
         if call is None:
             waiting = ", ".join(repr(id) for id in self._open) or "none is"
@@ -141,9 +145,21 @@ class Conversation:
         return cls(from_langchain(messages))
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Puts `messages` in place of all that was said."""
+        """Puts `messages` in place of all that was said.
+
+        Raises:
+            Misuse: a run is using the conversation, or there is in them what no conversation holds.
+        """
+        self._require_free("replace")
         self._messages = _said(messages)
         self._open = {}
+
+    def _require_free(self, what: str) -> None:
+        if self._in_use:
+            raise Misuse(
+                f"{what}: a run is using this conversation, and what it says will take the place of all that is there: "
+                "say it to the run (run.send), or wait for it"
+            )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it."""

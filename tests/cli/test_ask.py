@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_was_found(treadle: Any, model: str, found: str) -> No
     assert "Traceback" not in err
     [run] = json.loads(treadle("runs", "--json").out)
     assert run["run_id"] in err
-    assert (run["status"], run["stop"]["reason"]) == ("finished", "cancelled")
+    assert (run["status"], run["stop"]["reason"]) == ("cancelled", "cancelled")
 
 
 def test_a_reader_that_leaves_ends_the_run(treadle: Any) -> None:

@@ -87,7 +87,7 @@ def test_a_run_that_makes_no_sense_does_not_stop_the_list(treadle: Any, ids: lis
 
     asyncio.run(write())
     found = {run["run_id"]: run["status"] for run in json.loads(treadle("runs", "--json").out)}
-    assert found == {"odd": "damaged", ids[0]: "waiting", ids[1]: "finished", ids[2]: "finished"}
+    assert found == {"odd": "damaged", ids[0]: "waiting", ids[1]: "stopped", ids[2]: "finished"}
 
 
 def test_a_file_of_the_old_version_with_a_bad_run_is_listed(treadle: Any, ids: list[str]) -> None:

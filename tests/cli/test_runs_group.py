@@ -34,8 +34,9 @@ def listed(treadle: Any, *options: str) -> list[str]:
 def test_a_list_is_narrowed_by_all_that_is_said(treadle: Any, ids: list[str]) -> None:
     waits, stopped, answered = ids
     assert listed(treadle, "--status", "waiting") == [waits]
-    assert listed(treadle, "--status", "finished") == [answered, stopped]
-    assert listed(treadle, "--status", "finished", "--search", "LOOK") == [stopped]
+    assert listed(treadle, "--status", "finished") == [answered]
+    assert listed(treadle, "--status", "stopped") == [stopped]
+    assert listed(treadle, "--status", "stopped", "--search", "LOOK") == [stopped]
     assert listed(treadle, "--search", waits[:-2].upper()) == ([waits] if waits[:-2] not in stopped else [])
     assert listed(treadle, "--model", "scripted", "--agent", "treadle") == [answered, stopped, waits]
     assert listed(treadle, "--model", "other") == []

@@ -212,7 +212,7 @@ def test_a_history_is_completed():
         AssistantMessage((ToolCall("call_0", "t"),)),
         ToolMessage("call_0", "t", NO_RESULT, is_error=True),
     ]
-    assert unexecuted("No result was recorded for this call.") == NO_RESULT
+    assert told("No result was recorded for this call: it may or may not have been made.", "unknown") == NO_RESULT
     assert completed([UserMessage(" "), UserMessage((Image(url="https://x.test/a.png"),)), AssistantMessage()]) == [
         UserMessage((Image(url="https://x.test/a.png"),))
     ]

@@ -1,14 +1,10 @@
 """`ask="pause"` with servers that hold a call open for the answer: the run waits, the call is made again with it."""
 
+import runpy
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
-from mcp.shared.memory import create_client_server_memory_streams
-from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError
 
 from treadle import Agent, MemoryJournal, tool
 from treadle.mcp import MCPServer, server_of
@@ -18,6 +14,7 @@ from treadle.testing import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 SCRIPTED = Path(__file__).parent / "scripted_server.py"
+of_before = runpy.run_path(str(SCRIPTED.with_name("handshake.py")))["of_before"]
 
 
 def agent(server, said, journal, **options):
@@ -112,56 +109,6 @@ async def test_a_secret_in_a_question_is_in_no_journal():
     assert "Is it [KEY]?" in result.pending[0].question
     assert "very-secret" not in repr(result.events)
     assert shown(await answered(server, "yes")) == "said ['yes']"
-
-
-async def test_where_several_calls_are_under_way_nobody_is_asked():
-    script = """
-HELD = []
-def said(message):
-    if message.get("method") == "tools/call":
-        HELD.append(message.pop("id"))
-        if len(HELD) == 2:
-            form = {"type": "object", "properties": {"word": {"type": "string"}}}
-            send(id="q", method="elicitation/create", params={"mode": "form", "message": "?", "requestedSchema": form})
-    elif message.pop("id" if message.get("id") == "q" else "", None):
-        for one in HELD:
-            send(id=one, result={"content": [{"type": "text", "text": message["result"]["action"]}]})
-    else:
-        return base(message)
-base = said_before
-"""
-    script = f"said_before = said\n{script}"
-    evil = MCPServer.stdio(sys.executable, "-S", str(SCRIPTED), script, name="evil", ask="pause", effects={"t": "read"})
-    result = await agent(evil, [[("evil__t", {}), ("evil__t", {"a": 1})], "done"], MemoryJournal()).run("go")
-    assert [record.result.text for record in result.steps[0].calls] == ["cancel", "cancel"]
-
-
-@asynccontextmanager
-async def of_before(served):
-    """The streams to a server as it speaks to a client of the versions with a handshake."""
-    async with (
-        create_client_server_memory_streams() as (client, (inner_read, inner_write)),
-        create_client_server_memory_streams() as ((back, forth), (read, write)),
-        anyio.create_task_group() as group,
-    ):
-
-        async def passes_on():
-            async for one in inner_read:
-                if getattr(one.message, "method", "") == "server/discover":
-                    no = ErrorData(code=-32601, message="no")
-                    await inner_write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=one.message.id, error=no)))
-                else:
-                    await forth.send(one)
-
-        async def passes_back():
-            async for one in back:
-                await inner_write.send(one)
-
-        group.start_soon(passes_on)
-        group.start_soon(passes_back)
-        group.start_soon(served.run, read, write, served.create_initialization_options())
-        yield client
-        group.cancel_scope.cancel()
 
 
 async def test_what_a_server_of_ours_asks_is_answered_and_done_once():

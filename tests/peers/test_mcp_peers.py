@@ -28,22 +28,35 @@ INSTALLED = runpy.run_path(str(HERE.parents[1] / "scripts" / "peers.py"))["MCP"]
 NODE = INSTALLED / ".bin" / "node"
 SUITE = INSTALLED / ".bin" / "conformance"
 
-OFFERS_NO = "treadle serves tools: it offers none of these"
+NO_RESOURCES = (
+    "treadle serves tools and agents: it has no resources to offer, and a run in the journal is not for any client"
+)
+NO_PROMPTS = "treadle serves tools and agents: it has no prompts to offer"
+NO_LOGGING = "deprecated in 2026-07-28: how far a call has come is told as progress"
+OWN_FORMS = (
+    "the tool makes a form up: here a person is asked for a yes or no, a text, or one of the choices of ask_user"
+)
 SERVER_LEFT_OUT = {
-    "logging-set-level": OFFERS_NO,
-    "tools-call-with-logging": OFFERS_NO,
-    "completion-complete": OFFERS_NO,
-    "tools-call-sampling": "a tool that is served asks no model of the client's",
-    "elicitation-sep1034-defaults": "what is asked is whether a call may be made, or a text: no form with defaults",
-    "elicitation-sep1330-enums": "what is asked is whether a call may be made, or a text: no form with choices",
-    "server-sse-polling": "no stream of events is kept for a client that comes back: a run is in the journal instead",
+    "logging-set-level": NO_LOGGING,
+    "tools-call-with-logging": NO_LOGGING,
+    "completion-complete": "what is completed are arguments of prompts and resources, of which there are none",
+    "tools-call-sampling": "deprecated in 2026-07-28, and a tool that is served asks no model of the client's",
+    "elicitation-sep1034-defaults": OWN_FORMS,
+    "elicitation-sep1330-enums": OWN_FORMS,
+    "server-sse-polling": "no stream is kept for a client that comes back: it asks again under the key of the call",
     **dict.fromkeys(
         (
             "resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read",
-            "resources-subscribe", "resources-unsubscribe", "prompts-list", "prompts-get-simple",
-            "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
+            "resources-subscribe", "resources-unsubscribe",
         ),
-        OFFERS_NO,
+        NO_RESOURCES,
+    ),
+    **dict.fromkeys(
+        (
+            "prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource",
+            "prompts-get-with-image",
+        ),
+        NO_PROMPTS,
     ),
 }  # fmt: skip
 CLIENT_LEFT_OUT = {
@@ -124,6 +137,23 @@ async def test_the_reference_server_of_everything(over, tmp_path):
         assert not record.is_error, record
         assert words in record.result.text
     assert found["every__get-structured-content"].app["temperature"]
+
+
+async def test_several_calls_of_the_reference_server_each_wait_for_their_answer():
+    """It speaks a version with a handshake, and holds each call open for the answer."""
+    command, asks, journal = program("mcp-server-everything"), "trigger-elicitation-request", MemoryJournal()
+
+    def every() -> MCPServer:
+        return MCPServer.stdio(command, "stdio", name="every", ask="pause", effects={asks: "read", "echo": "read"})
+
+    calls = [(f"every__{asks}", {}), ("every__echo", {"message": "hi"}), (f"every__{asks}", {})]
+    waiting = await Agent(ScriptedModel([calls]), tools=[every()], journal=journal).run("go")
+    assert len(waiting.pending) == 2
+    answers = {one.call_id: {"name": f"Ada {number}"} for number, one in enumerate(waiting.pending)}
+    agent = Agent(ScriptedModel(["done"]), tools=[every()], journal=journal)
+    done = await agent.resume(waiting.run_id, results=answers)
+    first, echo, second = [record.result.text for record in done.steps[0].calls]
+    assert ("Name: Ada 0" in first, echo, "Name: Ada 1" in second) == (True, "Echo: hi", True)
 
 
 OVERS = pytest.mark.parametrize("over", ["stdio", "http", "http of before"])

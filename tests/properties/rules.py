@@ -9,6 +9,7 @@ from typing import Any, get_args
 import msgspec
 from checks import requests_valid, same, valid
 from clock import HOUR
+from counted import metrics_are_those_of_the_journal
 from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
@@ -457,6 +458,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_is_shown_is_what_happened,
     skills_hold,
     spans_are_those_of_the_journal,
+    metrics_are_those_of_the_journal,
 )
 
 

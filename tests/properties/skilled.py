@@ -18,6 +18,7 @@ from treadle.kernel.events import Event, StepPrepared, ToolFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 from treadle.kernel.state import RunState
+from treadle.timetravel.replay import Replay
 from treadle.tools.agent_skills.skill import ACTIVATE, READ, AgentSkills
 
 OUTSIDE = "what stands outside of every folder"
@@ -147,3 +148,18 @@ def _allowed(active: list[Told]) -> frozenset[str]:
     return (
         frozenset([ACTIVATE, READ, READ_RESULT, *[name for names in said for name in names]]) if said else frozenset()
     )
+
+
+def differing(trial: Any, found: Replay, alone: Replay) -> list[str]:
+    """What comes out otherwise than recorded; an agent without its skills, which is said to be another, may decide
+    otherwise about their tools.
+    """
+    lost = trial.setup.forgotten(trial.world)
+    wrong = [one for one in _runs(found) if one.difference is not None and not (lost and one.changed)]
+    return [str(one) for one in (*wrong, *([] if alone.same else [alone]))]
+
+
+def _runs(replay: Replay) -> Iterator[Replay]:
+    yield replay
+    for one in replay.below:
+        yield from _runs(one)

@@ -1,10 +1,11 @@
 """A fork at any step of any run: a valid history, the limits kept, nothing done twice, and the source as it was."""
 
 from checks import requests_valid, valid
+from counted import metrics_are_those_of_the_journal
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import hold
-from skilled import skills_hold
+from skilled import differing, skills_hold
 from texts import FROM_OUTSIDE, GO_ON, hostile
 from traced import spans_are_those_of_the_journal
 from trial import Outcome, Trial
@@ -51,7 +52,7 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
     new = [run for run in journal.runs if run not in before and fold_all(journal.events(run)).parent is None]
     if len(new) != 1:
         return [*wrong, f"{len(new)} forks were begun: {trial.last}"]
-    wrong += [*skills_hold(trial), *spans_are_those_of_the_journal(trial)]
+    wrong += [*skills_hold(trial), *spans_are_those_of_the_journal(trial), *metrics_are_those_of_the_journal(trial)]
     return wrong + _wrong_in(trial, new[0], at, done) + _wrong_budgets(trial) + _wrong_replay(trial, new[0])
 
 
@@ -71,16 +72,12 @@ def _wrong_budgets(trial: Trial) -> list[str]:
 def _wrong_replay(trial: Trial, run: str) -> list[str]:
     """The fork comes out as it was recorded, by the agent that it was recorded of."""
     found: list[str] = []
-    if trial.setup.forgets:
-        return found
 
     async def replay() -> None:
         limits = trial.limits_of(run)
-        for one in (
-            await trial.agent().replay(run, deps=trial.world, limits=limits),
-            await replayed(trial.journal.events(run), trial.journal),
-        ):
-            found.extend([] if one.same else [str(one)])
+        anew = await trial.agent().replay(run, deps=trial.world, limits=limits)
+        alone = await replayed(trial.journal.events(run), trial.journal)
+        found.extend(differing(trial, anew, alone))
 
     trial.carry_out(replay)
     return found

@@ -1,8 +1,12 @@
-"""Telemetry of generated runs: told to OpenTelemetry in each process, and held against what the journal tells."""
+"""Telemetry of generated runs: told to OpenTelemetry in each process, and held against what the journal tells.
+
+Spans are held here, metrics in `counted.py`.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
+from counted import Counts, names
 from hypothesis import strategies as st
 from journals import at_once
 from likely import mostly
@@ -17,7 +21,7 @@ from treadle.kernel.events import RunFinished
 from treadle.telemetry import Telemetry, send
 from treadle.telemetry.spans import Spans
 
-TRACED = ("plain", "at once", "content", "looked at", "raising", "not sent")
+TRACED = ("plain", "at once", "content", "looked at", "raising", "not sent", "newest")
 traced = mostly(st.just(""), st.sampled_from(TRACED), times=2)
 
 SAID = (ASIDE, FROM_OUTSIDE, GO_ON, REPLACED, WHY_NOT, BODY, INSIDE, "known to be written")
@@ -68,11 +72,15 @@ class Traces:
         if how == "not sent":
             self._tracers.add_span_processor(SimpleSpanProcessor(NotSent()))
         self._by_process: dict[int, Telemetry] = {}
+        self._counts = Counts()
 
     def telemetry(self, process: int) -> Telemetry:
         """What a process tells its runs to."""
         if process not in self._by_process:
-            made = Telemetry(tracer_provider=self._tracers, content=self.how == "content")
+            with names(self.newest):
+                made = Telemetry(
+                    tracer_provider=self._tracers, meter_provider=self._counts.meters, content=self.how == "content"
+                )
             worker: Any = made._worker
             worker._wake = worker.work_off if self.how == "at once" else lambda: None
             self._by_process[process] = made
@@ -83,6 +91,24 @@ class Traces:
         for one in self._by_process.values():
             one._worker.work_off()
         return list(self._kept.get_finished_spans())
+
+    def points(self) -> dict[str, list[Any]]:
+        """What has been added up, by the name of the metric."""
+        self.told()
+        return self._counts.points()
+
+    @property
+    def newest(self) -> bool:
+        """Whether the newest names are told."""
+        return self.how == "newest"
+
+    def of_the_journal(self, trial: Any) -> list[ReadableSpan]:
+        """The spans that the journal tells, but for those that had ended in a process that died."""
+        sent = InMemorySpanExporter()
+        with names(self.newest):
+            at_once(send(trial.journal, trial.journal.runs, exporter=sent, content=self.how == "content"))
+        earlier = _ended_before(trial)
+        return [one for one in sent.get_finished_spans() if _id(one) not in earlier]
 
     @property
     def begun(self) -> int:
@@ -109,10 +135,7 @@ def spans_are_those_of_the_journal(trial: Any) -> Iterator[str]:
         yield f"{traces.begun} spans have begun, and {len(live)} have ended"
     if trial.journal.failed or trial.taken is not None:
         return
-    sent = InMemorySpanExporter()
-    at_once(send(trial.journal, trial.journal.runs, exporter=sent, content=traces.how == "content"))
-    earlier = _ended_before(trial)
-    wanted = {_id(span): _said(span) for span in sent.get_finished_spans() if _id(span) not in earlier}
+    wanted = {_id(span): _said(span) for span in traces.of_the_journal(trial)}
     found = {_id(span): _said(span) for span in live}
     for one in wanted.keys() | found.keys():
         if wanted.get(one) != found.get(one):

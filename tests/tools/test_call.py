@@ -114,7 +114,9 @@ async def test_a_timeout_ends_the_task() -> None:
 
     before = asyncio.all_tasks()
     message = told(await hang.call({}))
-    assert message["message"] == "hang was stopped after its time limit of 0.02 s"
+    assert message["message"] == (
+        "hang was stopped after its time limit of 0.02 s; it may or may not have taken effect"
+    )
     assert message["timeout_seconds"] == 0.02
     assert ended == ["ended"]
     assert asyncio.all_tasks() == before

@@ -54,11 +54,21 @@ class Fleet:
         seconds: what a model call takes; an effect takes half.
         concurrency: runs under way at once in each worker.
         temporal: the address of a Temporal cluster, for a queue there.
+        agent: the file of the agent of the workers.
     """
 
     def __init__(
-        self, url: str, execute: Any, heartbeat: float, seconds: float, *, concurrency: int = 8, temporal: str = ""
+        self,
+        url: str,
+        execute: Any,
+        heartbeat: float,
+        seconds: float,
+        *,
+        concurrency: int = 8,
+        temporal: str = "",
+        agent: Path = AGENT,
     ) -> None:
+        self.agent = agent
         self.url, self.execute, self.temporal = url, execute, temporal
         self.heartbeat, self.seconds, self.concurrency = heartbeat, seconds, concurrency
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -68,7 +78,7 @@ class Fleet:
         """One more worker."""
         environment = os.environ | {"FLEET_URL": self.url, "FLEET_SECONDS": str(self.seconds)}
         command = [
-            sys.executable, "-m", "treadle", "worker", "--agent", f"{AGENT}:agent", "--journal", self.url,
+            sys.executable, "-m", "treadle", "worker", "--agent", f"{self.agent}:agent", "--journal", self.url,
             "--heartbeat", str(self.heartbeat), "--concurrency", str(self.concurrency), "--quiet", *more,
             *(["--queue", f"temporal://{self.temporal}"] if self.temporal else []),
         ]  # fmt: skip

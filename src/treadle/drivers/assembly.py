@@ -37,6 +37,7 @@ from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
 from treadle.tools.server import ToolServer, is_of
+from treadle.visible import visible
 
 log = logging.getLogger("treadle")
 
@@ -197,6 +198,7 @@ def assembled(
     _check_kinds(given)
     for one in tools:
         _point_out(one.name, one.description, one.where)
+    _point_out_allowed(given, toolbox)
     check_approvals(given.approvals, given.tools, given.servers)
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)
@@ -243,6 +245,24 @@ def _point_out(name: str, description: str, where: str) -> None:
             "what it does, when it is to be used, and what comes back.",
             name, f" ({where})" if where else "", description,
         )  # fmt: skip
+
+
+def _point_out_allowed(given: Configuration, toolbox: SkillRegistry) -> None:
+    """Says which tools a skill allows that the agent has not, such as those of another program."""
+    for skill in toolbox.skills:
+        for name, allowed in skill.in_folders.items():
+            known = [one for one in allowed or () if one in given.tools]
+            unknown = [one for one in allowed or () if one not in known]
+            if unknown and not any(is_of(server.name, one) for server in given.servers for one in unknown):
+                _say_allowed(name, visible(", ".join(unknown))[:500], visible(", ".join(known)) or "none")
+
+
+@lru_cache(1000)
+def _say_allowed(skill: str, unknown: str, known: str) -> None:
+    log.warning(
+        "the skill %s allows the tools %s, which the agent has not: while it is active, of its own it is offered %s",
+        skill, unknown, known,
+    )  # fmt: skip
 
 
 def _check_kinds(given: Configuration) -> None:

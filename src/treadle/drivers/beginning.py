@@ -19,8 +19,10 @@ from treadle.drivers.checks import (
     watcher_of,
     with_budgets,
 )
+from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.instructing import instructions_of
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
@@ -75,19 +77,21 @@ async def begun(config: Configuration, asked: Asked) -> Run:
 
     Raises:
         Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
+        TimeoutError: the function of the instructions took longer than the run has.
     """
     if not asked.elsewhere:
         require_dependencies(config.tools, asked.deps)
+    config = _allowed(config, asked)
+    clock, limits = Clock(), asked.limits or config.limits
     run_id, task = asked.run_id or new_run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
-        instructions = _instructions(config, run_id, asked.deps)
-        told = await instructions if inspect.isawaitable(instructions) else instructions
+        told = await instructions_of(config, RunContext(run_id, config.name, asked.deps), limits.seconds)
     except asyncio.CancelledError as error:
         if task is None or task.cancelling() > cancels:
             raise
         raise RuntimeError("the function of the instructions cancelled itself") from error
-    return _begun(config, run_id, told, asked)
+    return _begun(config, run_id, told, asked, clock)
 
 
 def begun_now(config: Configuration, asked: Asked) -> Run:
@@ -102,13 +106,14 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
             f"agent.start cannot wait for what {config.servers[0].name} lists as its tools: use agent.run or "
             "agent.stream"
         )
-    run_id = new_run_id()
-    instructions = _instructions(config, run_id, asked.deps)
+    config, clock = _allowed(config, asked), Clock()
+    run_id, given = new_run_id(), config.instructions
+    instructions: Any = given(RunContext(run_id, config.name, asked.deps)) if callable(given) else given
     if inspect.isawaitable(instructions):
         if inspect.iscoroutine(instructions):
             instructions.close()
         raise Misuse("agent.start cannot wait for asynchronous instructions: use agent.run or agent.stream")
-    return _begun(config, run_id, instructions, asked)
+    return _begun(config, run_id, instructions, asked, clock)
 
 
 def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
@@ -128,23 +133,26 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 
 
-def _instructions(config: Configuration, run_id: str, deps: Any) -> Any:
-    instructions = config.instructions
-    return instructions(RunContext(run_id, config.name, deps)) if callable(instructions) else instructions
-
-
-def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) -> Run:
-    conversation, limits = asked.conversation, asked.limits
+def _allowed(config: Configuration, asked: Asked) -> Configuration:
+    """The configuration with the budgets of the run. Raises Misuse where its limits cannot be right."""
     config = with_budgets(config, asked.budget)
-    if limits is not None:
-        check_limits(config, limits)
+    if asked.limits is not None:
+        check_limits(config, asked.limits)
+    return config
+
+
+def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, clock: Clock) -> Run:
+    """The run, which is under way since its instructions were asked for: since `clock` began."""
+    conversation, limits = asked.conversation, asked.limits
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
     kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     question, watcher = asked_of(asked.input), watcher_of(asked.on_event)
-    whose = whose_run(asked.user, None if conversation is None else conversation.name)
+    # The messages of a step by itself are no conversation that anybody could name again.
+    whose = whose_run(asked.user, None if conversation is None or asked.one_step else conversation.name)
     check_whose(config, whose)
     before = [] if conversation is None else conversation.begin()
     run = Run(config, DRIVER, deps=asked.deps, on_event=watcher, over=lent(conversation))
+    run.clock = clock
     run.draw_on(run_id, whose)
     if question is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
         run.release()
@@ -159,5 +167,6 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) 
         limits,
         one_step=asked.one_step,
         origin=asked.origin,
+        at=clock.began,
     )
     return run

@@ -14,13 +14,17 @@ class Clock:
     Args:
         after: no time is before this one, which is that of the run's last event; Unix seconds.
         above: the clock of the run that it works for, which it goes with.
+
+    Attributes:
+        began: what it told first.
     """
 
-    __slots__ = ("_ahead",)
+    __slots__ = ("_ahead", "began")
 
     def __init__(self, after: float = 0.0, above: "Clock | None" = None) -> None:
         now = time.time() if above is None else above.now()
-        self._ahead = max(now, after) - time.monotonic()
+        self.began = max(now, after)
+        self._ahead = self.began - time.monotonic()
 
     def now(self) -> float:
         """The time, in Unix seconds; never before one that it has told."""

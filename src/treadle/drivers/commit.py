@@ -62,7 +62,8 @@ async def commit(run: Kept) -> None:
     """
     # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
     if run.keeps or run.state.phase in ("paused", "finished"):
-        await tell_whose(run.purses, run.run_id)
+        if run.purses:
+            await tell_whose(run.purses, run.run_id)
         try:
             await _write(run)
         except JournalConflict:
@@ -72,7 +73,8 @@ async def commit(run: Kept) -> None:
                 settle(run)
                 await tell_used(run.purses)
             raise
-    await tell_used(run.purses)
+    if run.purses:
+        await tell_used(run.purses)
 
 
 async def confirm(run: Kept) -> None:

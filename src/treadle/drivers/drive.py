@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from treadle.context.policies import DEFAULT
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
@@ -218,7 +219,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if early is not None:
                     early.replied()
             case RunTools(records=records):
-                await act(run, records)
+                await act(run, records, goes_on=_goes_on_at_once(run))
             case Nudge() | Pause() as command:
                 run.feed(command.event())
             case Finish() as command:
@@ -228,6 +229,17 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def _goes_on_at_once(run: Run) -> bool:
+    """Whether nobody is asked or waited for between a step's results and the next step: no hook, server, model or budget.
+
+    A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
+    not stored later than if it had been handed over before.
+    """
+    config = run.config
+    asks = config.stop_when is not None or config.prepare_step or config.servers or run.purses
+    return not asks and config.context in (None, (), DEFAULT)
 
 
 def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
@@ -295,6 +307,9 @@ async def finish(run: Run, command: Finish) -> None:
         await run.commit()
         if wrong := await objection_of(run, answer):
             run.feed(NudgeGiven(wrong, fault=True))
+            return
+        if len(run.state.messages) > len(state.messages):
+            # Somebody said something meanwhile, which was taken: the model is to answer that too.
             return
     if stop.finished and not found and output is not None:
         what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"

@@ -15,7 +15,7 @@ from jiter import from_json
 
 from treadle.drivers.configuration import Answer, AnswerType, Configuration
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, AssistantPart, FinishReason, Json, Text, ToolCall, ToolSpec
+from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.models.profile import OutputMode
 from treadle.tools.arguments import schema_of
@@ -112,13 +112,15 @@ def answer_said(state: RunState) -> str:
 
 
 def handed_in(message: AssistantMessage, finish: FinishReason, tool: str) -> tuple[AssistantMessage, FinishReason]:
-    """A reply with each call of the final `tool` as the text that it stands for, and why the reply ended then."""
-    if not any(call.name == tool for call in message.calls):
+    """A reply with each call of the final `tool` as the text that it stands for, and why the reply ended then.
+
+    Those texts stand last, whatever the model said after them: the last text is its answer.
+    """
+    given = [part for part in message.content if isinstance(part, ToolCall) and part.name == tool]
+    if not given:
         return message, finish
-    parts: list[AssistantPart] = [
-        Text(part.arguments) if isinstance(part, ToolCall) and part.name == tool else part for part in message.content
-    ]
-    said = AssistantMessage(tuple(parts))
+    rest = [part for part in message.content if not isinstance(part, ToolCall) or part.name != tool]
+    said = AssistantMessage((*rest, *[Text(call.arguments or "{}") for call in given]))
     return said, "stop" if finish == "tool_calls" and not said.calls else finish
 
 

@@ -21,6 +21,8 @@ from treadle.kernel.events import Event, RunFinished, RunPaused
 AHEAD = 4
 """Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
 
+_ENDS = (RunPaused, RunFinished)
+
 
 class Recorded(Protocol):
     """A run, as far as writing it needs to know it; see `treadle.drivers.run.Run`."""
@@ -91,12 +93,13 @@ class Recorder:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        self._require_lease()
-        if is_promising(self._run.journal):
-            self.hand_over(self._run.journal)
+        journal = self._run.journal
+        if is_promising(journal):
+            self.hand_over(journal)
             # What is fed meanwhile is handed over by whoever feeds it.
             await self.stored(self._handed)
         else:
+            self._require_lease()
             await self._write()
         self._require_lease()
 
@@ -135,19 +138,21 @@ class Recorder:
         if self._broken is not None:
             raise self._broken
         events = self._run.events
-        handed, fed = self._handed, len(events)
-        if handed < fed:
-            new = events[handed:fed]
-            self._ends_with(new)
+        fed = len(events)
+        if self._handed < fed:
+            new = events[self._handed : fed]
+            self._ends_with(new[-1])
             stored = self._put(journal, new)
             self._handed = fed
             self._under_way.append((fed, stored))
 
     def _put(self, journal: Promises, new: Sequence[Event]) -> "Future[None]":
-        lease = self._run.lease
-        held = None if lease is None or lease.held.seconds == inf else lease.held
+        run, seq = self._run, self._earlier + self._handed
+        lease = run.lease
         try:
-            return journal.put(self._run.run_id, self._earlier + self._handed, new, *(() if held is None else (held,)))
+            if lease is None or lease.held.seconds == inf:
+                return journal.put(run.run_id, seq, new)
+            return journal.put(run.run_id, seq, new, lease.held)
         except Exception as error:
             self._break(error)
             raise
@@ -158,9 +163,12 @@ class Recorder:
         Raises:
             JournalError: one of them could not be; it is raised in place of a cancellation.
         """
-        while self.saved < count:
+        while self._saved < count:
+            self._look()
             if self._broken is not None:
                 raise self._broken
+            if self._saved >= count:
+                return
             stored = next(stored for fed, stored in self._under_way if fed >= count)
             if stored.done():
                 # A journal may tell of what came later first.
@@ -206,7 +214,7 @@ class Recorder:
         self._writing = asyncio.get_running_loop().create_future()
         try:
             seq, new = self._earlier + saved, events[saved:fed]
-            self._ends_with(new)
+            self._ends_with(new[-1] if new else None)
             if lease is None or lease.held.seconds == inf:
                 await run.journal.append(run.run_id, seq, new)
             else:
@@ -226,11 +234,11 @@ class Recorder:
             self._writing.set_result(None)
             self._writing = None
 
-    def _ends_with(self, new: Sequence[Event]) -> None:
+    def _ends_with(self, last: Event | None) -> None:
         """The lease of a run, not of one above it, ends with what ends the run."""
         lease = self._run.lease
-        if lease is not None and lease.held.run_id == self._run.run_id:
-            self._lease, lease.ending = lease, len(new) > 0 and isinstance(new[-1], (RunPaused, RunFinished))
+        if lease is not None and (lease is self._lease or lease.held.run_id == self._run.run_id):
+            self._lease, lease.ending = lease, isinstance(last, _ENDS)
 
     def _lease_begun(self) -> None:
         """The lease of a run begins with its first event."""

@@ -21,7 +21,6 @@ same by hand:
     print(run.result.text)
 """
 
-import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -31,21 +30,19 @@ from msgspec.structs import replace
 from treadle.context.storable import storable_event
 from treadle.drivers.asking import Asking
 from treadle.drivers.audience import Audience
-from treadle.drivers.below import Below
 from treadle.drivers.clock import Clock
 from treadle.drivers.commit import commit
-from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
+from treadle.drivers.configuration import Configuration, StepSettings
 from treadle.drivers.driven import Driven
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.listing import with_listed
-from treadle.drivers.output import typed_output
+from treadle.drivers.outcome import as_told, with_typed_output
 from treadle.drivers.purse.claims import Claim, settle, used
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.watching import RunEvent
-from treadle.journal import Journal, MemoryJournal, RedactionFailed
-from treadle.journal.redaction import redacted
+from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -64,7 +61,7 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolsListed,
 )
-from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Judgement, Limits, Stop
@@ -173,15 +170,7 @@ class Run:
     @property
     def told(self) -> RunState:
         """Its state as it is told: of a paused run in a journal that redacts, what that has, which is what goes on."""
-        state, found, redact = self.state, self._before, getattr(self._journal, "redact", None)
-        if redact is None or state.phase != "paused" or found.events + len(self._events) != state.events:
-            return state
-        try:
-            kept = redacted(state.run_id, found.events, self._events, redact, "")
-        except RedactionFailed:
-            # Whoever writes it is told.
-            return state
-        return fold_all(kept, found)
+        return as_told(self.state, self._before, self._events, self._journal)
 
     def next(self) -> Command | None:
         """What to do next; None when the run has finished or is paused.
@@ -305,8 +294,9 @@ class Run:
         *,
         one_step: bool = False,
         origin: str = "",
+        at: float | None = None,
     ) -> None:
-        """Feeds the run's first event."""
+        """Feeds the run's first event; it is under way since `at`, Unix seconds, or since now."""
         whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
@@ -333,7 +323,7 @@ class Run:
                 (whose.conversation or "") if parent is None else "",
                 origin,
                 config.skills.foreign(messages),
-                at=self.clock.now(),
+                at=self.clock.now() if at is None else at,
             )
         )
 
@@ -381,18 +371,7 @@ class Run:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         kept = None if self._journal is self.config.journal else self._journal
         found = result_of(self.told, self.error, [*earlier, *self._events], kept)
-        output = typed_output(self.config, self.state, self._handed_to())
-        return found if output is found.output else dataclasses.replace(found, output=output)
-
-    def _handed_to(self) -> AnswerType | None:
-        """The type of the answer of the agent that the conversation was handed on to, if it has one."""
-        if not self.state.handed_on or not self.state.steps:
-            return None
-        for record in self.state.steps[-1].calls:
-            tool = self.config.tools.get(record.doing.name)
-            if record.final and tool is not None and isinstance(tool.agent, Below):
-                return tool.agent.output_below(self.config.output)
-        return None
+        return with_typed_output(found, self.config, self.state)
 
 
 def _listed(config: Configuration, state: RunState) -> Configuration:

@@ -99,8 +99,14 @@ async def taken_up(
     found, there = _Found(standing(events, going_on), events, kept, kept or journal), kept or journal
     if _over(found.state, going_on):
         return await _as_it_is(config, found)
+    if there is None:
+        raise Misuse(
+            f"run {found.state.run_id} is kept in a journal, and this agent has none, so that another might go on with "
+            "the run too and do everything twice: give the agent that journal (a run by hand without one is to be "
+            "committed first)"
+        )
     lease = await taken(there, found.state.run_id, going_on.takeover)
-    if lease is None or there is None:
+    if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
     try:
         # What its owner wrote until it had it no longer.

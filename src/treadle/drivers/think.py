@@ -7,6 +7,7 @@ withdrawn.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +22,7 @@ from treadle.drivers.run import Run
 from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
-from treadle.kernel.events import ErrorInfo, ModelFailed, RunFinished
+from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
@@ -63,8 +64,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             event = run.asking.replied(await _reply(run, hear, attempt))
         except asyncio.CancelledError as error:
             if run.driven.is_cancelled():
-                info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
-                run.feed(_failed(run, info, attempt, None))
+                run.feed(_cut_off(run, attempt))
                 raise
             failure: ModelError = _unexpected(error)
         except (Misuse, PassesThrough):
@@ -144,16 +144,34 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if show is not None and not isinstance(event, UsageReported):
                 show(event)
     finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            try:
-                await close()
-            except Exception:
-                # That it fails to close changes nothing of what it gave.
-                log.warning("a model's stream failed as it was closed", exc_info=True)
+        await _closed(run, stream)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
+
+
+async def _closed(run: Run, stream: Any) -> None:
+    """Lets `stream` clean up. That it fails to changes nothing of what it gave."""
+    close = getattr(stream, "aclose", None)
+    try:
+        if close is not None:
+            await close()
+    except asyncio.CancelledError:
+        if run.driven.is_cancelled():
+            raise
+        log.warning("a model's stream cancelled itself as it was closed", exc_info=True)
+    except Exception:
+        log.warning("a model's stream failed as it was closed", exc_info=True)
+
+
+def _cut_off(run: Run, attempt: int) -> ModelReplied | ModelFailed:
+    """The record of a call that is cancelled: its reply, if that was whole and only the stream's clean-up was not."""
+    whole = run.asking.arrived.whole
+    if whole is not None:
+        with suppress(ModelError):
+            return run.asking.replied(whole)
+    info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
+    return _failed(run, info, attempt, None)
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
@@ -194,7 +212,9 @@ def _unexpected(error: BaseException) -> ModelError:
 def seconds_left(run: Run) -> float | None:
     """Seconds to the run's deadline; None if it has none."""
     limits, state = run.state.limits, run.state
-    return None if limits.seconds is None else max(0.0, limits.seconds - state.elapsed)
+    if limits.seconds is None:
+        return None
+    return max(0.0, limits.seconds - state.elapsed - max(0.0, run.clock.now() - state.now))
 
 
 def error_info(error: ModelError) -> ErrorInfo:

@@ -18,6 +18,7 @@ from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.tools import Tool, tool
+from treadle.tools.agent_skills.active import narrowed
 
 FIND: Final = "find_tools"
 """The name of the tool by which a model looks for others."""
@@ -39,7 +40,8 @@ class ToolSearch:
     """Offers of many tools those that fit what was asked, in each step, and lets the model look for others.
 
     `Agent(model, tools=search.tools, prepare_step=search)`. A tool that was found, or called, stays offered for the
-    rest of the run, and tools of the agent that are not among `tools` are always offered. What is offered changes only
+    rest of the run, so does what an active skill allows, and tools of the agent that are not among `tools` are always
+    offered. What is offered changes only
     when the model looks for tools or the person says more, so that a provider's cached prefix holds in between.
 
     Args:
@@ -71,6 +73,8 @@ class ToolSearch:
         # The one tool that the model is held to must be there, whatever was asked.
         offered.add(context.chosen.tool_choice or context.state.started.tool_choice)
         offered.update(self.fitting(_asked(context)))
+        # A skill that has become active names the tools that it is about; nothing else may be offered then.
+        offered.update(narrowed(context.state.messages, context.state.started.foreign_skills) or ())
         for call, result in _calls(context):
             offered.update(self._found(call, result) if call.name == FIND else [call.name])
         return StepSettings(tools=[name for name in context.tools if name in offered])

@@ -8,7 +8,6 @@ gives the interpreter to other threads and has to get it back.
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from treadle.journal import lease_table, payloads
@@ -18,15 +17,22 @@ from treadle.journal.leases import Held
 from treadle.journal.line import Line
 from treadle.journal.payloads import Payload
 from treadle.journal.sqlite_rows import FileRows
-from treadle.journal.tables import change_lines, changed_row, insert_events, insert_lines, new_row
+from treadle.journal.tables import (
+    change_lines,
+    changed_row,
+    insert_events,
+    insert_lines,
+    new_row,
+    turn_lines,
+)
 from treadle.journal.verified import found_line, told_anew
 from treadle.kernel.events import RunFinished, RunPaused
 
 MOST_KNOWN = 10_000
 """Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
 
-MOST_ROWS = 64
-"""Rows of one statement at most."""
+MOST_ROWS = 512
+"""Rows of one statement at most, which takes some hundred kilobytes; the interpreter's lock is given away for each."""
 
 
 class Append(NamedTuple):
@@ -45,18 +51,23 @@ class Appends:
 
     def __init__(self) -> None:
         self._connection: sqlite3.Connection | None = None
-        self._version = 0
+        self._cursor: Any = None
+        self._version: int | None = None
         self._lines: dict[str, Line] = {}
         self._leases: dict[str, str] = {}
         self._written: dict[str, RunStatus | None] = {}
-        self._rows: list[tuple[Any, ...]] = []
+        self._events: list[Any] = []
 
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """A transaction has begun: looks whether somebody else has written since the last one."""
-        version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-        if connection is not self._connection or version != self._version or len(self._lines) > MOST_KNOWN:
-            self.forget()
-        self._connection, self._version = connection, version
+    def begin(self, connection: sqlite3.Connection) -> bool:
+        """A transaction has begun: looks whether somebody else has written since the last one; False if so."""
+        if connection is not self._connection:
+            self._connection, self._cursor, self._version = connection, connection.cursor(), None
+        version = self._cursor.execute("PRAGMA data_version").fetchone()[0]
+        if version == self._version and len(self._lines) <= MOST_KNOWN:
+            return True
+        self.forget()
+        self._version = version
+        return False
 
     def add(self, connection: sqlite3.Connection, append: Append) -> None:
         """Takes `append` in, to be written by `write`.
@@ -65,45 +76,52 @@ class Appends:
             JournalConflict: the run does not have `seq` events, or the lease is lost.
             JournalDamaged: its line is not what its events say, and these are damaged too.
         """
-        run_id, seq, batch, large, where, _ = append
-        line = self._lines.get(run_id) or _look(connection, run_id, where)
+        run_id, seq, batch, large, where, held = append
+        line = self._lines.get(run_id)
+        if line is None:
+            line = _look(connection, run_id, where)
         new = growth(line, run_id, seq, batch, where)
-        self._require(connection, append)
+        if held is not None and self._leases.get(held.run_id) != held.holder.name:
+            lease_table.require(connection, seq, run_id, held, where)
+            self._leases[held.run_id] = held.holder.name
         if new is None:
             return
         if large:
             payloads.put(connection, run_id, large)
-        self._written.setdefault(run_id, None if line is None else line.info.status)
+        if run_id not in self._written:
+            self._written[run_id] = None if line is None else line.info.status
         self._lines[run_id] = new.line
-        self._rows += [(run_id, number, at, head, body.decode()) for number, at, head, body in new.rows]
+        for number, at, head, body in new.rows:
+            self._events += (run_id, number, at, head, body.decode())
         if isinstance(batch.events[-1], (RunPaused, RunFinished)):
             self._leases.pop(run_id, None)
             lease_table.let_go(connection, run_id)
 
-    def _require(self, connection: sqlite3.Connection, append: Append) -> None:
-        held = append.held
-        if held is not None and self._leases.get(held.run_id) != held.holder.name:
-            lease_table.require(connection, append.seq, append.run_id, held, append.where)
-            self._leases[held.run_id] = held.holder.name
-
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self) -> None:
         """Writes what was taken in."""
-        _execute(connection, insert_events, self._rows)
-        begun, changed, turned = list[tuple[Any, ...]](), list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+        begun: list[Any] = []
+        changed: list[Any] = []
+        turned: list[Any] = []
         for run_id, before in self._written.items():
             line = self._lines[run_id]
+            status = line.info.status
             if before is None:
-                begun.append(new_row(line))
-            elif before == line.info.status:
-                changed.append(changed_row(line, status=False))
+                begun += new_row(line)
+            elif before == status:
+                changed += changed_row(line, status=False)
             else:
-                turned.append(changed_row(line, status=True))
-            if line.info.status == "finished":
+                turned += changed_row(line, status=True)
+            if status == "finished":
                 del self._lines[run_id]
-        _execute(connection, insert_lines, begun)
-        _execute(connection, partial(change_lines, status=False), changed)
-        _execute(connection, partial(change_lines, status=True), turned)
-        self._rows.clear()
+        for statement, columns, values in (
+            (insert_events, 5, self._events),
+            (insert_lines, 9, begun),
+            (change_lines, 4, changed),
+            (turn_lines, 5, turned),
+        ):
+            if values:
+                _execute(self._cursor, statement, columns, values)
+        self._events.clear()
         self._written.clear()
 
     def forget(self) -> None:
@@ -111,7 +129,7 @@ class Appends:
         self._lines.clear()
         self._leases.clear()
         self._written.clear()
-        self._rows.clear()
+        self._events.clear()
 
 
 def _look(connection: sqlite3.Connection, run_id: str, where: str) -> Line | None:
@@ -120,10 +138,19 @@ def _look(connection: sqlite3.Connection, run_id: str, where: str) -> Line | Non
     return told_anew(rows, line, where) if line is not None and not line.sealed else line
 
 
-def _execute(connection: sqlite3.Connection, statement: Callable[[int], str], rows: list[tuple[Any, ...]]) -> None:
-    """Carries a statement out over all rows, in parts of which each has a power of two: so each is prepared once."""
-    start = 0
-    while start < len(rows):
-        size = min(MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
-        connection.execute(statement(size), [value for row in rows[start : start + size] for value in row])
-        start += size
+def _execute(cursor: sqlite3.Cursor, statement: Callable[[int], str], columns: int, values: Sequence[Any]) -> None:
+    """Carries a statement out over all rows, in parts of which each has a power of two: so each is prepared once.
+
+    Args:
+        cursor: by which; one that is made anew for each statement costs a tenth of it.
+        statement: gives it for a number of rows.
+        columns: the values of a row.
+        values: of all rows, one after another.
+    """
+    start, rows = 0, len(values) // columns
+    while rows > MOST_ROWS or rows & (rows - 1):
+        size = min(MOST_ROWS, 1 << (rows.bit_length() - 1))
+        cursor.execute(statement(size), values[start * columns : (start + size) * columns])
+        start, rows = start + size, rows - size
+    if rows:
+        cursor.execute(statement(rows), values[start * columns :] if start else values)

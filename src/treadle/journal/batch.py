@@ -29,13 +29,16 @@ def batch_of(run_id: str, seq: int, events: Sequence[Event], redact: Redact | No
         RedactionFailed: `redact` raised.
         EventNotStorable: one of them has no JSON form.
     """
-    events, rows = tuple(redacted(run_id, seq, events, redact, where)), []
-    for number, event in enumerate(events, seq):
+    events = tuple(events if redact is None else redacted(run_id, seq, events, redact, where))
+    rows: list[tuple[float, bytes]] = []
+    for event in events:
+        at = event.at
         try:
-            if not isfinite(event.at):
-                raise ValueError(f"its time is {event.at}")
-            rows.append((float(event.at), encode_event(event)))
+            if not isfinite(at):
+                raise ValueError(f"its time is {at}")
+            rows.append((float(at), encode_event(event)))
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            number = seq + len(rows)
             raise EventNotStorable(
                 f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
                 f"{error}. What a tool gives the application must be made of JSON's types.",
@@ -87,8 +90,8 @@ def fork_of(shared: Sequence[Event], head: bytes, batch: Batch) -> Growth:
 
 def _linked(head: bytes, seq: int, batch: Batch) -> tuple[list[Row], bytes]:
     """The rows of a batch that comes after `seq` events, the last of which has the hash `head`; and its last hash."""
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
+    rows: list[Row] = []
+    for at, body in batch.rows:
         head = link(head, at, body)
-        rows.append((number, at, head, body))
+        rows.append((seq + len(rows), at, head, body))
     return rows, head

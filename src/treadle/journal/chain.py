@@ -5,10 +5,13 @@ no key: it finds what a disk, a program or a careless hand did, and not a forger
 """
 
 from hashlib import blake2b
-from struct import pack
+from struct import Struct
 
 SIZE = 16
 """Bytes of a hash."""
+
+
+_packed = Struct("<d").pack
 
 
 def beginning(run_id: str) -> bytes:
@@ -24,7 +27,7 @@ def link(before: bytes, at: float, body: bytes) -> bytes:
         at: its time, as its row has it.
         body: its stored form.
     """
-    return blake2b(before + pack("<d", at) + body, digest_size=SIZE).digest()
+    return blake2b(before + _packed(at) + body, digest_size=SIZE).digest()
 
 
 def seal(head: bytes, line: bytes) -> bytes:

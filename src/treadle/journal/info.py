@@ -177,28 +177,28 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     """The line when `events` have come to it; one that is damaged stays so."""
     if not events:
         return line
-    for number, event in enumerate(events, line.events):
-        if isinstance(event, RunForked):
-            line = _forked(line, number, event)
-    last = events[-1]
-    steps, calls, spent = line.steps, line.tool_calls, None
+    count, steps, calls = line.events, line.steps, line.tool_calls
+    spent: Accounts | None = None
     for event in events:
         kind = type(event)
-        if kind is RunForked:
-            # What came before, that other run has paid.
-            spent = Accounts()
-        elif kind in _CHARGED:
-            spent = _charged(spent or Accounts(line.usage, line.cost, unpriced=line.cost is None), event)
-        if isinstance(event, ModelReplied):
-            steps, calls = steps + 1, calls + len(event.message.calls)
-        elif isinstance(event, ToolReacted) and event.call is not None:
-            calls += 1
+        if kind in _COUNTED:
+            if isinstance(event, RunForked):
+                # What came before, that other run has paid.
+                line, spent = _forked(line, count, event), Accounts()
+            elif isinstance(event, ToolReacted):
+                calls += event.call is not None
+            else:
+                spent = _charged(spent or Accounts(line.usage, line.cost, unpriced=line.cost is None), event)
+                if isinstance(event, ModelReplied):
+                    steps, calls = steps + 1, calls + len(event.message.calls)
+        count += 1
+    last = events[-1]
     return replace(
         line,
         updated_at=last.at,
         status="damaged" if line.damage else status_after(last),
-        stop=last.stop if isinstance(last, (RunPaused, RunFinished)) else None,
-        events=line.events + len(events),
+        stop=last.stop if isinstance(last, _STOPPED) else None,
+        events=count,
         steps=steps,
         tool_calls=calls,
         usage=line.usage if spent is None else spent.usage,
@@ -208,10 +208,14 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
 
 def status_after(last: Event) -> RunStatus:
     """How a run stands whose last event this is."""
-    return "waiting" if isinstance(last, RunPaused) else "finished" if isinstance(last, RunFinished) else "running"
+    kind = type(last)
+    return "waiting" if kind is RunPaused else "finished" if kind is RunFinished else "running"
 
 
-_CHARGED = frozenset({ModelReplied, ModelFailed, ContextEdited, RunResumed})
+_STOPPED = (RunPaused, RunFinished)
+
+_COUNTED = frozenset({ModelReplied, ModelFailed, ContextEdited, RunResumed, RunForked, ToolReacted})
+"""What changes more of a line than when the run was last heard of."""
 
 
 def _charged(spent: Accounts, event: Event) -> Accounts:

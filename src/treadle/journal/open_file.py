@@ -2,11 +2,9 @@
 
 import sqlite3
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from treadle.journal.os_fork import at_work, closed_before_a_fork, is_torn
+from treadle.journal.os_fork import Gate, at_work, closed_before_a_fork, is_torn
 from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen, version_of
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
@@ -16,43 +14,61 @@ _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while
 class OpenFile:
     """A connection to the file at `path`; whoever has one sees to it that one thread at a time uses it.
 
-    It is opened at its first use, and again at the next one after a fork, or where the file was removed or replaced:
-    what was written to the old one now would be lost without a word. It is closed when it is forgotten.
+    It is used as `with file as connection`. It is opened at its first use, and again at the next one after a fork, or
+    where the file was removed or replaced: what was written to the old one now would be lost without a word. It is
+    closed when it is forgotten.
 
     Args:
         kind: what kind of file it is.
         path: the file.
         patience: seconds to wait for another process that is writing; None for as long as that kind is waited for.
+        looks: whether each use begins with a look at the file's version; else its user looks, within a transaction.
     """
 
-    def __init__(self, kind: FileKind, path: Path, *, patience: float | None = None) -> None:
-        self._kind, self._path, self._patience = kind, path, patience
+    def __init__(self, kind: FileKind, path: Path, *, patience: float | None = None, looks: bool = True) -> None:
+        self._kind, self._path, self._patience, self._looks = kind, path, patience, looks
+        self._name = str(path)
         self._kept: list[sqlite3.Connection] = []
         self._seen: Seen | None = None
+        self._gate: Gate | None = None
         closed_before_a_fork(self)
         weakref.finalize(self, _close, self._kept)
 
-    @contextmanager
-    def used(self) -> Iterator[sqlite3.Connection]:
+    def __enter__(self) -> sqlite3.Connection:
         """The connection; a fork waits for the end of its use.
 
         Raises:
-            Exception: the kind's `error`: the file cannot be used.
+            Exception: the kind's `error`: the file cannot be used. So is what SQLite raises in its use.
         """
         if is_torn():
             raise self._kind.unavailable(self._path, _TORN, _SPAWN)
-        with at_work(), self._kind.explained(self._path):
-            if self._kept:
-                self._look_again(self._kept[0])
-            if not self._kept:
-                # Another thread closes it before a fork.
-                self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
-                self._seen = seen(self._path)
-            yield self._kept[0]
+        gate = self._gate = at_work()
+        gate.__enter__()
+        try:
+            return self._connection()
+        except BaseException as error:
+            gate.__exit__()
+            self._kind.explain(self._path, error)
+            raise
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._gate is not None:
+            self._gate.__exit__()
+        if error is not None:
+            self._kind.explain(self._path, error)
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._kept:
+            self._look_again(self._kept[0])
+        if not self._kept:
+            # Another thread closes it before a fork.
+            self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
+            self._seen = seen(self._name)
+        return self._kept[0]
 
     def _look_again(self, connection: sqlite3.Connection) -> None:
         """Lets go of a file that is not any more as it was opened."""
-        now, before = seen(self._path), self._seen
+        now, before = seen(self._name), self._seen
         self._seen = now
         if now is None or before is None or now.is_other(before):
             self.let_go()
@@ -60,7 +76,7 @@ class OpenFile:
             self.let_go()
             what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
             raise self._kind.unavailable(self._path, what, RESCUE)
-        elif version_of(connection) != self._kind.version:
+        elif self._looks and version_of(connection) != self._kind.version:
             # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
             self.let_go()
 

@@ -9,9 +9,8 @@ may hold are made anew in the child.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Condition
+from contextlib import suppress
+from threading import Condition, RLock
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -33,47 +32,52 @@ class Locking(Protocol):
         """In a child: begin with a lock that nobody holds."""
 
 
-class _Gate:
-    """Who works with SQLite in this process, and whether anybody may begin to."""
+class Gate:
+    """Who works with SQLite in this process, and whether anybody may begin to.
+
+    Whoever is inside is waited for by a fork; whoever comes while one is made waits for it.
+    """
 
     def __init__(self) -> None:
-        self.turn = Condition()
+        # One that the thread which has it may take again: a finalizer may come here in the middle of anything.
+        self.lock = RLock()
+        self.turn = Condition(self.lock)
         self.users = 0
         self.is_shut = False
         self.is_torn = False
 
+    def __enter__(self) -> None:
+        with self.lock:
+            while self.is_shut:
+                self.turn.wait()
+            self.users += 1
 
-_gate = _Gate()
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.is_shut:
+                self.turn.notify_all()
+
+
+_gate = Gate()
 _opened: "WeakSet[Opened]" = WeakSet()
 _locking: "WeakSet[Locking]" = WeakSet()
 
 
-@contextmanager
-def at_work() -> Iterator[None]:
-    """Whoever is inside is waited for by a fork; whoever comes while one is made waits for it."""
-    gate = _gate
-    with gate.turn:
-        while gate.is_shut:
-            gate.turn.wait()
-        gate.users += 1
-    try:
-        yield
-    finally:
-        with gate.turn:
-            gate.users -= 1
-            if gate.is_shut:
-                gate.turn.notify_all()
+def at_work() -> Gate:
+    """The gate of this process, which is entered by whoever works with SQLite."""
+    return _gate
 
 
 def closed_before_a_fork(opened: Opened) -> None:
     """Have `opened` closed before each fork from now on."""
-    with _gate.turn:
+    with _gate.lock:
         _opened.add(opened)
 
 
 def renewed_in_a_child(locking: Locking) -> None:
     """Have `locking` renewed in each child from now on."""
-    with _gate.turn:
+    with _gate.lock:
         _locking.add(locking)
 
 
@@ -84,7 +88,7 @@ def is_torn() -> bool:
 
 def _before() -> None:
     gate = _gate
-    with gate.turn:
+    with gate.lock:
         gate.is_shut = True
         if gate.turn.wait_for(lambda: gate.users == 0, LONGEST_WAIT):
             for opened in list(_opened):
@@ -94,7 +98,7 @@ def _before() -> None:
 
 
 def _in_the_parent() -> None:
-    with _gate.turn:
+    with _gate.lock:
         _gate.is_shut = False
         _gate.turn.notify_all()
 
@@ -102,7 +106,7 @@ def _in_the_parent() -> None:
 def _in_the_child() -> None:
     global _gate
     torn = _gate.users > 0 or _gate.is_torn
-    _gate = _Gate()
+    _gate = Gate()
     _gate.is_torn = torn
     for locking in list(_locking):
         locking.renew()

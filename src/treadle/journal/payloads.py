@@ -66,7 +66,10 @@ def split(body: bytes) -> tuple[bytes, Sequence[Payload]]:
 
 def taken_out(batch: Batch, seq: int) -> tuple[Batch, Sequence[tuple[int, Payload]]]:
     """`batch`, which begins at number `seq`, with references in the place of its large strings, and these by events."""
-    if all([len(body) <= LARGE for _, body in batch.rows]):
+    for _, body in batch.rows:
+        if len(body) > LARGE:
+            break
+    else:
         return batch, ()
     rows: list[tuple[float, bytes]] = []
     found: list[tuple[int, Payload]] = []

@@ -248,4 +248,4 @@ def _ends(workers: Pair[Action], run_ids: Sequence[str]) -> "Future[Ends]":
 
 
 def _writer(path: Path) -> FileHands:
-    return FileHands(path, Commits())
+    return FileHands(path, Commits(), looks=False)

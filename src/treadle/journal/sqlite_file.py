@@ -86,11 +86,17 @@ class FileKind(Struct, frozen=True):
         """Turn what SQLite and the operating system raise into an error that says what to do."""
         try:
             yield
-        except PassesThrough:
+        except Exception as error:
+            self.explain(path, error)
             raise
-        except sqlite3.Error as error:
+
+    def explain(self, path: Path, error: BaseException) -> None:
+        """Raise what says it in plain words, if `error` is SQLite's or the operating system's own."""
+        if isinstance(error, PassesThrough):
+            return
+        if isinstance(error, sqlite3.Error):
             raise self.told(path, error) from error
-        except OSError as error:
+        if isinstance(error, OSError):
             remedy = "Use another path, or give this user the right to it."
             what = f"cannot be made ({error.strerror or error}: {error.filename})"
             raise self.unavailable(path, what, remedy) from error
@@ -188,17 +194,29 @@ def _write_ahead(connection: sqlite3.Connection, patience: float) -> str:
             time.sleep(0.01)
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
+_BEGIN = {"DEFERRED": "BEGIN DEFERRED", "IMMEDIATE": "BEGIN IMMEDIATE"}
+
+
+class transaction:
     """Everything in it is written and synced at its end, or nothing is. A "DEFERRED" one that only looks waits not."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+
+    __slots__ = ("_connection", "_kind")
+
+    def __init__(self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> None:
+        self._connection, self._kind = connection, kind
+
+    def __enter__(self) -> None:
+        self._connection.execute(_BEGIN[self._kind])
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        connection = self._connection
+        try:
+            if error is None:
+                connection.execute("COMMIT")
+        finally:
+            # After some errors SQLite has given it up itself.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
 @contextmanager
@@ -224,10 +242,10 @@ class Seen(NamedTuple):
         return (self.device, self.number) != (before.device, before.number)
 
 
-def seen(path: Path) -> Seen | None:
+def seen(path: Path | str) -> Seen | None:
     """The file that is at `path`; None if there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return Seen(status.st_dev, status.st_ino, status.st_size)

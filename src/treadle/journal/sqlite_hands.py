@@ -8,9 +8,10 @@ from typing import Any
 
 from treadle.journal.appends import Append, Appends
 from treadle.journal.database import JOURNAL_FILE
+from treadle.journal.errors import JournalUnavailable
 from treadle.journal.open_file import OpenFile
 from treadle.journal.permissions import tell_once
-from treadle.journal.sqlite_file import is_corrupt, snapshot, transaction
+from treadle.journal.sqlite_file import is_corrupt, snapshot, transaction, version_of
 from treadle.journal.worker import Job
 
 OnFile = Callable[[sqlite3.Connection], Any]
@@ -32,13 +33,27 @@ class Followed:
         return self.action(connection)
 
 
-class FileHands:
-    """A connection to the file at `path`, and one of the two ways to do jobs over it."""
+class OtherVersion(JournalUnavailable):
+    """The file is not of the version that it had when it was opened."""
 
-    def __init__(self, path: Path, perform: Perform) -> None:
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"another treadle has brought the journal {path} up; open it again", where=str(path))
+
+
+class FileHands:
+    """A connection to the file at `path`, and one of the two ways to do jobs over it.
+
+    Args:
+        path: the file.
+        perform: the way; it may raise `OtherVersion`, and is then called again when the file was opened anew.
+        looks: whether the file's version is looked at beforehand; else `perform` does.
+    """
+
+    def __init__(self, path: Path, perform: Perform, *, looks: bool = True) -> None:
         self._path = path
         self._perform = perform
-        self._file = OpenFile(JOURNAL_FILE, path)
+        self._file = OpenFile(JOURNAL_FILE, path, looks=looks)
+        self._known: sqlite3.Connection | None = None
 
     @property
     def where(self) -> str:
@@ -47,11 +62,19 @@ class FileHands:
 
     def perform(self, jobs: list[Job[Any]]) -> None:
         """See `Hands.perform`."""
-        with self._file.used() as connection:
-            # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
-            connection.text_factory = _as_text
-            tell_once(self._path)
-            self._perform(connection, jobs, self._path)
+        while True:
+            try:
+                with self._file as connection:
+                    if connection is not self._known:
+                        # A text that was altered may be none; it is seen by its hash, and must not stop what reads
+                        # others.
+                        connection.text_factory = _as_text
+                        tell_once(self._path)
+                        self._known = connection
+                    self._perform(connection, jobs, self._path)
+                return
+            except OtherVersion:
+                self._file.close()
 
     def close(self) -> None:
         """Close the connection."""
@@ -86,22 +109,30 @@ class Commits:
 
     def _together(self, connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
         appends = self._appends
+        others: list[Job[Action]] = []
         try:
             with transaction(connection):
-                appends.begin(connection)
+                if not appends.begin(connection) and version_of(connection) != JOURNAL_FILE.version:
+                    # A later treadle has brought it up: what this one would write there it would take for damage.
+                    raise OtherVersion(path)
                 for job in jobs:
-                    if isinstance(job.action, Append):
-                        _add(appends, connection, job, job.action, path)
+                    action = job.action
+                    if isinstance(action, Append):
+                        try:
+                            appends.add(connection, action)
+                        except Exception as error:
+                            job.error = _own(connection, path, error)
                     else:
-                        appends.write(connection)
+                        appends.write()
                         # It may change any run.
                         appends.forget()
-                        _undone_alone(connection, job, job.action, path)
-                appends.write(connection)
+                        _undone_alone(connection, job, action, path)
+                        others.append(job)
+                appends.write()
         except BaseException:
             appends.forget()
             raise
-        for job in jobs:
+        for job in others:
             if isinstance(job.action, Followed) and job.error is None:
                 _follow(connection, job, job.action, path)
 
@@ -114,15 +145,13 @@ def _follow(connection: sqlite3.Connection, job: Job[Action], action: Followed, 
         job.error = error
 
 
-def _add(appends: Appends, connection: sqlite3.Connection, job: Job[Action], append: Append, path: Path) -> None:
-    try:
-        appends.add(connection, append)
-    except sqlite3.Error as error:
-        if not connection.in_transaction:
-            raise
-        job.error = JOURNAL_FILE.told(path, error)
-    except Exception as error:
-        job.error = error
+def _own(connection: sqlite3.Connection, path: Path, error: Exception) -> Exception:
+    """The error of one append; raised where it ended the transaction."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    if not connection.in_transaction:
+        raise error
+    return JOURNAL_FILE.told(path, error)
 
 
 def _undone_alone(connection: sqlite3.Connection, job: Job[Action], action: OnFile, path: Path) -> None:

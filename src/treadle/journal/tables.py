@@ -5,7 +5,7 @@ chain of hashes ends, so that rows missing at the end are noticed. Each append w
 """
 
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from math import inf
@@ -118,12 +118,22 @@ def insert_lines(count: int) -> str:
 
 
 @cache
-def change_lines(count: int, *, status: bool) -> str:
-    """The statement that writes what has become of so many runs; see `changed_row`.
+def change_lines(count: int) -> str:
+    """The statement that writes what has become of so many runs whose status is what it was; see `changed_row`."""
+    return _change(("head", "seal", "info"), count)
 
-    Their places in the index by status are looked for only where it has changed.
-    """
-    columns = ("head", "seal", "info", "status") if status else ("head", "seal", "info")
+
+@cache
+def turn_lines(count: int) -> str:
+    """Likewise of runs whose status has changed, and with it their places in the index by status."""
+    return _change(("head", "seal", "info", "status"), count)
+
+
+def _change(columns: Sequence[str], count: int) -> str:
+    if count == 1:
+        # Without the table in memory that the other form fills first: half the work.
+        marks = ", ".join(f"{one} = ?{number}" for number, one in enumerate(columns, 2))
+        return f"UPDATE runs SET {marks} WHERE run_id = ?1"  # noqa: S608 - of the words above
     given = ", ".join(("run_id", *columns))
     news = ", ".join(f"{one} = new.{one}" for one in columns)
     marks = _marks(len(columns) + 1, count)

@@ -1,8 +1,8 @@
 """The threads of a journal: each owns one connection and does the jobs that are put to it, in order.
 
-A job's outcome goes into a `concurrent.futures.Future`, which belongs to no event loop, so that one journal serves any
-number of loops and threads. The writer is given everything that has queued up at once: while one commit waits for the
-disk, the next group gathers.
+A job is the future of its own outcome, which belongs to no event loop, so that one journal serves any number of loops
+and threads. The writer is given everything that has queued up at once: while one commit waits for the disk, the next
+group gathers.
 """
 
 import asyncio
@@ -23,28 +23,27 @@ import anyio
 
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.os_fork import renewed_in_a_child
+from treadle.journal.outcome import Outcome
 
 A = TypeVar("A")
 T = TypeVar("T")
 
 
-class Job(Generic[A]):
+class Job(Outcome[Any], Generic[A]):
     """Something to do over the connection, and the future of its outcome."""
 
-    __slots__ = ("action", "error", "future", "value")
-
     def __init__(self, action: A) -> None:
+        super().__init__()
         self.action = action
-        self.future: Future[Any] = Future()
         self.value: Any = None
         self.error: BaseException | None = None
 
     def settle(self) -> None:
         """Hand the outcome over."""
         if self.error is not None:
-            self.future.set_exception(self.error)
+            self.set_exception(self.error)
         else:
-            self.future.set_result(self.value)
+            self.set_result(self.value)
 
 
 class Hands(Protocol[A]):
@@ -81,7 +80,7 @@ class Worker(Generic[A]):
         """Have `action` done; not after `end`."""
         job = Job(action)
         self._jobs.put(job)
-        return job.future
+        return job
 
     def end(self) -> "Future[None]":
         """Do what is queued, close the connection and end the thread; the future says when that is done."""
@@ -135,8 +134,7 @@ def _gather(queue: "SimpleQueue[Job[A] | None]") -> tuple[list[Job[A]], bool]:
     jobs: list[Job[A]] = []
     job = queue.get()
     while job is not None:
-        if job.future.set_running_or_notify_cancel():
-            jobs.append(job)
+        jobs.append(job)
         try:
             job = queue.get_nowait()
         except Empty:

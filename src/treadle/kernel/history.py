@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from msgspec.structs import replace
 
-from treadle.kernel.calls import unexecuted
+from treadle.kernel.calls import told
 from treadle.kernel.events import ContextEdited
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -15,7 +15,7 @@ from treadle.kernel.messages import (
     ToolMessage,
 )
 
-NO_RESULT = unexecuted("No result was recorded for this call.")
+NO_RESULT = told("No result was recorded for this call: it may or may not have been made.", executed="unknown")
 
 
 def completed(messages: Iterable[Message]) -> list[Message]:

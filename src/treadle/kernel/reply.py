@@ -86,27 +86,33 @@ def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int,
     return found
 
 
-def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
+def left_open(record: CallRecord, stop: Stop, at: float, ended_by: str = "") -> CallRecord:
     """`record`, still open when the run stopped, with a result that says so; what nobody released is not shown."""
     if record.in_doubt or record.status == "started":
         return record.answered(cut_off(_because(stop)), is_error=True, at=at)
     if record.status == "awaited":
-        return record.answered(*_awaited(record, stop), at=at)
+        return record.answered(*_awaited(record, stop, ended_by), at=at)
+    goes_on = stop.reason in ("waiting", "running")
     if record.found is not None and record.status != "returned":
-        return record.settled(at)
+        note = f"{record.doing.name} is to be called in its place; its run has not ended and may still execute that."
+        return _noted(record, record.found, note, at) if goes_on else record.settled(at)
     executed: bool | str = record.status == "returned"
     why = f"This call was not executed: the run stopped{_because(stop)}."
     if executed:
         why = f"This call was made, but its result had not been released when the run stopped{_because(stop)}."
-    elif stop.reason in ("waiting", "running"):
+    elif goes_on:
         why, executed = "This call is not executed so far; its run has not ended and may still execute it.", "unknown"
     return record.answered(told(why, executed), is_error=True, at=at)
 
 
-def _awaited(record: CallRecord, stop: Stop) -> tuple[str, bool]:
+def _awaited(record: CallRecord, stop: Stop, ended_by: str) -> tuple[str, bool]:
     """What is shown for a call that waits for a result from outside, and whether as an error."""
     if stop.reason == "external_tool":
-        return "The run ended with this call.", False
+        if record.id == ended_by:
+            return "The run ended with this call.", False
+        return unexecuted(
+            f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
+        ), True
     if record.found is not None:
         why = "This call was made. A person was asked about its result, and has not answered yet."
         return told(why, executed=True), True

@@ -30,10 +30,14 @@ def run_started(state: RunState, event: events.RunStarted) -> Changes:
 
 
 def message_added(state: RunState, event: events.MessageAdded) -> Changes:
-    """Somebody said something to it; while a step is under way that waits until the step is closed."""
+    """Somebody said something to it; while a step is under way that waits until the step is closed.
+
+    Another agent may have given the answer by then: what was said is for the model to answer all the same.
+    """
     pinned = state.pinned.append(event.message)
     if state.step is None:
-        return {"phase": "ready", "pinned": pinned, "messages": state.messages.append(event.message)}
+        said = state.messages.append(event.message)
+        return {"phase": "ready", "pinned": pinned, "messages": said, "handed_on": False, "output": None}
     return {"pinned": pinned, "inbox": (*state.inbox, event.message)}
 
 
@@ -172,8 +176,10 @@ def run_finished(state: RunState, event: events.RunFinished) -> Changes:
     """Whatever is open is answered, so that the history can be continued."""
     step, changes = state.step, {}
     if step is not None and step.message is not None:
+        ended_by = next((record.id for record in step.calls if record.status == "awaited"), "")
         calls = Calls(
-            record if record.result is not None else left_open(record, event.stop, event.at) for record in step.calls
+            record if record.result is not None else left_open(record, event.stop, event.at, ended_by)
+            for record in step.calls
         )
         changes = closed(state, step, calls, event.at, {})
     elif state.inbox:

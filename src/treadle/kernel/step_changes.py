@@ -10,7 +10,7 @@ from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import UNEXECUTED_FINISH, recorded
 from treadle.kernel.state import Changes, RunState
-from treadle.kernel.step import Step
+from treadle.kernel.step import Step, text_of
 
 
 def step_prepared(state: RunState, event: StepPrepared) -> Changes:
@@ -33,7 +33,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     """The reply is in, and paid for; its calls are open now, but for those that may not be executed."""
     step = open_step(state, event.step, "ModelReplied")
     message, usage, accounts = event.message, event.usage, state.accounts
-    calls, text = message.calls, message.text
+    calls, text = message.calls, text_of(message, event.handed_in)
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
     made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve

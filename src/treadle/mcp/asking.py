@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from treadle.mcp.holding import Held
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.waiting import with_defaults
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
@@ -90,7 +91,7 @@ class Person:
                 self._holding.remove(held)
 
     def held(self, params: "ElicitRequestParams") -> "ElicitResult":
-        """What `holding` has for an answer; "cancel" where several calls are under way: nobody knows which one asks."""
+        """What `holding` has for an answer; "cancel" where there is not exactly one call that may have asked."""
         from mcp_types import ElicitResult
 
         with self._lock:
@@ -117,7 +118,9 @@ class Person:
             found = await asyncio.wrap_future(future)
             if found is None:
                 return ElicitResult(action="decline")
-            return ElicitResult(action="accept", content=None if url is not None else _with_defaults(found, schema))
+            return ElicitResult(
+                action="accept", content=None if url is not None else with_defaults(found, schema or {})
+            )
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling() > 0:
@@ -134,13 +137,3 @@ class Person:
 async def _asked(ask: Ask, question: Question) -> Mapping[str, Any] | None:
     found = ask(question)
     return await found if inspect.isawaitable(found) else found
-
-
-def _with_defaults(found: Mapping[str, Any], schema: Any) -> dict[str, Any]:
-    """The answer with what the schema gives for what was left out."""
-    answer = dict(found)
-    said = schema if isinstance(schema, Mapping) else schema.model_dump(by_alias=True, exclude_none=True)
-    for name, one in (said.get("properties") or {}).items():
-        if name not in answer and isinstance(one, Mapping) and "default" in one:
-            answer[name] = one["default"]
-    return answer

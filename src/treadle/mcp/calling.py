@@ -1,7 +1,8 @@
 """Calling: one call of a server's tool, within its time: made as it was shown, and in doubt where no answer came."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,7 +71,7 @@ class Caller:
         try:
             async with self._connection, asyncio.timeout(seconds) as time:
                 with self._person.during_call():
-                    return await self._carried_out(listed, arguments, context, attempts)
+                    return await self._carried_out(listed, arguments, context, attempts, time)
         except TimeoutError:
             if not time.expired():
                 raise
@@ -80,7 +81,12 @@ class Caller:
             raise OutcomeUnknown(f"{words}; it may have done it, or do it still") from None
 
     async def _carried_out(
-        self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext, attempts: "_Attempts"
+        self,
+        listed: ListedTool,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        attempts: "_Attempts",
+        time: asyncio.Timeout,
     ) -> ToolResult:
         """The call; that of a tool that only reads, or may be repeated, is made again if the server died of it."""
         progress = self._progress(context)
@@ -89,10 +95,15 @@ class Caller:
             asking = False
             try:
                 link = await self._connection.up()
-                schema = (await self._as_shown(link, listed)).output_schema
-                before, attempts.asked, asking = attempts.asked, True, True
-                work = partial(self._asked, listed, arguments, context, progress, schema)
-                return await link.call(work)
+                async with self._turn(link, time):
+                    if link.gone:
+                        # Another's call ended it meanwhile; how often it is started anew is for the connection to say.
+                        attempts.left += 1
+                        continue
+                    schema = (await self._as_shown(link, listed, attempts.asked)).output_schema
+                    before, attempts.asked, asking = attempts.asked, True, True
+                    work = partial(self._asked, listed, arguments, context, progress, schema)
+                    return await link.call(work)
             except Forgotten as error:
                 attempts.asked = before if asking else attempts.asked
                 if not attempts.left:
@@ -104,6 +115,23 @@ class Caller:
                     raise self._not_made(error, attempts.asked) from error
             except ServerFailed as error:
                 raise self._not_made(error, attempts.asked) from error
+
+    @asynccontextmanager
+    async def _turn(self, link: Link, time: asyncio.Timeout) -> AsyncIterator[None]:
+        """The turn of a call, where the run waits for what a server asks that holds calls open: nobody could tell which
+        of several it asks about. Waiting for its turn takes nothing of the call's time.
+        """
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        if self._options.get("ask") != "pause" or (await link.client()).protocol_version in MODERN_PROTOCOL_VERSIONS:
+            yield
+            return
+        loop, until = asyncio.get_running_loop(), time.when()
+        left = None if until is None else until - loop.time()
+        time.reschedule(None)
+        async with link.turns.taken():
+            time.reschedule(None if left is None else loop.time() + left)
+            yield
 
     async def _asked(
         self,
@@ -189,18 +217,21 @@ class Caller:
 
         return progress
 
-    async def _as_shown(self, link: Link, listed: ListedTool) -> "mcp_types.Tool":
-        """What the server lists, unless it says something else than was shown to whoever decided on the call."""
+    async def _as_shown(self, link: Link, listed: ListedTool, sent: bool) -> "mcp_types.Tool":
+        """What the server lists, unless it says something else than was shown to whoever decided on the call, which is
+        then not made; or not again, where it was `sent` before.
+        """
         now = {one.name: one for one in await self._listing.now(link)}.get(listed.remote)
+        if now is not None and (digest_of(now) == listed.digest or self._options.get("trusted", False)):
+            return now
         if now is None:
-            raise ToolError(f"{self._name} has no tool {listed.remote!r} any more; nothing was called", executed=False)
-        if digest_of(now) != listed.digest and not self._options.get("trusted", False):
-            raise ToolError(
-                f"{self._name} says something else of {listed.remote!r} than it did when the call was decided on; "
-                "nothing was called. It can be called again as it is listed now",
-                executed=False,
-            )
-        return now
+            why, more = f"{self._name} has no tool {listed.remote!r} any more", ""
+        else:
+            why = f"{self._name} says something else of {listed.remote!r} than it did when the call was decided on"
+            more = ". It can be called again as it is listed now"
+        if sent:
+            raise ToolError(f"{why}; the call was made before that, and nobody knows what came of it{more}")
+        raise ToolError(f"{why}; nothing was called{more}", executed=False)
 
     def _not_made(self, error: Exception, sent: bool) -> ToolError:
         """What the model is told of a call that could not be made; or not again, where it was `sent` before."""

@@ -27,6 +27,7 @@ from treadle.tools.options import ToolOptions
 from treadle.tools.server import ServerFailed
 
 if TYPE_CHECKING:
+    import mcp_types
     from mcp import Client
 
 T = TypeVar("T")
@@ -153,13 +154,19 @@ class MCPServer:
         """
         async with self:
             try:
-                tools = await self._listing.now(await self._connection.up())
-                return self._reader.read(tools, known, first or known)
+                return self._reader.read(await self._tools_now(), known, first or known)
             except (ServerFailed, Gone, Forgotten) as error:
                 if known:
                     _log.warning("%s; its tools are taken to be what they were", failed(self._name, error))
                     return known
                 raise failed(self._name, error) from error
+
+    async def _tools_now(self) -> "Sequence[mcp_types.Tool]":
+        """What it lists; asked again where the connection ended meanwhile, perhaps of another run's call."""
+        try:
+            return await self._listing.now(await self._connection.up())
+        except (Gone, Forgotten):
+            return await self._listing.now(await self._connection.up())
 
     def tool(self, listed: ListedTool) -> Tool:
         """The tool that was listed so, whether the server runs or not."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 from anyio.from_thread import start_blocking_portal
 
+from treadle.mcp.turns import Turns
+
 if TYPE_CHECKING:
     from mcp import Client
 
@@ -46,10 +48,14 @@ class Link:
         name: the server's, for the thread's.
         connect: makes the client.
         changed: called, in the link's thread, when the server says that it has other tools now.
+
+    Attributes:
+        turns: for calls of which there may be one at a time.
     """
 
     def __init__(self, name: str, connect: Connect, changed: Callable[[], None]) -> None:
         self._connect, self._changed = connect, changed
+        self.turns = Turns()
         self._ready: Future[Client] = Future()
         # From here on nobody who only waits for it can cancel it.
         self._ready.set_running_or_notify_cancel()

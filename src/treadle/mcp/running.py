@@ -15,6 +15,7 @@ from treadle.drivers.watching import RunEvent, StepCompleted, ToolProgress
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ModelReplied, ToolStarted
 from treadle.kernel.messages import Content, File, Image, Text
+from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
 from treadle.mcp.keyed import key_in, known, run_once
 from treadle.mcp.relay import asked
 from treadle.result import Pending, RunResult
@@ -153,9 +154,9 @@ class Calls:
             if one.kind == "approval" and said is not None and said.get("allow") is True:
                 approve.append(one)
             elif one.kind == "result" and said is not None:
-                results[one.call_id] = said.get("answer", "")
+                results[one.call_id] = answer_in(said)
             elif one.kind == "result":
-                results[one.call_id] = "(The person gave no answer.)"
+                results[one.call_id] = NO_ANSWER
             else:
                 deny[one.call_id] = "the person at the other end did not allow it"
         run = paused if self._agent.journal is None else paused.run_id
@@ -272,27 +273,15 @@ def _askable(pending: Sequence[Pending]) -> Sequence[Pending]:
     return [one for one in pending if one.kind != "interrupted"]
 
 
-def _form(one: Pending) -> tuple[str, dict[str, Any]]:
-    """What the person is asked, and the form of the answer."""
-    if one.kind == "approval":
-        words = f"Allow {one.tool}({one.arguments_json})?{f' {one.question}' if one.question else ''}"
-        allow = {"type": "boolean", "title": "Allow", "default": False}
-        return words, {"type": "object", "properties": {"allow": allow}, "required": ["allow"]}
-    given = one.arguments if isinstance(one.arguments, Mapping) else {}
-    words = one.question or str(given.get("question") or f"{one.tool}({one.arguments_json})")
-    answer = {"type": "string", "title": "Answer"}
-    return words, {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
-
-
 def _question(one: Pending) -> Any:
     import mcp_types
 
-    words, schema = _form(one)
+    words, schema = form_for(one)
     return mcp_types.ElicitRequest(params=mcp_types.ElicitRequestFormParams(message=words, requested_schema=schema))
 
 
 async def _elicited(context: Any, one: Pending) -> Any:
-    words, schema = _form(one)
+    words, schema = form_for(one)
     return await context.session.elicit_form(words, schema, related_request_id=context.request_id)
 
 

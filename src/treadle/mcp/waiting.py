@@ -6,7 +6,7 @@ elsewhere.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.mcp.secrets import Secrets
@@ -65,10 +65,44 @@ def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
 
 
 def form_of(schema: Mapping[str, Any]) -> str:
-    """What is to be filled in, on a line."""
-    fields: Mapping[str, Any] = schema.get("properties") or {}
-    kinds = {name: one.get("type", "text") if isinstance(one, Mapping) else "text" for name, one in fields.items()}
-    return ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    """What is to be filled in, on a line: each field with what it takes."""
+    fields = _fields(schema)
+    told = ", ".join(f"{name}: {_takes(one)}" for name, one in fields.items())
+    return told if len(told) <= LONGEST_QUESTION else f"{told[:LONGEST_QUESTION]} […]"
+
+
+def _takes(field: Any) -> str:
+    """What a field takes, in words."""
+    kind = str(field.get("type", "text")) if isinstance(field, Mapping) else "text"
+    choices = choices_of(field)
+    if not choices:
+        return kind
+    listed = " | ".join(value if title == value else f"{value} ({title})" for value, title in choices.items())
+    return f"some of {listed}" if kind == "array" else listed
+
+
+def choices_of(field: Any) -> dict[str, str]:
+    """What can be chosen in a field, with the titles of it; nothing where anything can be written.
+
+    Elicitations have four forms of them: `enum`, with `enumNames` or without, and `oneOf` of titled constants; for
+    several, the same under `items`, with `anyOf`.
+    """
+    if not isinstance(field, Mapping):
+        return {}
+    if isinstance(field.get("items"), Mapping):
+        field = field["items"]
+    found = dict[str, str]()
+    for one in (*_list(field.get("oneOf")), *_list(field.get("anyOf"))):
+        if isinstance(one, Mapping) and "const" in one:
+            found[str(one["const"])] = str(one.get("title", one["const"]))
+    values, names = _list(field.get("enum")), _list(field.get("enumNames"))
+    for value, name in zip(values, names if len(names) == len(values) else values, strict=True):
+        found[str(value)] = str(name)
+    return found
+
+
+def _list(given: Any) -> Sequence[Any]:
+    return given if isinstance(given, list) else ()
 
 
 def data_of(answer: Any) -> Any:
@@ -82,18 +116,49 @@ def data_of(answer: Any) -> Any:
 
 
 def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
-    """The form filled in; where it has one field, the answer need not name it. None declines.
+    """The form filled in, with what it has for what was left out; where only one field takes the answer, that need not
+    name it. None declines.
 
     Raises:
-        ToolError: the form has other fields than one, and the answer names none.
+        ToolError: the answer names no field, and several might be meant.
     """
-    if answer is None or isinstance(answer, Mapping):
-        return answer
-    fields = schema.get("properties") or {}
-    if len(fields) != 1:
+    if answer is None:
+        return None
+    if isinstance(answer, Mapping):
+        return with_defaults(answer, schema)
+    fields = _fields(schema)
+    required = schema.get("required")
+    name = _field_for(answer, fields, {str(one) for one in required} if isinstance(required, list) else set())
+    if name is None:
         raise ToolError(f"the answer is to be an object with {', '.join(fields)}; nothing was called", executed=False)
-    ((name, one),) = fields.items()
-    kind = one.get("type") if isinstance(one, Mapping) else None
+    kind = fields[name].get("type") if isinstance(fields[name], Mapping) else None
     if kind == "boolean" and isinstance(answer, str):
         answer = _WORDS.get(answer.strip().lower(), answer)
-    return {name: str(answer) if kind == "string" else answer}
+    if kind == "array" and not isinstance(answer, list):
+        answer = [answer]
+    return with_defaults({name: str(answer) if kind == "string" else answer}, schema)
+
+
+def _field_for(answer: Any, fields: Mapping[str, Any], required: Set[str]) -> str | None:
+    """The field that an answer is meant for: the only one, that which has it as a choice, or that for free text."""
+    if len(fields) == 1:
+        return next(iter(fields))
+    having = [name for name, one in fields.items() if str(answer) in choices_of(one)]
+    free = [name for name, one in fields.items() if isinstance(one, Mapping) and one.get("type") == "string"]
+    found = having or [name for name in free if not choices_of(fields[name])]
+    return found[0] if len(found) == 1 and required <= {found[0]} else None
+
+
+def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a form; it is the server's word, and may be anything."""
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def with_defaults(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer with what the schema gives for what was left out."""
+    answer = dict(found)
+    for name, one in _fields(schema).items():
+        if name not in answer and isinstance(one, Mapping) and "default" in one:
+            answer[name] = one["default"]
+    return answer

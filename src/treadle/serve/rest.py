@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from treadle.journal.info import Wanted
+from treadle.journal.standing import Standing
 from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
@@ -29,7 +30,6 @@ from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response, sse
-from treadle.serve.status import Listed
 from treadle.serve.verdicts import Verb, Verdict
 
 EVENTS = "text/event-stream"
@@ -103,7 +103,7 @@ class Which(Struct, forbid_unknown_fields=True):
     """Which runs are wanted."""
 
     agent: str | None = None
-    status: Listed | None = None
+    status: Standing | None = None
     model: str | None = None
     search: str = ""
     since: float | None = None

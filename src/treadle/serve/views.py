@@ -14,6 +14,7 @@ from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, Leases, export_runs
 from treadle.journal.families import below, every
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
+from treadle.journal.standing import Standing, kept_as, standing
 from treadle.kernel.events import Event, RunFinished, RunPaused
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
@@ -22,7 +23,6 @@ from treadle.serve.feed import Numbered, Piece
 from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused, kept, of_journal
-from treadle.serve.status import Listed, kept_as, listed
 from treadle.serve.user import User
 from treadle.serve.veil import veiled, veiled_piece, veiled_stop
 from treadle.serve.verdicts import Waits, waits_of
@@ -78,7 +78,7 @@ class Views:
         self._adding_up = asyncio.Lock()
 
     async def list(
-        self, user: User, wanted: Wanted, limit: int, before: tuple[float, str] | None, status: Listed | None = None
+        self, user: User, wanted: Wanted, limit: int, before: tuple[float, str] | None, status: Standing | None = None
     ) -> tuple[Sequence[RunInfo], RunInfo | None]:
         """Runs that the user may see, those that started last first, and from where to go on; None at the end.
 
@@ -102,7 +102,7 @@ class Views:
             page = await self._journal.list(size, last, wanted)
             for line in page:
                 last = line
-                if user.may_see(line.user, line.agent) and (status is None or listed(line) == status):
+                if user.may_see(line.user, line.agent) and (status is None or standing(line) == status):
                     found.append(line if user.inside else _veiled_line(line))
                     if len(found) == limit:
                         return found, line

@@ -3,9 +3,10 @@
 `Telemetry` is given to an agent and tells of its runs as they go; `send` tells of runs in a journal afterwards. Both
 make the same spans, with the same ids.
 
-    spans.py        the fold: events to spans; attributes.py and content.py: what is said of them
+    spans.py        the fold: events to spans, with the calls of tools in calls.py; attributes.py and content.py: what
+                    is said of them
     emitter.py      spans to OpenTelemetry's tracer
-    metrics.py      spans to its meter; series.py: many amounts under one set of attributes
+    metrics.py      spans to its meter
     worker.py       the thread in which that happens
     sending.py      runs of a journal
 """

@@ -192,11 +192,13 @@ class _Telling:
         self._emitter = Emitter(tracers.get_tracer(SCOPE, version_of_treadle()))
         self._meters, self._newest = meter_provider, newest
         self._metrics: Metrics | None = None
+        self._looked = False
 
     def tell(self, span: Span, caller: Any) -> None:
         """Tells of a span: of a leg when it begins and when it ends, of all others when they end."""
-        if not span.end:
-            self._metrics = self._metrics or self._counting()
+        if self._metrics is None and (not self._looked or not span.end):
+            # A run that is taken up may be in a leg that began in another process.
+            self._looked, self._metrics = True, self._counting()
         try:
             self._emitter.tell(span, caller)
         finally:

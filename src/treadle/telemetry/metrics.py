@@ -8,7 +8,6 @@ import os
 from typing import Any, Final
 
 from treadle.kernel.messages import Usage
-from treadle.telemetry.series import Add, series
 from treadle.telemetry.spans import Span
 
 TOKENS: Final = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864]
@@ -23,10 +22,7 @@ _LABELS: Final = {
     "invoke_agent": (*_MODELS, "gen_ai.agent.name"),
     "execute_tool": ("gen_ai.operation.name", "gen_ai.tool.name"),
 }
-"""What is counted apart, as far as a span has it; the operation comes first."""
-
-MOST: Final = 2000
-"""Sets of attributes that are kept at hand; servers may give models any number of names."""
+"""What is counted apart, as far as a span has it."""
 
 
 def wants_newest() -> bool:
@@ -44,7 +40,6 @@ class Metrics:
 
     def __init__(self, meter: Any, *, newest: bool) -> None:
         self._newest = newest
-        self._series: dict[tuple[Any, tuple[Any, ...], str], Add] = {}
 
         def histogram(name: str, unit: str, about: str) -> Any:
             bounds = TOKENS if unit == "{token}" else SECONDS
@@ -76,18 +71,19 @@ class Metrics:
         seconds, said = self._seconds.get(span.operation), span.attributes
         if seconds is None:
             return
-        labels = tuple([said.get(name) for name in _LABELS[span.operation]])
-        self._add(seconds, labels, (span.end - span.start) / 1e9, "error.type", span.error)
+        labels = {name: said[name] for name in _LABELS[span.operation] if name in said}
+        error = {"error.type": span.error} if span.error else {}
+        seconds.record((span.end - span.start) / 1e9, {**labels, **error})
         usage = span.usage
         if usage is None or not usage.total_tokens:
             return
         if self._newest:
             self._count(usage, labels)
         else:
-            self._add(self._tokens, labels, usage.input_tokens, "gen_ai.token.type", "input")
-            self._add(self._tokens, labels, usage.output_tokens, "gen_ai.token.type", "output")
+            self._tokens.record(usage.input_tokens, {**labels, "gen_ai.token.type": "input"})
+            self._tokens.record(usage.output_tokens, {**labels, "gen_ai.token.type": "output"})
 
-    def _count(self, usage: Usage, labels: tuple[Any, ...]) -> None:
+    def _count(self, usage: Usage, labels: dict[str, Any]) -> None:
         counted = {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
@@ -98,17 +94,6 @@ class Metrics:
         for kind, count in counted.items():
             if count:
                 # Providers do not break all of their counts down.
-                self._add(self._counters[kind], labels, count, "gen_ai.token.modality", "unknown")
+                self._counters[kind].add(count, {**labels, "gen_ai.token.modality": "unknown"})
             if kind in self._spread:
-                self._add(self._spread[kind], labels, count)
-
-    def _add(self, instrument: Any, labels: tuple[Any, ...], amount: float, name: str = "", value: str = "") -> None:
-        """Adds `amount` under the labels, and one more if it has a value."""
-        key = (instrument, labels, value)
-        add = self._series.get(key)
-        if add is None:
-            if len(self._series) >= MOST:
-                self._series.clear()
-            told = {one: said for one, said in zip(_LABELS[labels[0]], labels, strict=True) if said is not None}
-            add = self._series[key] = series(instrument, {**told, name: value} if value else told)
-        add(amount)
+                self._spread[kind].record(count, labels)

@@ -23,13 +23,11 @@ from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import FINISHED
 from treadle.telemetry.attributes import of_model, of_settings, of_usage
+from treadle.telemetry.calls import LONGEST, Calls
 from treadle.telemetry.content import asked_of, replied_of, said_of, tool_of
 
 Operation = Literal["invoke_agent", "chat", "execute_tool"]
 
-
-LONGEST: Final = 256
-"""Characters of a name that others gave, such as the id of a call."""
 
 WELL: Final = FINISHED | {"waiting", "max_steps", "max_tool_calls", "deadline", "max_cost", "max_tokens"}
 """Reasons for which a run ends or pauses that are no errors: somebody wanted it so."""
@@ -130,10 +128,7 @@ class Spans:
         self._last = 0.0
         self._asked: _Asked | None = None
         self._aside = 0.0
-        self._names: dict[str, str] = {}
-        self._arguments: dict[str, str] = {}
-        self._seen: set[str] = set()
-        self._open: dict[str, tuple[float, int, int]] = {}
+        self._calls = Calls()
         self._usages: list[Usage] = []
         self._finish = ""
         self._idle = True
@@ -171,7 +166,7 @@ class Spans:
         """What a fork tells once more: the spans are those of the run in which it happened."""
         self._again -= 1
         if isinstance(event, (events.ToolReacted, events.ApprovalDecided)):
-            self._changed(event)
+            self._calls.changed(event)
         if self._content:
             self._state = fold(self._state, event)
         return []
@@ -199,7 +194,7 @@ class Spans:
             case events.ContextEdited():
                 return self._edited(seq, event)
             case events.ToolReacted() | events.ApprovalDecided():
-                self._changed(event)
+                self._calls.changed(event)
             case events.RunStarted():
                 self._started = event
                 return [self._begun(seq, event.at)]
@@ -214,14 +209,6 @@ class Spans:
             case events.RunPaused(stop=stop) | events.RunFinished(stop=stop):
                 return self._ended(event.at, stop.reason, isinstance(event, events.RunFinished))
         return []
-
-    def _changed(self, event: events.ToolReacted | events.ApprovalDecided) -> None:
-        """A call is to be made otherwise from here on, or another in its place."""
-        match event:
-            case events.ToolReacted(call=call) if call is not None:
-                self._names[event.call_id], self._arguments[event.call_id] = call.name, call.arguments
-            case events.ToolReacted(arguments=str(given)) | events.ApprovalDecided(arguments=str(given)):
-                self._arguments[event.call_id] = given
 
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent
@@ -240,7 +227,7 @@ class Spans:
         link = link or self._first
         self._first = self._first or (self._trace, own)
         self._usages, self._finish, self._idle = [], "", True
-        self._open.clear()
+        self._calls.open.clear()
         if self._asked is not None:
             self._asked.at = at
         title = f"invoke_agent {started.agent}".rstrip()
@@ -256,7 +243,7 @@ class Spans:
         )
         self._leg, self._first, self._fork = None, None, (seq, event.at, first)
         self._again = event.again
-        self._open.clear()
+        self._calls.open.clear()
 
     def _cut_off(self) -> list[Span]:
         """A leg that is still under way when the next begins: its process has died."""
@@ -269,7 +256,9 @@ class Spans:
         leg = self._leg
         if leg is None:
             return []
-        found = [self._tool_span(call_id, at, tools, {"treadle.tool.waits": not tools}) for call_id in [*self._open]]
+        found = [
+            self._tool_span(call_id, at, tools, {"treadle.tool.waits": not tools}) for call_id in [*self._calls.open]
+        ]
         attributes = {**leg.attributes, "treadle.stop.reason": reason, **self._taken_by_models()}
         if self._finish:
             attributes["gen_ai.response.finish_reasons"] = (self._finish,)
@@ -323,8 +312,7 @@ class Spans:
     def _replied(self, seq: int, event: events.ModelReplied) -> list[Span]:
         asked = self._asked_for(event)
         self._asked, self._finish = None, event.finish
-        for call in event.message.calls:
-            self._names[call.id], self._arguments[call.id] = call.name, call.arguments
+        self._calls.asked(event.message.calls)
         more: dict[str, Any] = {"gen_ai.response.finish_reasons": (event.finish,)}
         if event.model:
             more["gen_ai.response.model"] = of_model(event.model)["gen_ai.request.model"][:LONGEST]
@@ -364,36 +352,30 @@ class Spans:
         return [span]
 
     def _tool_started(self, seq: int, event: events.ToolStarted) -> list[Span]:
-        call = f"{event.step}.{event.call_id}"
-        again = call in self._seen
-        self._seen.add(call)
-        if event.name:
-            self._names[event.call_id], self._arguments[event.call_id] = event.name, event.arguments
-        self._open[event.call_id] = (event.at, _number(self._ids, seq if again else call), event.step)
+        self._calls.started(seq, event)
         return []
 
     def _tool_finished(self, seq: int, event: events.ToolFinished) -> list[Span]:
         """The span of a call that was run; one that was refused, or made outside, was not."""
-        if event.call_id not in self._open:
+        if event.call_id not in self._calls.open:
             return []
         error = (event.raised.partition(" at ")[0] or "tool_error") if event.is_error else ""
-        more = tool_of(self._arguments.get(event.call_id, ""), event.content) if self._content else {}
+        more = tool_of(self._calls.arguments(event.call_id), event.content) if self._content else {}
         return [self._tool_span(event.call_id, event.at, error, more)]
 
     def _tool_span(self, call_id: str, at: float, error: str, more: dict[str, Any]) -> Span:
-        begun, own, step = self._open.pop(call_id)
-        name = self._names.get(call_id, "")
+        call, name = self._calls.open.pop(call_id), self._calls.name(call_id)
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": call_id[:LONGEST],
             "gen_ai.tool.type": "function",
             **self._common,
-            "treadle.step": step,
+            "treadle.step": call.step,
             **more,
         }
-        start, title = nanoseconds(begun), f"execute_tool {name}" if name else "execute_tool"
-        end = max(start, nanoseconds(at))
+        start, title = nanoseconds(call.at), f"execute_tool {name}" if name else "execute_tool"
+        own, end = _number(self._ids, call.span), max(start, nanoseconds(at))
         return Span("execute_tool", title, self._trace, own, self._above(), start, end, attributes, error)
 
     def _above(self) -> int:

@@ -61,6 +61,11 @@ class InvalidArguments(ToolError):
     """The arguments that the model wrote do not fit the tool's schema, or are not JSON."""
 
 
+def naming(tool: str, words: str) -> str:
+    """What is wrong with a call of `tool`; most words for it begin with the tool's name by themselves."""
+    return words if words.startswith((f"{tool}: ", f"{tool} ")) else f"{tool}: {words}"
+
+
 def nearest(given: object, available: Iterable[object]) -> str | None:
     """The value of `available` that looks most like `given`; None if none is alike.
 

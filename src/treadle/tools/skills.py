@@ -1,6 +1,6 @@
 """Skills: named bundles of instructions and tools, and the registry that says which tool belongs to which skill."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -43,9 +43,11 @@ class Skill(Struct, frozen=True, eq=False):
         return None
 
     @property
-    def in_folders(self) -> Collection[str]:
-        """What the skills are called that it stands for, if they stand in folders. See `AgentSkills`."""
-        return ()
+    def in_folders(self) -> Mapping[str, Sequence[str] | None]:
+        """What the skills in folders are called that it stands for, with the tools that each allows; None
+        where it does not say. See `AgentSkills`.
+        """
+        return {}
 
 
 class SkillRegistry:

@@ -247,6 +247,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             arguments=self.arguments,
             function=partial(_with_context, function),
             is_async=is_async,
+            effect="read",
             injected=(("context", "context"),),
             timeout=self.timeout,
             thread=self.thread,
@@ -330,8 +331,11 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
 
     def _timed_out(self, thread: ThreadCall | None) -> "_TimedOut":
         seconds = f"{self.timeout:g} s"
+        # Of what changes something nobody knows how far it came; the words are those of a call that a crash cut off.
+        executed: dict[str, object] = {} if self.effect == "read" else {"executed": "unknown"}
         if thread is None:
             told = f"{self.name} was stopped after its time limit of {seconds}"
+            told += "; it may or may not have taken effect" if executed else ""
         elif thread.begun:
             told = (
                 f"{self.name} was given up after its time limit of {seconds}; it runs in a thread, which cannot be "
@@ -342,7 +346,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 f"{self.name} was not started: too many sync tools are running, and none of them ended within its time "
                 f"limit of {seconds}"
             )
-        return _TimedOut(told, timeout_seconds=self.timeout)
+            executed = {"executed": False}
+        return _TimedOut(told, timeout_seconds=self.timeout, **executed)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the plain function, without validation, limits or threads; for tests and for use from other code.

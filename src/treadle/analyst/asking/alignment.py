@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
+from treadle.analyst.asking.spelled import regrouped, worth_it
 from treadle.analyst.declared.errors import DiskFull, NotEnoughMemory, NotPlain
 from treadle.analyst.declared.source import Measure, Tolerance
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
@@ -51,14 +52,16 @@ def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[li
     """
     pairs: list[Pair] = []
     allowed = _PASSES if sides[0].keys else (1,)
-    doing = "joining both sides, which have each key once" if _once(sides) else "adding up both sides"
+    once = _once(sides)
+    doing = "joining both sides, which have each key once" if once else "adding up both sides"
+    spelled = not once and worth_it(session, sides)
     for passes in allowed:
         if passes == 1:
             session.tell(doing, measured=True, rows=_rows_to_read(session, sides))
         else:
             session.tell(f"{doing} in {passes} passes")
         try:
-            made = _built(session, sides, partial(_aligning, sides, asked, pairs, passes))
+            made = _built(session, sides, partial(_aligning, sides, asked, pairs, passes, spelled and passes == 1))
         except NotEnoughMemory as error:
             if passes == allowed[-1] or isinstance(error, DiskFull):
                 raise
@@ -89,12 +92,12 @@ def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement
         return build(session, make)
 
 
-def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int) -> Statement:
-    """The statements that create table `aligned`, one a pass; fills `pairs`."""
+def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int, spelled: bool) -> Statement:
+    """The statements that create table `aligned`, one a pass; fills `pairs`. See `spelled` for what that means."""
     parameters = Parameters()
     pairs[:] = _pairs(sides, asked)
     keys = [f"k{at}" for at in range(len(sides[0].keys))]
-    rows = [side.select(parameters) for side in sides]
+    rows = [side.select(parameters, spelled=spelled) for side in sides]
     parts = {f"n{side.letter}": side.counted(exp.column(f"n{side.letter}")) for side in sides} | _parts(sides)
     meet = _joined if _once(sides) else _grouped
     extras = [name for name in parts if "_" in name]
@@ -107,6 +110,7 @@ def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes
     for number in range(passes):
         conditions = [_in_partition(keys, number, passes)] if passes > 1 else []
         groups = meet(rows, keys, parts, conditions)
+        groups = regrouped(groups, sides[0].keys, parts) if spelled else groups
         classed = _classed(exp.select(*keys, "na", "nb", *raw), groups, sides, pairs)
         table = exp.to_table("aligned")
         statements.append(

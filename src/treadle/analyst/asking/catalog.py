@@ -8,6 +8,7 @@ from pathlib import Path
 
 from treadle.analyst.declared.errors import unknown
 from treadle.analyst.declared.hierarchy import Hierarchy
+from treadle.analyst.declared.packages import need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 
@@ -109,7 +110,9 @@ class Catalog(Place):
 
         Raises:
             AnalystError: the file cannot be read or is not valid; names file, line and field.
+            Misuse: the package that reads such files is not installed.
         """
+        need_packages("yaml")
         from treadle.analyst.declared.sources_file import read_catalog
 
         return read_catalog(Path(path), tuple(roots), cls)

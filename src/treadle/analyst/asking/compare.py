@@ -321,7 +321,7 @@ def _result(
         top_differences=[row for row in rows if row.status != "match"][: request.top],
         by_dimension=parts(session, aligned, pair, summary, units),
         subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
-        claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
+        claims=interpret(about, summary, largest(session, aligned, pair, summary, units, rows)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
             *comparison_findings(session, aligned, summary, held, units.currency),

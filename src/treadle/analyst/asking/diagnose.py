@@ -54,7 +54,7 @@ def comparison_findings(
             "granularity": _granularity(session, aligned, summary, filters, currency),
             "values that one side lacks": _absent_values(session, aligned, summary, filters),
             "factors and flipped signs": patterns(session, aligned, summary, filters),
-            "duplicates": duplicates(session, aligned, filters),
+            "duplicates": duplicates(session, aligned, summary.matches, filters),
         }
         for what, check in checks.items():
             try:
@@ -249,21 +249,25 @@ def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters
         ("na", "nb", summary.missing_in_b, *aligned.names),
         ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
     )
-    for at in range(len(aligned.keys)):
-        for here, there, missing, own, other in directions:
-            if not missing:
-                continue
-            absent = _absent(aligned, f"k{at}", here, there)
-            total = session.run(exp.select(exp.Count(this=exp.Star())).from_(absent))[0][0]
-            if not total:
-                continue
-            order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
-            every = exp.select(f"k{at}").from_(absent.copy()).order_by(order)
-            facts = {
-                "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
-                "values": [None if row[0] is None else str(row[0]) for row in session.run(every.limit(_MOST_SHOWN))],
-            }  # fmt: skip
-            yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
+    asked = [(at, one) for at in range(len(aligned.keys)) for one in directions if one[2]]
+    if not asked:
+        return
+    absences = [_absent(aligned, f"k{at}", here, there) for at, (here, there, *_) in asked]
+    counts = [exp.select(exp.Count(this=exp.Star())).from_(absent).subquery() for absent in absences]
+    try:
+        totals = session.run(exp.select(*counts))[0]
+    except NotEnoughMemory:
+        totals = tuple(session.run(exp.select(count))[0][0] for count in counts)
+    for (at, (_, _, _, own, other)), absent, total in zip(asked, absences, totals, strict=True):
+        if not total:
+            continue
+        order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
+        every = exp.select(f"k{at}").from_(absent.copy()).order_by(order)
+        facts = {
+            "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
+            "values": [None if row[0] is None else str(row[0]) for row in session.run(every.limit(_MOST_SHOWN))],
+        }  # fmt: skip
+        yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
 
 
 def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":

@@ -42,17 +42,23 @@ class Differing(Struct, frozen=True):
         statement = self._ordered(self.aligned.differing if few else None).limit(limit)
         return [self._difference(row) for row in session.run(statement)]
 
-    def first(self, session: Session, currency: str | None = None) -> "tuple[Difference | None, Proof]":
-        """Returns the largest difference of those that do not match, of one currency if there are several; and the
-        query."""
+    def first(self, session: Session, currency: str | None = None) -> "Difference | None":
+        """Returns the largest difference of those that do not match, of one currency if there are several."""
+        rows = session.run(self._first(currency))
+        return self._difference(rows[0]) if rows else None
+
+    def proof_of_first(self, currency: str | None = None) -> Proof:
+        """Returns the query that says which is the `first`."""
+        return Proof(lambda: self.aligned.proof(self._first(currency)).text)
+
+    def _first(self, currency: str | None) -> "exp.Select":
         state = exp.NEQ(this=exp.column(f"s{self.pair.at}"), expression=literal("match"))
         statement = self._ordered(self.aligned.differing).where(state).limit(1)
         if self.units.currency is not None:
             code = exp.null() if currency is None else literal(currency)
             same = exp.NullSafeEQ(this=exp.column(f"k{self.units.currency}"), expression=code)
             statement = statement.where(same)
-        rows = session.run(statement)
-        return self._difference(rows[0]) if rows else None, self.aligned.proof(statement)
+        return statement
 
     def _ordered(self, rows: "exp.Expr | None") -> "exp.Select":
         at, keys = self.pair.at, self.aligned.keys
@@ -87,16 +93,29 @@ class Differing(Struct, frozen=True):
         )
 
 
-def largest(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> list[Largest]:
-    """Returns the key that differs most of those that do not match, for each currency where there are several."""
+def largest(
+    session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units, rows: Sequence[Difference]
+) -> list[Largest]:
+    """Returns the key that differs most of those that do not match, for each currency where there are several.
+
+    Args:
+        session: the engine.
+        aligned: the keys.
+        pair: the measure.
+        summary: the comparison's figures.
+        units: what its amounts are measured in.
+        rows: the first keys as they are listed, the largest difference first; the first need not be looked up again.
+    """
     if not summary.differences or not aligned.keys:
         return []
     read = Differing(aligned, pair, units)
     found = []
     for currency in [one.currency for one in summary.by_currency if one.differences][:_PARTS] or [None]:
-        first, proof = read.first(session, currency)
+        known = rows[0] if rows and units.currency is None else None
+        first = known or read.first(session, currency)
         if first is not None:
-            found.append(Largest(first, units.of(tuple(first.key.values())), proof, currency))
+            told = units.of(tuple(first.key.values()))
+            found.append(Largest(first, told, read.proof_of_first(currency), currency))
     return found
 
 

@@ -28,17 +28,18 @@ from treadle.analyst.sql.terms import cast, literal, named, quoted
 _MOST_VALUES = 100
 
 
-def duplicates(session: Session, aligned: Aligned, filters: tuple[str, ...]) -> Iterator[Claim]:
+def duplicates(session: Session, aligned: Aligned, matches: int, filters: tuple[str, ...]) -> Iterator[Claim]:
     """Yields a claim for each side whose repeated rows explain differences; exact, and only over keys that differ.
 
     Args:
         session: where the table `aligned` is.
         aligned: what is needed to read it.
+        matches: how many keys match.
         filters: the conditions that hold.
     """
     if aligned.measure.aggregation != "sum" or any(side.mapped or side.conversions for side in aligned.sides):
         return
-    for side, suspect in _suspected(session, aligned):
+    for side, suspect in _suspected(session, aligned, matches):
         name = side.source.name
         try:
             statement, parameters = _explained(session, aligned, side, suspect)
@@ -73,7 +74,7 @@ def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Exp
     return statement, parameters
 
 
-def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.Expr]]":
+def _suspected(session: Session, aligned: Aligned, matches: int) -> "Iterator[tuple[Side, exp.Expr]]":
     """The sides that may hold rows twice, each with the condition on a key that differs that it may be one of those."""
     rows = [exp.column(name, table="differing") for name in ("na", "nb")]
     gap = exp.column(f"d{aligned.at}", table="differing")
@@ -87,7 +88,7 @@ def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.
     ]
     counts = [exp.func("count_if", condition.copy()) for condition in (*several, *more)]
     found = session.run(exp.select(*counts).from_(aligned.differing))[0]
-    one_by_one = any(found[:2]) and _one_by_one(session, aligned)
+    one_by_one = any(found[:2]) and matches > 0 and _one_by_one(session, aligned)
     for side in aligned.sides:
         conditions, count = (more, found[2 + side.index]) if one_by_one else (several, found[side.index])
         if count:
@@ -95,10 +96,10 @@ def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.
 
 
 def _one_by_one(session: Session, aligned: Aligned) -> bool:
-    """Whether there are keys that match, and each of them has as many rows on one side as on the other."""
+    """Whether each key that matches has as many rows on one side as on the other."""
     matching = exp.select("1").from_("aligned").where(exp.EQ(this=aligned.column("s"), expression=literal("match")))
     uneven = matching.where(exp.NEQ(this=exp.column("na"), expression=exp.column("nb")))
-    return bool(session.run(matching.limit(1))) and not session.run(uneven.limit(1))
+    return not session.run(uneven.limit(1))
 
 
 def _repeated(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters) -> "exp.Select":

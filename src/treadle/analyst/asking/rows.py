@@ -15,6 +15,7 @@ from treadle.analyst.reading.amounts import Amount, Scale, amount_of, multiplied
 from treadle.analyst.reading.computed import computed
 from treadle.analyst.reading.key_values import tells_apart
 from treadle.analyst.reading.keys import Key
+from treadle.analyst.reading.meant import meant
 from treadle.analyst.reading.session import Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -100,9 +101,14 @@ class Side(Fetched, frozen=True, kw_only=True):
         self.spelling.plain = plain
         self.spelling.amounts.clear()
 
-    def select(self, parameters: Parameters) -> "exp.Select":
-        """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
-        columns = [named(self.value_of(key), f"k{at}") for at, key in enumerate(self.keys)]
+    def select(self, parameters: Parameters, *, spelled: bool = False) -> "exp.Select":
+        """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts.
+
+        Args:
+            parameters: takes the values of the conditions.
+            spelled: whether the keys stay as they are spelled, before their formats are applied.
+        """
+        columns = [named(self.spelled(key), f"k{at}") for at, key in enumerate(self.keys)]
         weight: exp.Expr = exp.column(self.table.weight) if self.table.weight else literal(1)
         columns.append(named(weight, f"n{self.letter}"))
         for at in range(len(self.measures)):
@@ -116,7 +122,8 @@ class Side(Fetched, frozen=True, kw_only=True):
                 columns.append(named(amount.count.copy(), f"{self.name(at)}_n"))
             if amount.size is not None:
                 columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
-        return self.filtered(exp.select(*columns), parameters)
+        rows = self.filtered(exp.select(*columns), parameters)
+        return rows if spelled else meant(rows, self.keys)
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.declared.packages import ENGINE, need_packages
 
 Posting = tuple[str, str, str, int, str]
 """Company, period (YYYYPP), account, amount in hundredths, currency."""
@@ -60,7 +61,11 @@ def sample_catalog(folder: str | Path | None = None) -> Catalog:
     Args:
         folder: where to put them. Default: `treadle/sample-…` in `$XDG_CACHE_HOME` (`~/.cache`, or `%LOCALAPPDATA%` on
             Windows), or in the folder for temporary files if that cannot be written to.
+
+    Raises:
+        Misuse: the packages that the analyst needs are not installed.
     """
+    need_packages(*ENGINE)
     if folder is not None:
         return Catalog.load(_written(Path(folder)) / "sources.yaml")
     name = f"sample-{_edition()}"

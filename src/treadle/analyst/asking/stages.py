@@ -119,16 +119,20 @@ class Fetched(Typed, frozen=True, kw_only=True):
 
     def value_of(self, key: Key) -> "exp.Expr":
         """The canonical value of `key` in a row."""
+        return key.format.apply(self.spelled(key)) if key.type == "string" else self.spelled(key)
+
+    def spelled(self, key: Key) -> "exp.Expr":
+        """The value of `key` in a row, as text before its format is applied, or of the key's type."""
         dimension = key.members[self.index]
         if dimension.mapping is not None and dimension.name in self.replaced:
             found = quoted(self.replaced[dimension.name])
-            return key.format.apply(found) if key.type == "string" else typed_column(found, "VARCHAR", key.type)
+            return found if key.type == "string" else typed_column(found, "VARCHAR", key.type)
         column: exp.Expr = quoted(dimension.source_column)
         kind = self.table.columns[dimension.source_column]
         if dimension.format.day:
             column, kind = iso_day(text_of_column(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
-            return key.format.apply(text_of_column(column, kind))
+            return text_of_column(column, kind)
         if kind == "VARCHAR" and key.type in ("integer", "decimal"):
             column = plain_number(column, self.source.text)
         return typed_column(column, kind, key.type)

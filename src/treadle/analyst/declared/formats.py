@@ -65,14 +65,23 @@ class Format(Struct, frozen=True):
         """What of it holds for both sides of a comparison."""
         return Format(self.steps, self.alpha)
 
-    def apply(self, text: "exp.Expr") -> "exp.Expr":
-        """Returns the canonical form of the SQL expression `text`."""
+    def apply(self, text: "exp.Expr", number: str = "") -> "exp.Expr":
+        """Returns the canonical form of the SQL expression `text`.
+
+        Args:
+            text: the text.
+            number: the column that holds its `number`, where there is one.
+        """
         text = iso_day(text, self.day) if self.day else text
         for step, following in pairwise((*self.steps, "")):
             # These two trim by themselves.
             if step != "trim" or following not in ("alpha", "fiscal_period"):
-                text = _apply(step, text, self.alpha)
+                text = _apply(step, text, self.alpha, number)
         return text
+
+    def number(self, text: "exp.Expr") -> "exp.Expr | None":
+        """Returns the number that a text is, as the engine spells it; None where `apply` would not look at it."""
+        return cast(try_cast(text, "BIGINT"), "VARCHAR") if self.alpha and not self.day else None
 
     def sortable(self, text: "exp.Expr") -> "exp.Expr":
         """Returns an expression that sorts canonical values as people do: numbers of an ALPHA field by their size."""
@@ -116,7 +125,7 @@ def period_of(text: str) -> str | None:
     return core if re.fullmatch(r"[0-9]{6}", core) else None
 
 
-def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
+def _apply(step: str, text: "exp.Expr", alpha: int, number: str = "") -> "exp.Expr":
     match step:
         case "trim":
             return when(matches(text, _NO_BLANKS), text, call("trim", text, literal(BLANKS)))
@@ -126,6 +135,12 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
             return call("nfc_normalize", text)
         case "blank_as_null":
             return when(exp.NEQ(this=_apply("trim", text, 0), expression=literal("")), text)
+        case "alpha" if number:
+            known = exp.column(number)
+            ends = call("suffix", exp.DPipe(this=literal("0" * (alpha - 1)), expression=known), text)
+            fits = exp.LTE(this=call("strlen", text), expression=literal(alpha))
+            quick = exp.Case().when(exp.EQ(this=known.copy(), expression=text.copy()), text.copy())
+            return quick.when(exp.and_(ends, fits), known.copy()).else_(_apply(step, text, alpha))
         case "alpha":
             trimmed = _apply("trim", text, 0)
             digits = call("ltrim", trimmed, literal("0"))
@@ -133,8 +148,8 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
             found = when(matches(trimmed, rf"\d{{1,{alpha}}}"), plain, trimmed)
             if alpha > _MOST_DIGITS:
                 return found
-            number = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
-            padded = when(matches(text, rf"\d{{1,{alpha}}}"), number, found)
+            shortest = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
+            padded = when(matches(text, rf"\d{{1,{alpha}}}"), shortest, found)
             # A number that is spelled as the engine spells it has no zero to lose, however long: the quickest look.
             same = exp.EQ(this=cast(try_cast(text, "BIGINT"), "VARCHAR"), expression=text.copy())
             return when(exp.and_(exp.GTE(this=text.copy(), expression=literal("1")), same), text.copy(), padded)

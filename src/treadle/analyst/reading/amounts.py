@@ -296,14 +296,16 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None)
     number = rf"{whole}({point}\d{{0,{places}}})?"
     blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
     kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
-    same, found = _as_spelled(column, form, most, min(places, _USUAL if usual is None else usual))
+    decimals = min(places, _USUAL if usual is None else usual)
+    quick = _thousands if form.thousands == "." else _as_spelled
+    same, found = quick(column, form, most, decimals)
     return (
         exp.Case()
         .when(same, cast(found, kind))
         .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind), copy=False)
         .when(
             matches(column, rf" *{number}- *"),
-            exp.Neg(this=cast(_pointed(call("rtrim", column, literal("- ")), form), kind)),
+            exp.Neg(this=cast(_pointed(call("replace", column, literal("-"), literal("")), form), kind)),
             copy=False,
         )
         .when(blank, exp.null(), copy=False)
@@ -319,6 +321,24 @@ def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int)
         return exp.EQ(this=written, expression=column.copy()), found
     same = exp.EQ(this=call("replace", written, literal("."), literal(form.decimal)), expression=column.copy())
     return same, found
+
+
+def _thousands(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
+    """Whether a text is a number of thousands with so many decimals, with one point between them; and that number.
+
+    The point is read as that of decimals, and the number taken a thousand times: one change of the text is enough.
+    """
+    number = rf"\d{{1,3}}\.\d{{3}}{re.escape(form.decimal)}\d{{{decimals}}}" if decimals else r"\d{1,3}\.\d{3}"
+    kind = f"DECIMAL({decimals + 6}, {decimals + 3})"
+
+    def read(text: "exp.Expr") -> "exp.Expr":
+        joined = call("replace", text, literal(form.decimal), literal("")) if decimals else text
+        return exp.Mul(this=cast(joined, kind), expression=cast(literal(1000), "DECIMAL(4, 0)"))
+
+    behind = call("suffix", column.copy(), literal("-"))
+    unsigned = call("replace", column.copy(), literal("-"), literal(""))
+    found = when(behind, exp.Neg(this=exp.paren(read(unsigned))), read(column.copy()))
+    return matches(column.copy(), f"-?{number}|{number}-"), found
 
 
 def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.packages import ENGINE, need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
@@ -49,6 +50,7 @@ class Session:
 
     Raises:
         AnalystError: a file is missing or lies outside the place's folders.
+        Misuse: the packages that the analyst needs are not installed.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Session:
         interrupt: Interrupt | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        need_packages(*ENGINE)
         self._progress = None if tell is None else Progress(tell, self._share)
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
@@ -185,7 +188,7 @@ class Session:
             Cancelled: the interrupt was set.
             AnalystError: it took too long, too much memory, or the data could not be computed with exactly.
         """
-        sql = statement.sql(dialect="duckdb")
+        sql = statement.sql(dialect="duckdb", copy=False)
         return self._execute(sql, parameters.values if parameters else None)
 
     def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
@@ -245,8 +248,7 @@ class Session:
         if self.bounds.threads:
             settings["threads"] = literal(self.bounds.threads)
         settings |= {"enable_external_access": exp.false(), "lock_configuration": exp.true()}
-        for name, value in settings.items():
-            self._execute(f"SET {name} = {value.sql('duckdb')}", None)
+        self._execute("; ".join(f"SET {name} = {value.sql('duckdb')}" for name, value in settings.items()), None)
 
     def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
         import duckdb

@@ -11,7 +11,8 @@ from decimal import Decimal, InvalidOperation
 from msgspec import Struct
 
 from treadle.analyst.declared.days import BLANKS
-from treadle.analyst.declared.filters import Filter, Scalar
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter, Scalar, Under
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
 from treadle.analyst.reading.filter_values import text_of, typed_value
@@ -20,6 +21,8 @@ from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import compared, within
 
+# How many names and ranges of a hierarchy a database is told; some take no more than 999 values.
+_MOST_BELOW = 500
 _SPELLED = {"trim", "blank_as_null", "alpha", "fiscal_period"}
 
 
@@ -45,6 +48,8 @@ def narrowing(
     """
     if any(member.format.day for member in key.members):
         return None  # what a day is spelled like is known to treadle alone
+    if condition.op == "under":
+        return _below(dialect, key, name, column, condition, parameters)
     value = quoted_column(name)
     if condition.op in ("is null", "is not null"):
         missing = exp.Is(this=value, expression=exp.null())
@@ -65,6 +70,38 @@ def narrowing(
     if column.kind != "text":
         return None
     return _text(dialect, value, key, condition, parameters)
+
+
+def _below(
+    dialect: Dialect, key: Key, name: str, column: Column, condition: Filter, parameters: Parameters
+) -> Narrowing | None:
+    """The names and ranges below a group, unless there are too many of them, or one cannot be narrowed."""
+    if not isinstance(condition, Under):
+        return None
+    names = [each for each in condition.names if _may_be(key, column, each)]
+    if len(names) + len(condition.ranges) > _MOST_BELOW:
+        return None
+    parts = [Filter(dimension=condition.dimension, op="in", value=list(names))] if names else []
+    ranges = [list(ends) for ends in condition.ranges]
+    parts += [Filter(dimension=condition.dimension, op="between", value=list(ends)) for ends in ranges]
+    tried = [narrowing(dialect, key, name, column, part, parameters) for part in parts]
+    found = [part.condition for part in tried if part is not None]
+    if len(found) < len(parts):
+        return None
+    return Narrowing(exp.paren(exp.or_(*found)) if found else exp.false())
+
+
+def _may_be(key: Key, column: Column, name: str) -> bool:
+    """Whether a name in a hierarchy may be a value of the column: its groups have names that seldom are."""
+    if key.type != "string":
+        try:
+            typed_value(key, name)
+        except AnalystError:
+            return False
+        return True
+    if column.kind != "integer":
+        return True
+    return bool(re.fullmatch(r"-?[0-9]{1,38}", _plain(name))) or period_of(name) is not None
 
 
 def _decided(value: "exp.Expr", key: Key, condition: Filter, parameters: Parameters) -> "exp.Expr | None":

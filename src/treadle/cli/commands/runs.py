@@ -16,14 +16,14 @@ from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.table import print_table
 from treadle.cli.terminal import console, note, print_json, prose, shorten
-from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
+from treadle.journal import Journal, JournalDamaged, RunInfo, Stuck, Wanted, stuck_runs
+from treadle.journal.families import every
+from treadle.journal.standing import Standing, kept_as, standing
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
 
-_PAGE = 500
-
 _WANTED = (
-    click.option("--status", type=click.Choice(get_args(RunStatus)), help="Those that stand so."),
+    click.option("--status", "stands", type=click.Choice(get_args(Standing)), help="Those that stand so."),
     click.option(
         "--agent", metavar="NAME", shell_complete=completion.agents_of_runs, help="Those of the agent of that name."
     ),
@@ -53,7 +53,16 @@ def _wanted(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
 @click.pass_context
-def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int, as_list: bool, **wanted: Any) -> int:
+def runs(
+    context: click.Context,
+    /,
+    journal: str | None,
+    stands: Standing | None,
+    stuck: bool,
+    limit: int,
+    as_list: bool,
+    **options: Any,
+) -> int:
     """List the runs in the journal, newest first.
 
     The status is "running" for a run that is under way, or whose process died; "damaged" for one that cannot be read,
@@ -65,15 +74,17 @@ def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int
         # Said before the command's name, it is meant for the command.
         context.obj = journal
         return 0
-    in_order(wanted["since"], wanted["until"])
+    in_order(options["since"], options["until"])
+    wanted = Wanted(**options)
+    any_run = stands is None and wanted == Wanted()
     if stuck:
-        return _stuck(journal, limit, Wanted(**wanted), as_list)
-    found = asyncio.run(_found(journal, limit, Wanted(**wanted)))
+        return _stuck(journal, limit, any_run, as_list)
+    found = asyncio.run(_found(journal, limit, wanted, stands))
     if as_list:
         print_json([_as_json(info) for info in found])
         return 0
     if not found:
-        note(f"no {'such ' if Wanted(**wanted) != Wanted() else ''}runs yet in {told(journal_named(journal))}")
+        note(f"no {'' if any_run else 'such '}runs yet in {told(journal_named(journal))}")
         return 0
     most = 300 if console().is_terminal else 60
     rows = [
@@ -108,9 +119,9 @@ def _require_no_filter(context: click.Context) -> None:
         )
 
 
-def _stuck(journal: str | None, limit: int, wanted: Wanted, as_list: bool) -> int:
+def _stuck(journal: str | None, limit: int, any_run: bool, as_list: bool) -> int:
     """Prints the runs that nobody drives."""
-    if wanted != Wanted():
+    if not any_run:
         raise click.UsageError("--stuck looks at all runs; give it without --status, --agent, --model and the like")
     found = asyncio.run(_left(journal, limit))
     if as_list:
@@ -132,21 +143,21 @@ for _command in (export, import_, delete, prune):
     runs.add_command(_command)
 
 
-async def _found(journal: str | None, limit: int, wanted: Wanted) -> list[RunInfo]:
+async def _found(journal: str | None, limit: int, wanted: Wanted, stands: Standing | None) -> list[RunInfo]:
     async with opened(journal) as kept:
         if kept is None:
             return []
-        if wanted.status != "damaged":
-            read = [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
-            return [info for info in read if wanted.status is None or not info.damage]
-        # Only who reads a run knows that it is damaged: all of them are read.
+        if stands is None:
+            return [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
+        # Only who reads a run knows that it is damaged: for those that are, all are read.
+        wanted = replace(wanted, status=None if stands == "damaged" else kept_as(stands))
         found: list[RunInfo] = []
-        before: RunInfo | None = None
-        while len(found) < limit and (page := await kept.list(_PAGE, before, replace(wanted, status=None))):
-            read = [await _read(info, kept) for info in page]
-            found += [info for info in read if info.damage]
-            before = page[-1]
-        return found[:limit]
+        async for line in every(kept, wanted):
+            if stands in ("damaged", standing(line)) and standing(info := await _read(line, kept)) == stands:
+                found.append(info)
+                if len(found) == limit:
+                    break
+        return found
 
 
 async def _read(info: RunInfo, journal: Journal) -> RunInfo:
@@ -180,7 +191,7 @@ def _as_json(info: RunInfo) -> dict[str, Any]:
         "agent": info.agent,
         "model": info.model,
         "question": info.question,
-        "status": info.status,
+        "status": standing(info),
         "stop": info.stop,
         "started_at": info.started_at,
         "updated_at": info.updated_at,

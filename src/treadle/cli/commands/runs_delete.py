@@ -14,8 +14,9 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
-from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, SqliteJournal
+from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal
 from treadle.journal.families import families, family
+from treadle.journal.standing import ENDED, Standing, standing
 
 _TOGETHER = 200
 """Runs that are deleted at once: they share a commit."""
@@ -43,7 +44,7 @@ def delete(context: click.Context, run: tuple[str, ...], journal: str | None, ye
     "--older-than", "for_long", metavar="AGE", type=age, required=True, help="How long nothing came to it: 90d."
 )
 @click.option(
-    "--status", "statuses", type=click.Choice(get_args(RunStatus)), multiple=True, default=("finished",),
+    "--status", "statuses", type=click.Choice(get_args(Standing)), multiple=True, default=ENDED,
     show_default=True, help="Those that stand so; may be said more than once.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only print which they would be.")
@@ -53,7 +54,7 @@ def prune(
     context: click.Context,
     journal: str | None,
     for_long: float,
-    statuses: tuple[RunStatus, ...],
+    statuses: tuple[Standing, ...],
     dry_run: bool,
     yes: bool,
 ) -> int:
@@ -89,7 +90,7 @@ async def _refuse_parts(journal: Journal, meant: set[str]) -> None:
             raise click.UsageError(f"run {parts[0]} works for run {top.run_id}, which has not ended: delete that one")
 
 
-async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus], how: tuple[bool, bool]) -> int:
+async def _prune(named: str | None, before: float, statuses: Sequence[Standing], how: tuple[bool, bool]) -> int:
     dry_run, yes = how
     async with opened(named) as journal:
         if journal is None:
@@ -108,12 +109,12 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
     return ExitCode.FINISHED
 
 
-async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
+async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, statuses: Sequence[Standing]) -> bool:
     """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since.
 
     Only who reads a run knows that it is damaged. One that is stays, as what shows it, unless it is asked for.
     """
-    stands = runs[0].status
+    stands = standing(runs[0])
     if any(line.updated_at >= before for line in runs) or not {stands, "damaged"} & {*statuses}:
         return False
     for line in runs:

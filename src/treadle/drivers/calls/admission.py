@@ -20,7 +20,7 @@ from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolRe
 from treadle.kernel.messages import Json, ToolCall
 from treadle.models.invalid_call import attempt_of
 from treadle.tools import Tool, ToolError
-from treadle.tools.errors import did_you_mean, nearest
+from treadle.tools.errors import did_you_mean, naming, nearest
 from treadle.tools.output import encode_error
 
 
@@ -193,7 +193,7 @@ def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
     """
     step = len(run.state.steps)
     if record.found is not None:
-        return ToolReacted(step, record.id, "keep", reason=f"{record.doing.name}: {error.message}")
+        return ToolReacted(step, record.id, "keep", reason=naming(record.doing.name, error.message))
     if record.in_doubt:
         return ToolFinished(step, record.id, cut_off(), is_error=True)
     content = encode_error(error).content

@@ -16,6 +16,7 @@ from treadle.context.storable import storable_text
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.tools import Tool, ToolError
+from treadle.tools.errors import naming
 
 Arguments = Mapping[str, Any] | None
 OnToolCall = Callable[[CallRecord], Arguments | Awaitable[Arguments]]
@@ -60,7 +61,7 @@ def as_fits(tool: Tool, arguments: Mapping[str, Any], what: str) -> str:
         text = json_of(dict(arguments))
         tool.validate(text)
     except (ToolError, TypeError, ValueError) as error:
-        raise Misuse(f"{what} do not fit {tool.name}: {error}") from error
+        raise Misuse(f"{what} do not fit {naming(tool.name, str(error))}") from error
     return text
 
 

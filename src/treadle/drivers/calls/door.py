@@ -29,7 +29,6 @@ from treadle.drivers.calls.admission import (
     check,
     is_to_begin,
     may_begin,
-    refused,
     ruled,
 )
 from treadle.drivers.calls.change import change_of, is_to_be_changed
@@ -45,11 +44,17 @@ from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
-from treadle.tools import Tool, ToolError, ToolOutput
+from treadle.tools import Tool, ToolOutput
 
 
-async def act(run: Run, records: Sequence[CallRecord]) -> None:
+async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False) -> None:
     """Carries `records`, calls of the step under way, as far as they go.
+
+    Args:
+        run: the run.
+        records: its calls.
+        goes_on: whether whoever calls goes on at once, so that the result of a single call may be handed over together
+            with the step that follows.
 
     Raises:
         JournalError: the journal failed; whatever was under way was cancelled.
@@ -57,7 +62,7 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
     """
     if not run.begun and any([record.status != "asked" for record in records]):
         run.begun = await begun_below(run, records)
-    batch = Batch(run)
+    batch = Batch(run, leaves=goes_on and len(records) == 1)
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
@@ -74,14 +79,19 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
 class Batch:
     """Calls of one reply on their way through the door.
 
+    Args:
+        run: whose they are.
+        leaves: whether it leaves a result to be handed over by whoever goes on.
+
     Attributes:
         failure: what a function of the application's raised.
     """
 
-    __slots__ = ("_free", "_made", "_run", "_seen", "failure")
+    __slots__ = ("_free", "_leaves", "_made", "_run", "_seen", "failure")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, leaves: bool) -> None:
         self._run = run
+        self._leaves = leaves
         self._made = MadeCalls(run)
         self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
@@ -106,7 +116,7 @@ class Batch:
         in_turn: list[CallRecord] = []
         back: list[CallRecord] = []
         for record in records:
-            if _takes_turns(self._tool(record)) and record.status != "returned":
+            if _takes_turns(self._tool(record)):
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
                 self._begin(admitted)
@@ -159,9 +169,10 @@ class Batch:
         run, asked = self._run, asks_its_tool(self._run, record)
         if is_orphan(run, record):
             # Whatever has the name now is not what it was asked of.
-            found: Admitted | Event = refused(run, record, ToolError(f"{record.doing.name} is another tool by now."))
-        elif asked is None:
-            found = check(run, record)
+            run.feed(cut_short(run, record, await left_below(run, record)))
+            return None
+        if asked is None:
+            found: Admitted | Event = check(run, record)
             if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
                 made = await self._changed(found)
                 if made is None:
@@ -230,7 +241,7 @@ class Batch:
         run.feed(event)
         run.below.pop(admitted.record.call.id, None)
         settle(run)
-        if run.writes:
+        if run.writes and not self._leaves:
             # What was done is in doubt until it is stored; what was read is read again.
             await (hand_over_soon(run) if _only_reads(admitted.tool) else hand_over(run))
 

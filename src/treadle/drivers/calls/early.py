@@ -11,6 +11,8 @@ left as would then have begun: the reply that stands can still make its own.
 import asyncio
 from collections.abc import Collection
 
+from msgspec.structs import replace
+
 from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
@@ -35,7 +37,7 @@ class Early:
         failure: what a journal that failed raised in one of them.
     """
 
-    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_seen", "_stopped", "_tasks", "failure")
+    __slots__ = ("_asks", "_calls", "_due", "_group", "_heard", "_run", "_seen", "_stopped", "_tasks", "failure")
 
     def __init__(self, run: Run, group: asyncio.TaskGroup) -> None:
         self._run, self._group = run, group
@@ -44,6 +46,7 @@ class Early:
         self._calls: dict[str, tuple[str, list[str]]] = {}
         self._seen: set[str] = set()
         self._due: asyncio.Handle | None = None
+        self._asks: set[str] = set()
         self._tasks: dict[asyncio.Task[None], ToolCall] = {}
         self.failure: Exception | None = None
 
@@ -64,7 +67,6 @@ class Early:
 
     def _catch_up(self) -> None:
         self._due = None
-        step = len(self._run.state.steps)
         for event in self._heard:
             if isinstance(event, ToolCallStarted):
                 # A call whose id is not its own gets another when the reply is in, and begins only then.
@@ -78,13 +80,13 @@ class Early:
                 else:
                     del self._calls[event.id]
                     call = ToolCall(storable_text(event.id), storable_text(name), storable_text("".join(pieces)))
-                    self._start(call, step)
+                    self._start(call)
         self._heard.clear()
 
-    def _start(self, call: ToolCall, step: int) -> None:
+    def _start(self, call: ToolCall) -> None:
         """Starts `call`, unless the reply is in by now, it was started before, or it is not allowed."""
         run, state = self._run, self._run.state
-        if self._stopped or state.phase != "prepared" or len(state.steps) != step or not call.id:
+        if state.phase != "prepared" or call.name in self._asks:
             return
         begun = state.early
         if len(begun) >= MOST or any(one.call.id == call.id or _same(one.call, call) for one in begun):
@@ -96,6 +98,7 @@ class Early:
             return
         admitted = check(run, CallRecord(call))
         if isinstance(admitted, Admitted):
+            step = len(state.steps)
             run.feed(ToolStarted(step, call.id, call.name, call.arguments))
             one_call_more(run)
             task = self._group.create_task(self._finish(admitted, step))
@@ -108,24 +111,18 @@ class Early:
             await hand_over(run)
             event, _ = await executed(run, admitted)
             call_id = None if self._stopped else self._open_id(admitted.record.call, step)
+            if call_id is None:
+                return
             if isinstance(event, ResultAwaited):
+                self._asks.add(admitted.tool.name)
                 words = f"{admitted.tool.name} asks the person, and cannot while the reply arrives: call it again"
-                event = ToolFinished(step, event.call_id, encode_error(ToolError(words)).content, True)
-            if call_id is not None and isinstance(event, ToolFinished):
-                run.feed(
-                    ToolFinished(
-                        step,
-                        call_id,
-                        event.content,
-                        event.is_error,
-                        event.app,
-                        provisional=bool(run.config.on_tool_result),
-                        raised=event.raised,
-                    )
-                )
-                await hand_over(run)
+                event = ToolFinished(step, call_id, encode_error(ToolError(words)).content, True)
+            elif isinstance(event, ToolFinished):
+                event = replace(event, call_id=call_id, provisional=bool(run.config.on_tool_result))
+            run.feed(event)
+            await hand_over(run)
         except asyncio.CancelledError as error:
-            if run.driven.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
+            if self._stopped or self._open_id(admitted.record.call, step) is None:
                 raise
             self.failure = cancelled_itself("a function of the application's", error)
         except Exception as error:
@@ -134,7 +131,7 @@ class Early:
     def _open_id(self, call: ToolCall, step: int) -> str | None:
         """The id under which the result of `call` is wanted: its own, or that of the reply that asked for it again."""
         state = self._run.state
-        if len(state.steps) != step or state.phase == "finished":
+        if len(state.steps) != step:
             return None
         if state.phase == "prepared":
             return call.id
@@ -154,7 +151,11 @@ class Early:
                 task.cancel()
         if not self._tasks:
             return False
-        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if self._run.state.phase not in ("paused", "finished"):
+            # What came back of the other calls; an end is written when nothing of it can be cut off any more.
+            await hand_over(self._run)
+        if self._tasks:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         if self.failure is not None:
             raise self.failure
         return True
@@ -168,17 +169,18 @@ class Early:
 
     async def come_back(self) -> None:
         """Waits until all that is under way and wanted is done: it is recorded, and not cut off in the middle."""
-        while self.failure is None and (wanted := self._wanted()):
-            await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
+        if wanted := self._wanted():
+            await asyncio.wait(wanted)
 
     def stop(self) -> None:
         """Cancels whatever is still under way, and starts nothing more."""
+        self.replied()
         self._stopped = True
         for task in self._tasks:
             task.cancel()
 
 
-def any_may_start_early(tools: Collection[Tool], *, more: bool = False) -> bool:
+def any_may_start_early(tools: Collection[Tool], *, more: bool) -> bool:
     """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone.
 
     With `more` there are others besides, which are not known yet.
@@ -191,9 +193,8 @@ def _may_start_early(run: Run, call: ToolCall) -> bool:
 
     A reply that is cut off right after a tool's name has no arguments, which is not to say that there are none.
     """
-    prepared = run.state.prepared
-    tool: Tool | None = run.config.tools.get(call.name)
-    if tool is None or prepared is None or prepared.landing is not None or ruled(run, tool):
+    tool = run.config.tools.get(call.name)
+    if tool is None or ruled(run, tool):
         return False
     return _is_free(tool) and call.arguments.rstrip().endswith("}")
 

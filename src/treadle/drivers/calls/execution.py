@@ -75,7 +75,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         tool_name=name,
         call_id=record.id,
         step=len(run.state.steps),
-        deadline=None if left is None else run.clock.on_the_wall(run.state.now + left),
+        deadline=None if left is None else run.clock.on_the_wall(run.clock.now() + left),
         deps=run.deps,
         progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
         made=record.made,

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace as replaced
 from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
+from treadle.drivers.instructing import TookTooLong, instructions_of
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
@@ -29,10 +31,11 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
-from treadle.kernel.messages import Message, SystemMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
+from treadle.result import history
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
 
@@ -55,7 +58,7 @@ async def carried(
     try:
         child = await _child(parent, below, record, arguments) if begun is None else begun
     except ToolError as error:
-        output = encode_error(error, tool.max_output)
+        output = encode_error(error)
         return ToolFinished(len(parent.state.steps), record.id, output.content, True), output
     if child.finished:
         give_back(child)
@@ -147,19 +150,21 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     limits = left_of(parent, seconds_left(parent), config.limits)
     if limits is None:
         raise ToolError("the run has no step left that this agent could take; answer from what you have")
-    run_id = run_id_of(parent, record)
-    instructions: Any = config.instructions
-    if callable(instructions):
-        context = RunContext(run_id, config.name, parent.deps)
-        instructions = await parent.driven.own(instructions, f"the instructions of {config.name}", context)
-        if not isinstance(instructions, str):
-            raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
+    run_id, began = run_id_of(parent, record), parent.clock.now()
+    context = RunContext(run_id, config.name, parent.deps)
+    function = f"the instructions of {config.name}"
+    try:
+        instructions = await parent.driven.own(instructions_of, function, config, context, limits.seconds)
+    except TookTooLong as error:
+        raise ToolError(str(error)) from error
+    if callable(config.instructions) and not isinstance(instructions, str):
+        raise Misuse(f"{function} are a text; it was given {instructions!r}")
     require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
-    said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
+    said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id)
-    child.start(run_id, [*system, *said], limits, link)
+    child.start(run_id, [*system, *said], limits, link, at=began)
     return child
 
 
@@ -183,7 +188,7 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     return _spent(child.state)
 
 
-def cut_short(parent: Run, record: CallRecord, spent: Spent) -> ToolFinished:
+def cut_short(parent: Run, record: CallRecord, spent: Spent | None) -> ToolFinished:
     """What is recorded of a call whose run below was ended after it had `spent`: what is known of it stays true."""
     known = in_doubt(record, "", parent.state.now)
     content = cut_off() if known.result is None else known.result.content
@@ -238,11 +243,44 @@ def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunSt
     return child
 
 
-def _so_far(parent: Run, reason: str) -> list[Message]:
-    """The conversation up to the message that handed it on."""
-    said = [message for message in parent.state.messages if not isinstance(message, SystemMessage)]
+def _so_far(parent: Run, record: CallRecord, reason: str | None) -> list[Message]:
+    """The conversation up to the call that handed it on.
+
+    What was called beside that stands in it, with what came of it: who goes on must not do it again.
+    """
+    before = [message for message in parent.state.messages if not isinstance(message, SystemMessage)][:-1]
     note: list[Message] = [UserMessage(f"(This conversation was handed on to you: {reason})")] if reason else []
-    return [*completed(said[:-1]), *note]
+    return [*completed([*before, *_beside(parent, record)]), *note]
+
+
+def _beside(parent: Run, record: CallRecord) -> list[Message]:
+    """The reply that hands the conversation on, without that call, and the results of its other calls.
+
+    Nothing where it has no others. A call that waits has a result that says so.
+    """
+    state = parent.state
+    given = (
+        []
+        if state.step is None
+        else [one.id for one in state.step.calls if one.id == record.id or _hands_on(parent, one)]
+    )
+    under_way = stopped("running", "the run is under way")
+    last = history(replaced(state, inbox=()), under_way)[len(state.messages) - 1 :]
+    beside: list[Message] = []
+    for message in last:
+        if isinstance(message, AssistantMessage):
+            kept = [part for part in message.content if not isinstance(part, ToolCall) or part.id not in given]
+            if not any(isinstance(part, ToolCall) for part in kept):
+                return []
+            beside.append(AssistantMessage(tuple(kept)))
+        elif isinstance(message, ToolMessage) and message.call_id not in given:
+            beside.append(message)
+    return beside
+
+
+def _hands_on(parent: Run, record: CallRecord) -> bool:
+    below = _agent(parent, record)
+    return below is not None and below.final
 
 
 def recorded_for_call(
@@ -266,7 +304,7 @@ def recorded_for_call(
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
-    return ToolFinished(step, record.id, output.content, True, output.app, spent), output
+    return ToolFinished(step, record.id, output.content, True, spent=spent), output
 
 
 def _spent(state: RunState) -> Spent:

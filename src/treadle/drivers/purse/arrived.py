@@ -40,6 +40,12 @@ class Arrived:
                 check_reply(size)
 
     @property
+    def whole(self) -> ModelReply | None:
+        """The whole reply, once it is there."""
+        last = self._events[-1] if self._events else None
+        return last if isinstance(last, ModelReply) else None
+
+    @property
     def reported(self) -> Usage | None:
         """What the provider has counted so far; None if it said nothing.
 

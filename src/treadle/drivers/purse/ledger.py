@@ -239,7 +239,7 @@ class Ledger:
         if not self._lock.acquire(timeout=-1 if self.path is None else MOMENT):
             raise BudgetBusy(f"another thread is writing to the budget {self.path}", where=str(self.path))
         try:
-            with self._file.used() as connection:
+            with self._file as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(MOMENT * 1000)}")
                 with transaction(connection, kind):
                     yield connection
@@ -256,15 +256,20 @@ class _InMemory:
 
     def __init__(self) -> None:
         self._connection: sqlite3.Connection | None = None
+        self._gate = at_work()
 
-    @contextmanager
-    def used(self) -> Iterator[sqlite3.Connection]:
-        with at_work():
-            if self._connection is None:
+    def __enter__(self) -> sqlite3.Connection:
+        if self._connection is None:
+            with at_work():
                 self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
                 BUDGET_FILE.fill(self._connection)
                 weakref.finalize(self, self._connection.close)
-            yield self._connection
+        self._gate = at_work()
+        self._gate.__enter__()
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.__exit__()
 
     def close(self) -> None:
         """What is only in memory stays."""

@@ -30,7 +30,8 @@ def parted(text: str) -> tuple[dict[str, Any], str]:
     """
     opening = _FENCE.match(text)
     if opening is None:
-        raise Unreadable("it does not begin with a line --- before its fields")
+        mark = "; an invisible mark stands before it: save it as UTF-8 without BOM" if text.startswith("\ufeff") else ""
+        raise Unreadable(f"it does not begin with a line --- before its fields{mark}")
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         raise Unreadable("there is no second line --- after its fields")

@@ -7,7 +7,7 @@ for that the application gives a tool of its own.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -61,9 +61,9 @@ class AgentSkills(Skill, frozen=True, eq=False):
     folders: Mapping[str, SkillFolder] = {}
 
     @property
-    def in_folders(self) -> Collection[str]:
-        """What the skills are called."""
-        return self.folders
+    def in_folders(self) -> Mapping[str, Sequence[str] | None]:
+        """What the skills are called, with the tools that each allows."""
+        return {name: folder.allowed_tools for name, folder in self.folders.items()}
 
     def said(self, text: str, messages: Iterable[Message] = ()) -> UserMessage | None:
         """What a user means who writes `/name` and then a question: a message with the instructions of that skill.

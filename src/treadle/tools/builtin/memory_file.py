@@ -90,7 +90,7 @@ def can_index(connection: sqlite3.Connection) -> bool:
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     file = OpenFile(NOTES_FILE, path)
     try:
-        with file.used() as connection:
+        with file as connection:
             try:
                 yield connection
             except sqlite3.OperationalError as error:

@@ -1,0 +1,61 @@
+"""A comparison asks the engine no more than it has to: each statement costs, however few the rows are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source, compare
+from treadle.analyst.declared.errors import NotEnoughMemory
+from treadle.analyst.reading.session import Session
+
+
+def catalog(folder: Path) -> Catalog:
+    a = [f"{number % 7},{number},{number}.50" for number in range(40)]
+    b = [*a[:30], *(f"{number % 7},{number},{number}.75" for number in range(30, 38))]
+    for name, rows in (("a", a), ("b", b)):
+        (folder / f"{name}.csv").write_text("\n".join(["k,n,v", *rows]) + "\n", encoding="utf-8")
+    dimensions = (Dimension(name="k"), Dimension(name="n"))
+    return Catalog(
+        [
+            Source(name=name, kind="csv", path=f"{name}.csv", dimensions=dimensions, measures=(Measure(name="v"),))
+            for name in "ab"
+        ],
+        folder,
+    )
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+    execute = Session._execute
+
+    def noticed(self: Session, sql: str, values: Any) -> Any:
+        found.append(sql)
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "_execute", noticed)
+    return found
+
+
+def test_a_comparison_takes_few_statements(tmp_path: Path, executed: list[str]) -> None:
+    found = compare(catalog(tmp_path), CompareRequest(source_a="a", source_b="b"))
+    assert found.summary.differences == 10
+    assert found.claims
+    assert len(executed) <= 14, "\n".join(sql[:90] for sql in executed)
+
+
+def test_what_is_absent_is_found_one_by_one_where_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = compare(catalog(tmp_path), CompareRequest(source_a="a", source_b="b")).to_dict()["warnings"]
+    execute = Session._execute
+
+    def short(self: Session, sql: str, values: Any) -> Any:
+        if sql.count("AS absent") > 1:
+            raise NotEnoughMemory("short")
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "_execute", short)
+    assert compare(catalog(tmp_path), CompareRequest(source_a="a", source_b="b")).to_dict()["warnings"] == expected
+    assert "absent" in str(expected) or "no rows" in str(expected)
