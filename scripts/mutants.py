@@ -36,6 +36,7 @@ NEAR = {
         "tests/regressions/test_combined.py",
         "tests/regressions/test_attacked_hooks.py",
         "tests/regressions/test_late_reconcile.py",
+        "tests/regressions/test_overlap.py",
         "tests/regressions/test_taken_over.py",
         "tests/test_on_tool_call.py",
         "tests/test_recovery.py",

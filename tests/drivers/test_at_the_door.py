@@ -110,7 +110,7 @@ async def test_a_call_starts_and_comes_back():
         (
             PAY,
             {"prepare_step": lambda context: StepSettings(tools=["look", "down"])},
-            '"There is no tool \'pay\'","given":"pay","available_tools":["look","down"]',
+            '"pay is not offered in this step.","executed":false,"available_tools":["look","down"]',
         ),
         (
             PAY,

@@ -1,10 +1,11 @@
 """Calls of one reply that run at the same time, and what becomes of the others when one of them goes wrong."""
 
 import asyncio
+from concurrent.futures import Future
 
 import pytest
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, deny, external_tool, tool
 from treadle.journal import JournalError
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
@@ -81,3 +82,41 @@ async def test_the_starts_of_calls_that_run_at_once_are_written_together_before_
 
     await run(TWO, [look], journal=journal)
     assert seen == [["call_0_0", "call_0_1"]] * 2
+
+
+class Handed(MemoryJournal):
+    """A journal that is handed what is to be stored, and notes what came together."""
+
+    def __init__(self):
+        super().__init__()
+        self.together = []
+
+    def put(self, run_id, seq, events, held=None):
+        self.together.append([type(one).__name__ for one in events])
+        stored = Future()
+        try:
+            self.append(run_id, seq, events).send(None)
+        except StopIteration:
+            stored.set_result(None)
+        return stored
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_what_was_written_is_handed_over_by_itself_and_what_was_read_with_what_follows(effect):
+    @tool(effect=effect, alone=True)
+    async def look(key: str) -> str:
+        """Look something up."""
+        return key
+
+    journal = Handed()
+    await run(TWO, [look], journal=journal)
+    assert (["ToolFinished"] in journal.together) == (effect == "write")
+    assert (["ToolFinished", "ToolStarted"] in journal.together) == (effect == "read")
+
+
+async def test_a_call_for_somebody_outside_counts_as_made_for_the_next_of_the_same_reply():
+    outside = external_tool("outside", "Ask somebody outside.", wait=True)
+    result = await run([("outside", {})] * 2, [outside], approvals=[deny("outside", repeats=1)])
+    assert [one.call_id for one in result.pending] == ["call_0_0"]
+    (refused,) = [one for one in result.events if isinstance(one, ToolFinished)]
+    assert (refused.call_id, "not allowed" in refused.content) == ("call_0_1", True)

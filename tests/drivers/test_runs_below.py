@@ -449,6 +449,8 @@ async def test_what_one_run_below_took_before_a_crash_another_does_not_take_agai
     agent = Agent(ScriptedModel(["done"]), tools=tools(looking, looking), journal=left, **options)
     result = await agent.resume(run_id)
     assert result.sub_steps + len(result.steps) <= 14
+    for line in await left.list(10):
+        assert len([one for one in await left.read(line.run_id) if isinstance(one, RunResumed)]) == 1
 
 
 class Disputed(MemoryJournal):

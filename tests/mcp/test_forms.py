@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp_types import ElicitResult
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListToolsResult,
+    TextContent,
+    Tool,
+)
 
 from treadle import Agent, MemoryJournal, external_tool
 from treadle.mcp import MCPServer, server_of
@@ -109,6 +119,44 @@ async def content_of(form, answer):
     agent = Agent(ScriptedModel(["done"]), tools=[asking(form)], journal=journal)
     done = await agent.resume(waiting.run_id, results={waiting.pending[0].call_id: answer})
     return json.loads(done.steps[0].calls[0].result.text)["content"]
+
+
+async def test_an_answer_that_is_none_of_the_choices_is_asked_for_again_and_nothing_is_called():
+    form = {"type": "object", "properties": {"size": {"type": "string", "enum": ["S", "M"]}}}
+    journal, waiting = await waiting_for(form)
+    for answer in ("XXL", {"size": "XXL"}):
+        agent = Agent(ScriptedModel(["done"]), tools=[asking(form)], journal=journal)
+        waiting = await agent.resume(waiting.run_id, results={waiting.pending[0].call_id: answer})
+        assert waiting.pending[0].question.startswith("size is to be S | M. evil asks: Tell. (size: S | M)")
+    agent = Agent(ScriptedModel(["done"]), tools=[asking(form)], journal=journal)
+    done = await agent.resume(waiting.run_id, results={waiting.pending[0].call_id: "M"})
+    assert json.loads(done.steps[0].calls[0].result.text)["content"] == {"size": "M"}
+
+
+async def test_so_is_one_in_the_newest_era_where_it_ended_the_call():
+    async def listed(_, __):
+        return ListToolsResult(tools=[Tool(name="t", description="Asks.", input_schema={"type": "object"})])
+
+    async def called(_, params):
+        if params.input_responses is None:
+            form = {"type": "object", "properties": {"size": {"type": "string", "enum": ["S", "M"]}}}
+            asked = ElicitRequest(params=ElicitRequestFormParams(message="Which?", requested_schema=form))
+            return InputRequiredResult(input_requests={"q": asked}, request_state="s")
+        return CallToolResult(content=[TextContent(type="text", text=str(params.input_responses["q"].content))])
+
+    def shop():
+        served = Server("shop", on_list_tools=listed, on_call_tool=called)
+        transport = lambda _: of_before(served, before=False)  # noqa: E731
+        return MCPServer("shop", transport, Secrets({}), "in memory", {"ask": "pause"})
+
+    journal = MemoryJournal()
+    waiting = await Agent(ScriptedModel([[("shop__t", {})]]), tools=[shop()], journal=journal).run("go")
+    agent = Agent(ScriptedModel(["done"]), tools=[shop()], journal=journal)
+    again = await agent.resume(waiting.run_id, results={waiting.pending[0].call_id: "XXL"})
+    assert again.pending[0].question == "size is to be S | M. shop asks: Which? (size: S | M)"
+    agent = Agent(ScriptedModel(["done"]), tools=[shop()], journal=journal)
+    done = await agent.resume(again.run_id, results={again.pending[0].call_id: "M"})
+    assert done.steps[0].calls[0].result.text == "{'size': 'M'}"
 
 
 FIELDS = {

@@ -1,8 +1,10 @@
 """Servers that end in the middle of something: what is told of that is true, and a run does not end of it."""
 
+import gc
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from treadle import Agent, MemoryJournal
@@ -48,6 +50,15 @@ async def test_a_call_that_cannot_be_made_again_is_not_told_never_to_have_been_m
     assert "the call was made before that, and nobody knows what came of it" in text
     assert '"executed":false' not in text
     assert "nothing was called" not in text
+
+
+async def test_a_server_whose_run_is_cut_off_as_it_starts_leaves_no_pipe_open():
+    """The process was killed; its pipes stayed open until somebody collected them."""
+    for number in range(20):
+        server = MCPServer.stdio(sys.executable, "-S", str(SCRIPTED), "", name="evil")
+        with anyio.move_on_after(number / 3000):
+            await server.listed()
+    gc.collect()
 
 
 async def test_a_server_that_dies_while_it_lists_its_tools_is_asked_again(tmp_path):

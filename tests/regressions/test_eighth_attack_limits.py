@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle import Agent, Budget, Misuse, ToolSearch, tool
+from treadle import Agent, Budget, Limits, Misuse, Tool, ToolSearch, deny, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -46,3 +46,34 @@ async def test_a_tool_that_an_active_skill_allows_is_offered_whatever_was_search
         ["activate_skill", "read_skill_file", "report_taxes"],
         ["activate_skill", "read_skill_file", "report_taxes"],
     ]
+
+
+async def test_a_call_that_writes_a_default_out_or_a_number_otherwise_is_no_other_call() -> None:
+    """A model that was refused wrote the same payment in other words, and it was made."""
+    paid: list[tuple[int, str]] = []
+
+    @tool
+    def pay(amount: int, currency: str = "EUR") -> str:
+        """Pays."""
+        paid.append((amount, currency))
+        return "paid"
+
+    spellings = ['{"amount":1}', '{"currency":"EUR","amount":1}', '{"amount":"1"}', '{"amount":1.0}']
+    model = ScriptedModel([*[[("pay", spelling)] for spelling in spellings], [("pay", {"amount": 2})], "Paid."])
+    limits = Limits(consecutive_errors=None)
+    await Agent(model, tools=[pay], approvals=[deny("pay", repeats=1)], limits=limits).run("Pay 1 euro, then 2.")
+    assert paid == [(1, "EUR"), (2, "EUR")]
+
+
+async def test_of_a_tool_with_a_schema_1_0_is_1() -> None:
+    counted: list[object] = []
+    schema = {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}
+
+    def count(n: float) -> str:
+        counted.append(n)
+        return "counted"
+
+    made = Tool.from_schema("count", "Counts up to a number.", schema, count)
+    model = ScriptedModel([[("count", '{"n":1}')], [("count", '{"n":1.0}')], [("count", '{"n":1.5}')], "Done."])
+    await Agent(model, tools=[made], approvals=[deny("count", repeats=1)]).run("Count.")
+    assert counted == [1, 1.5]

@@ -1,6 +1,7 @@
 """What a hostile user found that models were told, or not told, of calls."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from treadle import Agent, Alternative, Conversation, MemoryJournal, Misuse, StepSettings, external_tool, handoff, tool
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolMessage
-from treadle.models import ModelRequest
+from treadle.models import BadRequest, ModelRequest
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -134,6 +135,33 @@ async def test_a_call_that_waits_in_place_of_another_is_told_beside_the_result_t
     assert ended.finished
     assert paid == []
     assert "may still execute" not in " ".join(message.text for message in talk.messages)
+
+
+@pytest.mark.parametrize("hands_on", [False, True])
+async def test_what_an_agent_below_has_done_before_it_failed_is_told(hands_on: bool) -> None:
+    """A model that reads only that it failed asks it again."""
+    paid: list[int] = []
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return "paid"
+
+    @tool(effect="read")
+    async def balance() -> str:
+        """Tells the balance."""
+        return "0 euro"
+
+    calls = [("pay", {"amount": 5}), ("balance", {})]
+    clerk = Agent(ScriptedModel([calls, BadRequest("no")]), name="clerk", tools=[pay, balance])
+    below, call = (handoff(clerk), "transfer_to_clerk") if hands_on else (clerk.as_tool(), "clerk")
+    model = ScriptedModel([[(call, {} if hands_on else {"task": "Pay 5."})], "It is paid."])
+    await Agent(model, tools=[below]).run("Pay 5.")
+    told = json.loads(model.requests[1].messages[-1].text)
+    assert told["made"] == ['pay({"amount":5})']
+    assert told["note"] == "What it has made is not undone; do not have it done again."
+    assert paid == [5]
 
 
 async def test_of_two_calls_that_end_a_run_the_second_is_told_as_not_taken() -> None:

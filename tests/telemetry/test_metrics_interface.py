@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from opentelemetry import metrics
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from treadle import Agent, MemoryJournal, Usage, tool
 from treadle.telemetry import Telemetry
@@ -85,3 +87,21 @@ async def test_a_run_that_another_process_began_is_counted(monkeypatch):
     await agent(cut, telemetry).resume(begun.run_id)
     assert telemetry.flush(30)
     assert [amount for name, amount, _ in theirs.given if name == "gen_ai.client.token.usage"] == [120, 8]
+
+
+async def test_who_wants_no_metrics_gives_none():
+    exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    made: list[str] = []
+
+    class Counted(metrics.NoOpMeterProvider):
+        def get_meter(self, *_: Any, **__: Any) -> Any:
+            made.append("counted")
+            return Meter([])
+
+    for meters, wanted in ((metrics.NoOpMeterProvider(), []), (Counted(), ["counted"])):
+        telemetry = Telemetry(tracer_provider=tracers, meter_provider=meters)
+        await Agent(ScriptedModel(["done"]), telemetry=telemetry).run("go")
+        assert telemetry.flush(30)
+        assert made == wanted
+    assert len(exporter.get_finished_spans()) == 4

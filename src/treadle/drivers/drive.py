@@ -232,7 +232,7 @@ async def _loop(run: Run, early: Early | None) -> None:
 
 
 def _goes_on_at_once(run: Run) -> bool:
-    """Whether nobody is asked or waited for between a step's results and the next step: no hook, server, model or budget.
+    """Whether nobody is asked, or waited for, between results and the next step: no hook, server, model or budget.
 
     A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
     not stored later than if it had been handed over before.

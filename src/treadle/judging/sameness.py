@@ -41,6 +41,17 @@ _COUNTS_ONLY: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+EXACT: Final = 2**53
+"""Up to here each whole number is a float."""
+
+
+def _number(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < EXACT else number
+
+
+_DECODER: Final = msgspec.json.Decoder(float_hook=_number)
+
 _keys: dict[str | tuple[int, int], int] = {}
 _pairs: dict[tuple[int, int, int, int], bool] = {}
 
@@ -57,10 +68,10 @@ def arguments_key(arguments: str) -> int:
 
 
 def canonical(arguments: str) -> str:
-    """The same text for the same JSON value; text that is not JSON, stripped."""
+    """The same text for the same JSON value, of which 1.0 is 1; text that is not JSON, stripped."""
     text = arguments.strip()
     try:
-        return msgspec.json.encode(msgspec.json.decode(text or "{}"), order="deterministic").decode()
+        return msgspec.json.encode(_DECODER.decode(text or "{}"), order="deterministic").decode()
     except (ValueError, RecursionError):
         return text
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from treadle.mcp.secrets import Secrets
-from treadle.mcp.waiting import LONGEST_QUESTION, MOST_KEPT, data_of, filled, form_of
+from treadle.mcp.waiting import LONGEST_QUESTION, MOST_KEPT, asked_again, data_of, filled, form_of
 from treadle.tools.errors import AsksPerson, ToolError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Held:
                 found = filled(data_of(answer), form)
             except ToolError as error:
                 # The call was made, and ended: that it was not must not be told.
-                raise AsksPerson(f"{error.message.partition(';')[0]}. {kept['question']}", again) from error
+                raise asked_again(error, kept["question"], again) from error
             self._given.append((said, form, found))
             self._ended = kept["ended"] if found is None else None
         self._left = [*self._given]

@@ -88,13 +88,15 @@ async def spoken_to(command: Command, said: Said) -> AsyncIterator[tuple[Any, An
     from mcp.client.stdio import get_default_environment
 
     with said.heard() as errors:
-        process = await anyio.open_process(
-            [command.program, *command.arguments],
-            env=get_default_environment() | dict(command.env),
-            cwd=command.cwd,
-            stderr=errors,
-            start_new_session=sys.platform != "win32",
-        )
+        # Cut off in the middle, asyncio would leave its pipes open; it is ended as soon as it has begun.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                [command.program, *command.arguments],
+                env=get_default_environment() | dict(command.env),
+                cwd=command.cwd,
+                stderr=errors,
+                start_new_session=sys.platform != "win32",
+            )
         async with _streams(process) as streams:
             yield streams
 

@@ -11,12 +11,11 @@ import anyio
 from pydantic_core import to_jsonable_python
 
 from treadle.agent import Agent
-from treadle.drivers.watching import RunEvent, StepCompleted, ToolProgress
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import ModelReplied, ToolStarted
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
 from treadle.mcp.keyed import key_in, known, run_once
+from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.result import Pending, RunResult
 from treadle.tools.server import ServerFailed
@@ -60,19 +59,19 @@ class Calls:
 
         if params.name not in self._names:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r:.100}")
-        news, heard = anyio.create_memory_object_stream[str](100)
+        news, heard = anyio.create_memory_object_stream[News](100)
         found: Any = None
         async with anyio.create_task_group() as group:
-            group.start_soon(_tell, context, heard)
+            group.start_soon(tell, context, heard)
             with news:
-                found = await self._carried(context, params, _Watch(news))
+                found = await self._carried(context, params, Watch(news, is_agent=self._is_agent))
         if isinstance(found, MCPError):
             # Raised in the group it would be wrapped.
             raise found
         answered: mcp_types.CallToolResult | mcp_types.InputRequiredResult = found
         return answered
 
-    async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
+    async def _carried(self, context: Any, params: Any, watch: Watch) -> Any:
         from mcp import MCPError
 
         try:
@@ -101,7 +100,7 @@ class Calls:
             return _cannot_ask(result)
         return self._told(result)
 
-    async def _begun(self, params: Any, watch: "_Watch") -> RunResult[Any]:
+    async def _begun(self, params: Any, watch: Watch) -> RunResult[Any]:
         """The run of a new call; or, gone on with, that which waited for what the client brings."""
         if params.request_state is not None:
             return await self._continued(params, watch)
@@ -118,7 +117,7 @@ class Calls:
             raise Misuse('the arguments are {"task": "…"}, the whole task in words')
         return task
 
-    async def _continued(self, params: Any, watch: "_Watch") -> RunResult[Any]:
+    async def _continued(self, params: Any, watch: Watch) -> RunResult[Any]:
         """The run that waited for what the client brings, which is done once, however often it is brought."""
         waiting, key = self._waiting.get(params.request_state), key_in(params.meta)
         answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
@@ -143,7 +142,7 @@ class Calls:
         return await self._gone_on(waiting.result, answers, watch)
 
     async def _gone_on(
-        self, paused: RunResult[Any], answers: Mapping[str, Mapping[str, Any] | None], watch: "_Watch"
+        self, paused: RunResult[Any], answers: Mapping[str, Mapping[str, Any] | None], watch: Watch
     ) -> RunResult[Any]:
         """The run with what the person said; a call about which nothing was said is refused."""
         approve: list[Pending] = []
@@ -205,40 +204,6 @@ class _Waiting:
     said: str
     result: RunResult[Any]
     answered: bool = False
-
-
-class _Watch:
-    """Tells in words how far a run has come; what nobody takes in time is left out."""
-
-    def __init__(self, news: "anyio.streams.memory.MemoryObjectSendStream[str]") -> None:
-        self._news = news
-        self._names: dict[str, str] = {}
-
-    def __call__(self, event: RunEvent) -> None:
-        match event:
-            case StepCompleted(step=step):
-                words = f"step {step.number} is done"
-            case ModelReplied(message=message):
-                self._names = {call.id: call.name for call in message.calls}
-                return
-            case ToolStarted(name=name, call_id=call_id):
-                words = f"{name or self._names.get(call_id, call_id)} has begun"
-            case ToolProgress(name=name, update=update):
-                words = f"{name}: {update}"
-            case _:
-                return
-        try:
-            self._news.send_nowait(words[:500])
-        except (anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return
-
-
-async def _tell(context: Any, heard: Any) -> None:
-    done = 0
-    async with heard:
-        async for words in heard:
-            done += 1
-            await context.session.report_progress(done, None, words)
 
 
 def _waits(result: RunResult[Any]) -> str:

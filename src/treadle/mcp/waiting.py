@@ -39,18 +39,23 @@ def question_of(found: "InputRequiredResult", server: str, secrets: Secrets) -> 
         told = told if len(told) <= LONGEST_QUESTION else f"{told[:LONGEST_QUESTION]} […]"
         words.append(f"{server} asks: {told} ({form_of(schema)})")
         schemas[key] = schema
-    again = json.dumps({"state": found.request_state, "schemas": schemas})
+    question = "; ".join(words)
+    again = json.dumps({"state": found.request_state, "schemas": schemas, "question": question})
     if len(again) > MOST_KEPT:
         return ToolError(
             f"{server} wants more kept than {MOST_KEPT:,} characters of forms and of what it is given back"
         )
     if secrets.hidden(again) != again:
         return ToolError(f"{server} wants to be given back what must not be written down")
-    return AsksPerson("; ".join(words), again)
+    return AsksPerson(question, again)
 
 
 def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
-    """What the server is sent with its word: the answer to each question; None declines."""
+    """What the server is sent with its word: the answer to each question; None declines.
+
+    Raises:
+        AsksPerson: the answer does not fit the question, which is asked again.
+    """
     from mcp_types import ElicitResult
 
     kept = json.loads(again)
@@ -59,9 +64,17 @@ def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
     several = len(schemas) > 1 and isinstance(given, Mapping)
     found = {}
     for key, schema in schemas.items():
-        one = filled(given.get(key) if several else given, schema)
+        try:
+            one = filled(given.get(key) if several else given, schema)
+        except ToolError as error:
+            raise asked_again(error, kept.get("question", ""), again) from error
         found[key] = ElicitResult(action="decline") if one is None else ElicitResult(action="accept", content=one)
     return found, kept["state"]
+
+
+def asked_again(error: ToolError, question: str, again: str) -> AsksPerson:
+    """The question once more, after what is wrong with the answer."""
+    return AsksPerson(f"{error.message}. {question}", again)
 
 
 def form_of(schema: Mapping[str, Any]) -> str:
@@ -120,23 +133,33 @@ def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
     name it. None declines.
 
     Raises:
-        ToolError: the answer names no field, and several might be meant.
+        ToolError: the answer names no field, and several might be meant; or it is none of the choices.
     """
     if answer is None:
         return None
-    if isinstance(answer, Mapping):
-        return with_defaults(answer, schema)
     fields = _fields(schema)
+    if isinstance(answer, Mapping):
+        return with_defaults(_chosen(answer, fields), schema)
     required = schema.get("required")
     name = _field_for(answer, fields, {str(one) for one in required} if isinstance(required, list) else set())
     if name is None:
-        raise ToolError(f"the answer is to be an object with {', '.join(fields)}; nothing was called", executed=False)
+        raise ToolError(f"the answer is to be an object with {', '.join(fields)}")
     kind = fields[name].get("type") if isinstance(fields[name], Mapping) else None
     if kind == "boolean" and isinstance(answer, str):
         answer = _WORDS.get(answer.strip().lower(), answer)
     if kind == "array" and not isinstance(answer, list):
         answer = [answer]
-    return with_defaults({name: str(answer) if kind == "string" else answer}, schema)
+    return with_defaults(_chosen({name: str(answer) if kind == "string" else answer}, fields), schema)
+
+
+def _chosen(answer: Mapping[str, Any], fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer, of which each field has what can be chosen there."""
+    for name, value in answer.items():
+        choices = choices_of(fields.get(name))
+        given = value if isinstance(value, list) else [value]
+        if choices and not all(str(one) in choices for one in given):
+            raise ToolError(f"{name} is to be {_takes(fields[name])[:LONGEST_QUESTION]}")
+    return answer
 
 
 def _field_for(answer: Any, fields: Mapping[str, Any], required: Set[str]) -> str | None:

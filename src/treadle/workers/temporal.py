@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
@@ -43,7 +43,7 @@ class TemporalQueue:
     Args:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
-        heartbeat: seconds between two signs of life of a worker; silent for one and a quarter it counts as gone.
+        heartbeat: seconds between two signs of life of a worker; silent for one it counts as gone.
 
     Raises:
         Misuse: the heartbeat is no number of seconds above 0.
@@ -74,7 +74,7 @@ class TemporalQueue:
                 task_queue=queue_of(order.agent),
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 # A workflow takes a moment; one that was handed to a worker that is stopped is soon another's.
-                task_timeout=timedelta(seconds=max(1.0, self._heartbeat / 4)),
+                task_timeout=timedelta(seconds=max(0.5, self._heartbeat / 8)),
                 # A signal would begin it before its time.
                 start_delay=timedelta(seconds=delay) if later else None,
                 start_signal=None if later else "go_on",
@@ -127,6 +127,11 @@ class TemporalQueue:
                     activities=[activities.drive, activities.decide, activities.cancel],
                     workflow_runner=UnsandboxedWorkflowRunner(),
                     max_concurrent_activities=most,
+                    # A worker that is stopped is given one run in answer to each request that it has open.
+                    activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
+                    workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
+                    # As a rule only as many signs of life are passed on as are needed for the longest silence.
+                    max_heartbeat_throttle_interval=timedelta(seconds=self._heartbeat / 8),
                     graceful_shutdown_timeout=timedelta(seconds=grace),
                     # The workflows of a worker that died are others' soon.
                     sticky_queue_schedule_to_start_timeout=timedelta(seconds=self._heartbeat / 10),
@@ -198,7 +203,7 @@ class _Activities:
     async def _beat(self) -> None:
         while True:
             activity.heartbeat()
-            await asyncio.sleep(self._heartbeat / 4)
+            await asyncio.sleep(self._heartbeat / 8)
 
     @activity.defn(name=DECIDE)
     async def decide(self, run_id: str, agent: str, approve: list[str], deny: list[str]) -> None:

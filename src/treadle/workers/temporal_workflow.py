@@ -12,8 +12,6 @@ from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import ActivityError, CancelledError, TimeoutError
 
-from treadle.workers.deliveries import SILENT
-
 RUN: Final = "treadle-run"
 DRIVE: Final = "treadle-drive"
 DECIDE: Final = "treadle-decide"
@@ -29,6 +27,16 @@ _AGAIN: Final = RetryPolicy(
     # A worker that is silent is the workflow's matter: what the server tries again goes to the end of the queue.
     non_retryable_error_types=["Misuse", "TemporalTimeout:Heartbeat"],
 )
+_SILENT: Final = 1.0
+"""Heartbeats after which a worker counts as gone that was not heard of; it is heard of eight times in each."""
+
+_SOONER: Final = 0.5
+"""Heartbeats after which a worker counts as gone to which a run was given whose worker had gone.
+
+It may have been given to one that is stopped, and still has a request for work open at the server. Only the first time:
+a function that keeps its worker silent for longer must not have its run go round for ever.
+"""
+
 _FIRST: Final = Priority(priority_key=1)
 """The priority of a run that was under way: it does not wait behind those that have not begun."""
 
@@ -95,24 +103,24 @@ class RunWorkflow:
         return self._go_on or self._cancelled or bool(self._approved or self._denied)
 
     async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
-        begun = False
+        gone = 0
         while True:
             self._driving = workflow.start_activity(
                 DRIVE,
                 args=names,
                 result_type=dict[str, str],
                 start_to_close_timeout=_EVER,
-                heartbeat_timeout=timedelta(seconds=SILENT * heartbeat),
+                heartbeat_timeout=timedelta(seconds=(_SOONER if gone == 1 else _SILENT) * heartbeat),
                 retry_policy=_AGAIN,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-                priority=_FIRST if begun else Priority.default,
+                priority=_FIRST if gone else Priority.default,
             )
             try:
                 found: dict[str, str] = await self._driving
             except ActivityError as error:
                 if not isinstance(error.cause, TimeoutError):
                     raise
-                begun = True
+                gone += 1
             else:
                 return found
             finally:

@@ -4,7 +4,7 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Literal
 
@@ -30,6 +30,11 @@ _CODES = re.compile(
 _QUANTITIES = re.compile(
     r"qty|quantity|menge|stück|stueck|piece|count|anzahl|weight|gewicht|hours|stunden", re.IGNORECASE
 )
+_RATES = re.compile(
+    r"(^|_|\b)(price|preis|rate|kurs|zinssatz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)", re.IGNORECASE
+)
+_SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
+_SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _PERIODIC = re.compile(r"period|month|monat|fiscper|perio", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0[1-9]|1[0-6])")
 _FEW = 50
@@ -166,7 +171,9 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
             return Guess("measure", told, decimals=min(decimals, 12), sign=unit, question=asked)
         return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
     found_guess = _plain_guess(name, decimals, signed, distinct, rows)
-    return replace(found_guess, money=not _QUANTITIES.search(name))
+    rated = found_guess.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
+    asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
+    return replace(found_guess, money=not _QUANTITIES.search(name), question=asked if rated else "")
 
 
 def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: int) -> Guess:
@@ -181,6 +188,23 @@ def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: in
     if distinct <= _FEW and distinct * 2 <= rows:
         return Guess("dimension", f"whole numbers, but only {_several(distinct)}")
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
+
+
+def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
+    """Returns a question if a column says whether amounts are debit or credit, and none of them has a sign."""
+    measures = [column for column, each in guesses.items() if each.role == "measure"]
+    amounts = [looked_at(text)[0] for column in measures for text in samples[column] if text is not None]
+    if not amounts or any("-" in text for text in amounts):
+        return ""
+    for column in guesses.keys() - set(measures):
+        texts = {text.strip(BLANKS) for text in samples[column] if text is not None} - {""}
+        if {text.casefold() for text in texts} in _SIDES:
+            sides = sorted(texts, key=lambda text: text.casefold()[0] in "hc")
+            return (
+                f"{column} has {sides[0]} and {sides[1]}, and no amount has a sign: if these are debit and credit, "
+                f"they are added up as if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
+            )
+    return ""
 
 
 def no_names(columns: Sequence[str]) -> str:

@@ -294,6 +294,7 @@ def _result(
     about = About(
         names=names,
         measure=measure.name,
+        aggregation=measure.aggregation,
         dimensions=tuple(key.name for key in keys),
         units=units,
         limits=pair.limits,

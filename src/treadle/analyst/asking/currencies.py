@@ -152,26 +152,31 @@ def _proof(side: Side, measure: Measure) -> Proof:
     return proof_of(rows.group_by(literal(1)).order_by("currency"), parameters)
 
 
-def told_by_currency(session: Session, side: Side) -> tuple[list[Key], dict[int, int]]:
-    """Returns the keys of a query, with the currencies of measures that have several among them, and by the number of
-    each of these measures that of its key.
+def told_by_currency(session: Session, side: Side) -> tuple[list[Key], dict[int, int], dict[str, str]]:
+    """Returns the keys of a query, with the currencies of measures that have several among them, by the number of each
+    of these measures that of its key, and by the name of each other what it is measured in, where that is known.
 
     Args:
         session: the engine, the side's rows in it.
         side: whose rows.
     """
     keys, apart = list(side.keys), {}
+    units: dict[str, str] = {}
     for at, measure in enumerate(side.measures):
         dimension = currency_of(side, measure)
-        if dimension is None:
-            continue
-        key = typed_keys([side], [Key(dimension.name, (dimension,))])[0]
-        if len(currencies(session, side, dimension, key)[0]) < 2:
+        key: Key | None = None
+        used: Currencies = ()
+        if dimension is not None:
+            key = typed_keys([side], [Key(dimension.name, (dimension,))])[0]
+            used = currencies(session, side, dimension, key)[0]
+        if key is None or len(used) < 2:
+            if unit := unit_of(measure, used).text:
+                units[measure.name] = unit
             continue
         if not any(known.members == key.members for known in keys):
             keys.append(key)
         apart[at] = next(number for number, known in enumerate(keys) if known.members == key.members)
-    return keys, apart
+    return keys, apart, units
 
 
 def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tuple[str, ...]) -> Iterator[Claim]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, guess, no_names
+from treadle.analyst.asking.columns import Guess, guess, no_names, unsigned
 from treadle.analyst.asking.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
@@ -145,6 +145,8 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
     questions += tuple(each.question for each in guesses.values() if each.question)
+    if asked := unsigned(guesses, samples):
+        questions += (asked,)
     dimensions, measures = _members(guesses)
     return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
 

@@ -75,6 +75,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
             at last what is in none: one mapping a group (and currency, where there are several), with `group`, `level`
             (1 for the first), `parent`, `key` (the currency, where there are several) and `figures`.
         source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
+        units: what the figures of a measure are measured in, by its name, where that is declared or all rows are of one
+            currency.
         claims: what to know before the figures are used, each with the query that proves it.
         made: the statements behind the figures, then those that put keys below groups.
     """
@@ -87,6 +89,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     total_rows: int
     totals: dict[str, Decimal | None]
     source_rows: int
+    units: dict[str, str] = {}
     totals_by_currency: list[dict[str, Any]] = []
     subtotals: dict[str, list[dict[str, Any]]] = {}
     claims: tuple[Claim, ...] = ()
@@ -114,7 +117,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         shown = self.rows if rows is None else self.rows[:rows]
         data: dict[str, Any] = plain(replace(self, rows=shown, claims=(), made=()), numbers=numbers)
         del data["claims"], data["made"]
-        for name in ("totals_by_currency", "subtotals"):
+        for name in ("units", "totals_by_currency", "subtotals"):
             if not data[name]:
                 del data[name]
         data["warnings"] = list(self.warnings)
@@ -213,7 +216,7 @@ def _asked(
             conditions=tuple(conditions_of(source, 0, [source], request.filters)),
         )
         (side,), asked = read(session, catalog, [wanted.open(session)])
-        keys, apart = told_by_currency(session, side)
+        keys, apart, units = told_by_currency(session, side)
         side = side.by(keys)
         plants = planted(session, catalog, hierarchies, keys)
         found = grouped(session, side, apart)
@@ -230,6 +233,7 @@ def _asked(
             total_rows=count if keys else len(rows),
             totals=totals,
             source_rows=source_rows,
+            units=units,
             totals_by_currency=found.by_currency(session),
             subtotals={tree.hierarchy.name: found.subtotals(session, tree) for tree in trees},
             claims=(

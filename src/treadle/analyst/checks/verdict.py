@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.showing.classify import money
 from treadle.analyst.showing.comparison import Comparison, Difference
+from treadle.analyst.showing.sentences import FIGURES
 
 _MOST_NAMED = 3
 
@@ -163,9 +164,10 @@ def _totals(found: Comparison) -> str:
     gaps = [(one.diff, one.currency or "(none)") for one in total.by_currency]
     if total.total_diff is not None:
         gaps = [(total.total_diff, found.unit)]
+    of = next((FIGURES[one.facts["aggregation"]] for one in found.claims if one.kind == "totals"), "the totals")
     if not any(gap for gap, _ in gaps):
-        return "the totals are equal"
-    return f"the totals are {' and '.join(money(gap.copy_abs(), unit) for gap, unit in gaps if gap)} apart"
+        return f"{of} are equal"
+    return f"{of} are {' and '.join(money(gap.copy_abs(), unit) for gap, unit in gaps if gap)} apart"
 
 
 def _named(keys: tuple[Change, ...]) -> str:

@@ -16,7 +16,7 @@ USUAL = (
     "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
     "sum", "subtotal", "sub-total", "sub total", "totale", "total général", "sous-total", "totaal", "suma", "*", "**",
     "***", "ergebnis", "gesamtbetrag", "insgesamt", "overall result", "overall total", "result", "grand-total",
-    "total general",
+    "total general", "saldo", "endsaldo", "gesamtsaldo",
 )  # fmt: skip
 """Texts that usually mark a line of totals, in lower case."""
 WITH_NAMES = (

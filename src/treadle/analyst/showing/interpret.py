@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from treadle.analyst.declared.source import Aggregation
 from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.classify import Thresholds
@@ -22,6 +23,7 @@ class About(Struct, frozen=True, kw_only=True):
     Attributes:
         names: what A and B are called.
         measure: the measure's name.
+        aggregation: what is made of its amounts.
         dimensions: what it compares by.
         units: what the amounts are measured in.
         limits: the thresholds that hold.
@@ -33,6 +35,7 @@ class About(Struct, frozen=True, kw_only=True):
 
     names: tuple[str, str]
     measure: str
+    aggregation: Aggregation
     dimensions: tuple[str, ...]
     units: Units
     limits: Thresholds
@@ -119,8 +122,8 @@ def _totals(about: About, summary: Summary) -> list[Claim]:
 
 def _total(about: About, measured: Measured, facts: dict[str, Any]) -> Claim:
     return about.claim(
-        "totals", measure=about.measure, unit_a=measured.a, unit_b=measured.b, unit=measured.both,
-        known=measured.known, **facts,
+        "totals", measure=about.measure, aggregation=about.aggregation, unit_a=measured.a, unit_b=measured.b,
+        unit=measured.both, known=measured.known, **facts,
     )  # fmt: skip
 
 

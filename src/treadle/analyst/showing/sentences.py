@@ -71,6 +71,13 @@ def _amounts(facts: Facts) -> str:
     return _all_of([money(value, unit) for value, unit in facts["amounts"]])
 
 
+FIGURES = {
+    "sum": "the totals", "count": "the totals", "avg": "the averages", "min": "the least amounts",
+    "max": "the greatest amounts",
+}  # fmt: skip
+"""What the figures of all keys together are, by how they are made."""
+
+
 def _totals(facts: Facts, filters: Filters) -> str:
     a, b, currency = facts["a"], facts["b"], facts.get("currency")
     where = f"{facts['measure']} in {currency}" if currency else str(facts["measure"])
@@ -81,16 +88,17 @@ def _totals(facts: Facts, filters: Filters) -> str:
         here, there, value = (a, b, shown[0]) if facts["status"] == "missing_in_b" else (b, a, shown[1])
         return f"{where}: {here} has {value} and {there} has no row."
     opening = f"{where}: {a} has {shown[0]} and {b} has {shown[1]}"
+    of = FIGURES[facts["aggregation"]]
     gap, higher = facts["difference"], a if facts["difference"] > 0 else b
     if not facts["known"]:
         size = "the same number" if not gap else f"a number that is higher by {gap.copy_abs():,f} in {higher}"
         return f"{opening}: {size}, but whether both are of one unit is not known."
     if not gap:
         empty = sum(facts[f"value_{side}"] is None for side in "ab")
-        equal = ("the totals are equal", "the totals match, what is empty counting as zero", "neither has an amount")
+        equal = (f"{of} are equal", f"{of} match, what is empty counting as zero", "neither has an amount")
         return f"{opening}: {equal[empty]}."
     side = "higher" if gap > 0 else "lower"
-    words = {"match": "the totals match", "minor_diff": "a minor difference"}
+    words = {"match": f"{of} match", "minor_diff": "a minor difference"}
     told = words.get(facts["status"], "a major difference")
     return f"{opening}, so {a} is {side} by {money(gap.copy_abs(), facts['unit'])}: {told} ({facts['reason']})."
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Measure
+from treadle.analyst.reading.number_spelling import CURRENCIES
 
 Origin = Literal["declared", "read", "none"]
 _CODE = re.compile(r"[A-Z]{3}")
@@ -84,13 +85,15 @@ class Units(Struct, frozen=True):
 def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:
     """Returns the unit of one side.
 
-    A declared currency that the rows contradict is no unit.
+    A declared currency that the rows contradict is no unit, nor is one of a number of rows.
 
     Args:
         measure: its measure.
         used: the currencies of its rows.
     """
     declared = measure.unit.strip()
+    if measure.aggregation == "count" and declared in CURRENCIES:
+        return Unit(currencies=used)
     if declared and not (_CODE.fullmatch(declared) and used and used != (declared,)):
         return Unit(declared, "declared", used)
     if not declared and len(used) == 1 and used[0] is not None:

@@ -75,20 +75,20 @@ def query(
 def _print(found: "QueryResult") -> None:
     click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
     click.echo()
-    names = [*found.dimensions, *found.measures]
+    figures = [f"{name} ({found.units[name]})" if name in found.units else name for name in found.measures]
     rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
     for line, row in zip(rows, found.rows, strict=False):
         line += [_amount(row[name]) for name in found.measures]
     rows += [
         [*_total(found, total), *(_amount(total.get(name)) for name in found.measures)] for total in _totals(found)
     ]
-    print_table(names, rows, right=found.measures)
+    print_table([*found.dimensions, *figures], rows, right=figures)
     click.echo()
     for hierarchy, groups in found.subtotals.items():
         codes = list(groups[0]["key"]) if groups else []
         lines = [[indented(one["group"], one["level"]), *one["key"].values(),
                   *(_amount(one["figures"][name]) for name in found.measures)] for one in groups]  # fmt: skip
-        print_table([hierarchy, *codes, *found.measures], lines, right=found.measures)
+        print_table([hierarchy, *codes, *figures], lines, right=figures)
         click.echo()
     if found.dimensions and len(found.rows) < found.total_rows:
         click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")

@@ -174,7 +174,11 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
         if tool is not None and not_allowed(run.config, run.state, [call.name]):
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
-        return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)
+        if withheld:
+            return ToolError(f"{call.name} is withheld in this step.")
+        if tool is not None:
+            return ToolError(f"{call.name} is not offered in this step.", executed=False, available_tools=names)
+        return _unknown_tool(call, names)
     if choice not in ("auto", "required") and call.name != choice:
         return ToolError(f"Only {choice} may be called in this step.", executed=False, available_tools=[choice])
     return None

@@ -1,11 +1,19 @@
-"""Made: how often a run has made a call, with the same arguments, for the rules that say how often it may be."""
+"""Made: how often a run has made a call, with the same arguments, for the rules that say how often it may be.
+
+Arguments are the same if the tool is given the same, however they are written: a default that is written out, or a
+number as a text, makes no other call of it.
+"""
 
 from collections import Counter
+from functools import lru_cache
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from treadle.drivers.run import Run
-from treadle.judging.sameness import arguments_key
+from treadle.judging.sameness import SHORT, arguments_key
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolCall
+from treadle.tools import Tool, ToolError
 
 
 class MadeCalls:
@@ -24,7 +32,7 @@ class MadeCalls:
     def begun(self, record: CallRecord) -> None:
         """Counts a call that begins now; one that was under way when a process died has been counted."""
         if self._counts is not None and not record.executed:
-            self._counts[_key(record.doing)] += 1
+            self._counts[self._key(record.doing)] += 1
 
     def times(self, record: CallRecord) -> int:
         """How often the call that `record` is about was made before."""
@@ -33,10 +41,24 @@ class MadeCalls:
             state = self._run.state
             steps = state.steps if state.step is None else (*state.steps, state.step)
             counts = self._counts = Counter(
-                _key(call) for step in steps for one in step.calls for call in one.calls_run
+                self._key(call) for step in steps for one in step.calls for call in one.calls_run
             )
-        return counts[_key(record.doing)] - record.executed
+        return counts[self._key(record.doing)] - record.executed
+
+    def _key(self, call: ToolCall) -> tuple[str, int]:
+        tool, text = self._run.config.tools.get(call.name), call.arguments
+        if tool is None:
+            return call.name, arguments_key(text)
+        return call.name, _known(tool, text) if len(text) <= SHORT else _given(tool, text)
 
 
-def _key(call: ToolCall) -> tuple[str, int]:
-    return call.name, arguments_key(call.arguments)
+def _given(tool: Tool, text: str) -> int:
+    """The same number for arguments of which `tool` is given the same."""
+    try:
+        return arguments_key(to_json(tool.validate(text)).decode())
+    except (ToolError, PydanticSerializationError):
+        # What does not fit is never run, and what has no form in JSON is known by what was written.
+        return arguments_key(text)
+
+
+_known = lru_cache(maxsize=1024)(_given)

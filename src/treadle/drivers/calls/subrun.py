@@ -37,7 +37,15 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
 from treadle.result import history
 from treadle.tools import Tool, ToolError, ToolOutput
-from treadle.tools.output import encode, encode_error
+from treadle.tools.output import cut, encode, encode_error
+
+MOST_CALLS = 20
+"""Calls that a run below has made, of which the run above is told where it stopped before it was done."""
+
+LONGEST_CALL = 300
+"""Characters of each."""
+
+NOT_UNDONE = "What it has made is not undone; do not have it done again."
 
 MOST_LOOKS = 5
 """How often a run below is looked at that another process still adds to."""
@@ -303,8 +311,19 @@ def recorded_for_call(
         return ToolFinished(step, record.id, output.content, False, app, spent, final), output
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
-    output = encode_error(ToolError(why, found=result.text), tool.max_output)
+    made = _made_changes(child)
+    hints = {"made": made, "note": NOT_UNDONE} if made else {}
+    output = encode_error(ToolError(why, found=result.text, **hints), tool.max_output)
     return ToolFinished(step, record.id, output.content, True, spent=spent), output
+
+
+def _made_changes(child: Run) -> list[str]:
+    """The calls that a run has made, or begun, of tools that do not only read; of many the last."""
+    state, tools = child.state, child.config.tools
+    steps = state.steps if state.step is None else (*state.steps, state.step)
+    calls = [call for one in steps for record in one.calls for call in record.calls_run]
+    changes = [call for call in calls if (tool := tools.get(call.name)) is None or tool.effect != "read"]
+    return [cut(f"{call.name}({call.arguments})", LONGEST_CALL) for call in changes[-MOST_CALLS:]]
 
 
 def _spent(state: RunState) -> Spent:
