@@ -97,7 +97,9 @@ class Slow(MemoryJournal):
         return await super().read(run_id, start)
 
 
-async def test_a_cancel_while_that_is_looked_up_ends_the_run_all_the_same():
+async def test_a_cancel_while_that_is_looked_up_ends_the_run_all_the_same(monkeypatch):
+    """Whoever cancels once more waits for a journal that does not answer for some seconds, and no longer."""
+    monkeypatch.setattr("treadle.drivers.undisturbed.GRACE", 0.1)
     left, run_id = await left_behind()
     journal = Slow(asyncio.Event())
     for info in await left.list(500):

@@ -6,27 +6,36 @@ from typing import Any
 
 import anyio
 
+GRACE = 10.0
+"""Seconds that it still has from the moment when whoever waits for it is cancelled."""
+
 
 async def undisturbed(work: Coroutine[Any, Any, None]) -> None:
     """Carries `work` to its end, in a task of its own; a cancellation is raised after it, and only if it is no error.
 
-    It has no bound of its own: it is for work that only waits for a journal. Where the event loop is closed, which
-    cancels every task, it ends with that.
+    It is for work that only waits for a journal. Where that does not answer, `work` is cancelled `GRACE` seconds after
+    the first cancellation; where the event loop is closed, which cancels every task, at once.
 
     Raises:
-        asyncio.CancelledError: this task was cancelled meanwhile, and `work` is done.
+        asyncio.CancelledError: this task was cancelled meanwhile, and `work` is done, or was given up.
         BaseException: what `work` raises.
     """
     cancelled: asyncio.CancelledError | None = None
+    left: float | None = None
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_failure(work))
+        loop = asyncio.get_running_loop()
         with anyio.CancelScope() as heard:
             while not task.done():
                 try:
-                    await asyncio.wait([task])
+                    done, _ = await asyncio.wait([task], timeout=left and max(0.0, left - loop.time()))
+                    if not done:
+                        task.cancel()
+                        break
                 except asyncio.CancelledError as error:
                     # anyio cancels again at every turn of the loop, unless it is told that it was heard.
                     cancelled, heard.shield = error, True
+                    left = left or loop.time() + GRACE
     failure = task.result() or cancelled
     if failure is not None:
         raise failure
