@@ -2,7 +2,7 @@
 
 A world follows from its seed alone, so that every process builds the same one. Each call has a label of its own
 ("t.0.2": the third call of the first step of the run at the top), each tool's result follows from its arguments, and
-the last reply of every run is a digest of all the results that it was shown: whoever dies when, the answer is the same.
+the last reply of every run is a digest of the results of all its calls: whoever dies when, the answer is the same.
 """
 
 import asyncio
@@ -331,7 +331,10 @@ class Script:
         )
 
     def _answer(self, root: str, request: ModelRequest) -> ModelReply:
-        shown = "\n".join(message.text for message in request.messages if message.role == "tool")
+        replies = [place for place, message in enumerate(request.messages) if message.role == "assistant"]
+        # What was called beside a hand-off may wait for a person or not, as its process dies or not.
+        own = request.messages[replies[-request.step] :] if request.step else ()
+        shown = "\n".join(message.text for message in own if message.role == "tool")
         text = json.dumps({"digest": f"{root}:{hashlib.sha256(shown.encode()).hexdigest()[:12]}"})
         if any(one.name == "final_answer" for one in request.tools):
             call = ToolCall(f"final_{stage().rng.randrange(10**6)}", "final_answer", text)
