@@ -292,6 +292,8 @@ def _instead_of_text(result: RunResult[Any]) -> str:
     told = f"The model said nothing; the run {'is done' if done else 'stopped'}: {_reason(result.stop)}."
     if waiting:
         told = f"The run waits for you: {waiting}."
+    elif result.stop.reason == "running":
+        told = "The run is under way."
     return f"{told} {result.stop.advice}".strip()
 
 

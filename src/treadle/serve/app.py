@@ -19,7 +19,7 @@ from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.gate import Gate
 from treadle.serve.live import Live
-from treadle.serve.page_files import page_routes
+from treadle.serve.page_files import is_nothing, nothing, page_routes
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
@@ -123,7 +123,10 @@ def _listed(agents: Any) -> list[Agent[Any, Any]]:
         raise Misuse('app takes agents by name, such as app({"support": agent})')
     names = [one.name for one in found]
     if len({*names}) < len(names):
-        raise Misuse(f"two agents have one name ({', '.join(names)}): give them as a dict, by names of their own")
+        raise Misuse(
+            f"two agents have one name ({', '.join(names)}): give each its own, Agent(…, name=…), or give them as a "
+            "dict, by names"
+        )
     return found
 
 
@@ -145,6 +148,8 @@ def _journal(agents: Mapping[str, Agent[Any, Any]], journal: Journal | None) -> 
 
 def _handlers() -> dict[Any, Any]:
     async def http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 405 and is_nothing(request):
+            return refusal(nothing())
         kind: Any = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request")
         return refusal(Refused(kind, error.detail))
 

@@ -21,6 +21,7 @@ class Endpoint(NamedTuple):
         body: the type of the JSON that it takes, if it takes any; `query`, of its query.
         status: of a good answer.
         media: what a good answer may be.
+        headers: headers of its own that it reads, each with what it means.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -30,6 +31,7 @@ class Endpoint(NamedTuple):
     query: type[Any] | None = None
     status: int = 200
     media: tuple[str, ...] = ("application/json",)
+    headers: tuple[tuple[str, str], ...] = ()
 
     def route(self, serving: Serving) -> Route:
         """The route that is served."""

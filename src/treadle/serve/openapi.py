@@ -80,7 +80,7 @@ def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(one: Endpoint, query: dict[str, Any] | None, body: dict[str, Any] | None) -> dict[str, Any]:
-    parameters = [
+    parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"\{(\w+)\}", one.path)
     ]
@@ -90,6 +90,10 @@ def _operation(one: Endpoint, query: dict[str, Any] | None, body: dict[str, Any]
             {"name": name, "in": "query", "required": name in required, "schema": schema}
             for name, schema in query["properties"].items()
         ]
+    parameters += [
+        {"name": name, "in": "header", "required": False, "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in one.headers
+    ]
     told: dict[str, Any] = {
         "summary": (one.call.__doc__ or "").strip().partition("\n")[0],
         "operationId": one.call.__name__,

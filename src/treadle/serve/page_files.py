@@ -44,18 +44,33 @@ def page_routes() -> list[BaseRoute]:
     return [Route("/{path:path}", _answer, name="page")]
 
 
+def nothing() -> Refused:
+    """What is told of an address that is no route's and no page's."""
+    return Refused("not_found", "there is nothing of this name", "The page is at /, the interface at /api.")
+
+
+def is_nothing(request: Request) -> bool:
+    """Whether a request, with whatever method, came to the page's route because no other has its address, and nor has
+    the page.
+    """
+    return request.scope.get("endpoint") is _answer and _found(request.path_params["path"]) is None
+
+
 async def _answer(request: Request) -> Response:
-    path = request.path_params["path"]
-    files = _files()
-    if path.partition("/")[0] in PLACES and "index.html" in files:
-        return _page(request, files["index.html"])
-    found = files.get(path) if path.startswith("assets/") else None
+    found = _found(request.path_params["path"])
     if found is None:
-        return refusal(
-            Refused("not_found", "there is nothing of this name", "The page is at /, the interface at /api.")
-        )
+        return refusal(nothing())
+    if found.media == _MEDIA[".html"]:
+        return _page(request, found)
     # Their names change with what is in them, so a browser need never ask again.
     return _sent(request, found, {"cache-control": _FOREVER})
+
+
+def _found(path: str) -> _File | None:
+    files = _files()
+    if path.partition("/")[0] in PLACES and "index.html" in files:
+        return files["index.html"]
+    return files.get(path) if path.startswith("assets/") else None
 
 
 def _page(request: Request, file: _File) -> Response:

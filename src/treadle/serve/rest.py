@@ -138,6 +138,10 @@ class Pair(Struct, forbid_unknown_fields=True):
     b: str
 
 
+_KEY = (("Idempotency-Key", "The client's own name for this request: sent again under it, it begins no second run."),)
+_LAST = (("Last-Event-ID", "The number of the last event that is known, in place of `after`."),)
+
+
 async def agents(serving: Serving, request: Request) -> Response:
     """The agents that there are."""
     user, runs = serving.user(request), serving.runs
@@ -158,7 +162,9 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
         posting=None if names is None else serving.posting(user, names, asked),
     )  # fmt: skip
     if streamed:
-        return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
+        answer = _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
+        answer.status_code = 201
+        return answer
     return await _run(serving, request, run_id, 201)
 
 
@@ -355,12 +361,12 @@ def _after(number: int) -> int:
 
 ENDPOINTS = (
     Endpoint("GET", "/api/agents", agents),
-    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS)),
+    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS), headers=_KEY),
     Endpoint("GET", "/api/runs", list_runs, query=Which),
     Endpoint("GET", "/api/runs/{run}", run),
     Endpoint("DELETE", "/api/runs/{run}", delete, status=204),
     Endpoint("GET", "/api/runs/{run}/events", events, query=From),
-    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,)),
+    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,), headers=_LAST),
     Endpoint("GET", "/api/runs/{run}/steps", steps),
     Endpoint("GET", "/api/runs/{run}/waterfall", bars),
     Endpoint("POST", "/api/runs/{run}/decisions", decide, body=Decisions),

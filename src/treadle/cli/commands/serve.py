@@ -165,8 +165,8 @@ async def _serve(
     async with journal_at(journal) as kept:
         served = app([keeping(agent, kept) for agent in agents], journal=kept, **options)
         address = _address(listening, root_path)
-        count = f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
-        click.echo(clean(f"{count} at {address} with {told(journal_named(journal))}; Ctrl-C stops it"))
+        names = ", ".join(served.runs.agents)
+        click.echo(clean(f"serving {names} at {address} with {told(journal_named(journal))}; Ctrl-C stops it"))
         return await _run(served, kept, listening, root_path, address if opens else "", options["grace"])
 
 

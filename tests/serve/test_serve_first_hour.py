@@ -1,0 +1,73 @@
+"""What a new user meets in the first hour with a server, and what it says then."""
+
+import pytest
+from click.testing import CliRunner
+from served import run_when, serving, talker
+
+from treadle import Agent
+from treadle.cli.commands.serve import serve
+from treadle.serve import app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+TWO = """
+from treadle import Agent
+from treadle.testing import ScriptedModel
+
+clerk = Agent(ScriptedModel(["Good day."]))
+buyer = Agent(ScriptedModel(["Good day."]))
+"""
+
+
+def test_two_agents_without_names_are_told_how_an_agent_is_named(tmp_path):
+    path = tmp_path / "shop_of_two.py"
+    path.write_text(TWO)
+    given = ["--agent", f"{path}:clerk", "--agent", f"{path}:buyer", "--port", "0", "--journal", str(tmp_path / "x.db")]
+    done = CliRunner().invoke(serve, given)
+    said = done.output + str(done.exception)
+    assert done.exit_code != 0
+    assert "two agents have one name" in said
+    assert "Agent(…, name=…)" in said
+
+
+async def test_of_a_run_that_was_just_begun_it_is_not_said_that_it_stopped(gate):
+    async def turn(request):
+        await gate.wait()
+        return "It is over."
+
+    async with serving(app([Agent(ScriptedModel(turn), name="clerk")])) as client:
+        begun = (await client.post("/api/runs", json={"agent": "clerk", "input": "go"})).json()
+        gate.set()
+        assert (await run_when(client, begun["id"], "finished"))["message"] == "It is over."
+    assert begun["status"] == "running"
+    assert begun["message"].startswith("The run is under way.")
+
+
+async def test_a_run_that_is_begun_with_its_stream_is_answered_with_the_status_that_is_described():
+    async with serving(app([talker()])) as client:
+        body = {"agent": "talker", "input": "hello"}
+        whole = await client.post("/api/runs", json=body)
+        streamed = await client.post("/api/runs", json=body, headers={"accept": "text/event-stream"})
+        told = (await client.get("/openapi.json")).json()["paths"]["/api/runs"]["post"]["responses"]
+    for answer in (whole, streamed):
+        assert answer.headers["content-type"].partition(";")[0] in told[str(answer.status_code)]["content"]
+
+
+async def test_the_headers_that_clients_go_on_by_are_described():
+    async with serving(app([talker()])) as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+    for path, method, name in (
+        ("/api/runs", "post", "Idempotency-Key"),
+        ("/api/runs/{run}/stream", "get", "Last-Event-ID"),
+    ):
+        assert [one["name"] for one in paths[path][method]["parameters"] if one["in"] == "header"] == [name]
+
+
+async def test_what_is_not_there_is_not_there_for_any_method():
+    async with serving(app([talker()])) as client:
+        for path in ("/v1/embeddings", "/api/nothing", "/assets/nothing.js"):
+            for method in ("GET", "POST", "PUT", "DELETE"):
+                assert (await client.request(method, path, json={})).status_code == 404, (method, path)
+        for path in ("/", "/runs", "/api/runs", "/api/agents", "/v1/models"):
+            assert (await client.request("PUT", path, json={})).status_code == 405, path
