@@ -6,9 +6,9 @@ import { Refused } from "../api/client";
 import { Shown } from "./text";
 
 const SIGNS: Record<string, string> = {
-  running: "◐", left: "◌", waiting: "?", finished: "✓", stopped: "■", failed: "✕", cancelled: "⊘", damaged: "!",
+  running: "◐", left: "◌", waiting: "?", finished: "✓", stopped: "■", failed: "✕", cancelled: "⊘", damaged: "!", gone: "∅",
 };
-const WORDS: Record<string, string> = { left: "nobody drives it", waiting: "waits for you", stopped: "stopped by a limit" };
+const WORDS: Record<string, string> = { left: "nobody drives it", waiting: "waits for you", stopped: "stopped by a limit", gone: "not there" };
 
 /** How a run stands, by a sign, a colour and a word. */
 export function Status({ status }: { status: string }) {

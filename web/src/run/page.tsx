@@ -1,7 +1,7 @@
 /** One run: its story as it happens, its waterfall, its steps from inside, and what can be done with it. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { runPath, send } from "../api/client";
+import { Refused, runPath, send } from "../api/client";
 import type { RunInFull } from "../api/types";
 import { useDoing, useGet } from "../api/use";
 import { Dialog, Facts, Failure, Status, Told, useTitle } from "../parts/frame";
@@ -37,8 +37,9 @@ export function RunPage({ id, view, step }: Props) {
     setRefused(error);
     told.again();
   };
-  const run = told.data;
-  const status = statusOf(run, head, followed);
+  // What nobody has any more can be read as far as it was heard, and nothing can be done with it.
+  const status = statusOf(told.data, head, followed);
+  const run = status === "gone" ? null : told.data;
   useTitle(head.question.slice(0, 60) || id);
   return (
     <div class="run-page">
@@ -71,6 +72,7 @@ function stepNow(items: readonly Item[], step: number, head: Head): number {
 }
 
 function statusOf(run: RunInFull | null, head: Head, followed: Followed): string {
+  if (followed.error instanceof Refused && followed.error.status === 404) return "gone";
   if (head.phase === "running" && run && ["left", "waiting", "damaged"].includes(run.status)) return run.status;
   if (head.phase === "paused") return "waiting";
   if (head.phase === "finished" && run && run.status !== "running") return run.status;
@@ -105,7 +107,7 @@ function Heading({ id, head, run, status, followed, onChanged, onFork }: Heading
         <Status status={status} />
         {followed.connection === "lost" && <span class="status lost" role="status" title={followed.why}>connection lost, trying again</span>}
       </div>
-      <Facts facts={[
+      {(head.events > 0 || status !== "gone") && <Facts facts={[
         ["agent", <Shown text={head.agent} />], ["model", <Shown text={head.model} />], ["steps", grouped(head.steps)], ["calls", grouped(Math.max(run?.calls ?? 0, head.calls))],
         ["tokens", usage ? `${usage.estimated ? "~" : ""}${grouped((usage.input_tokens ?? 0) + (usage.output_tokens ?? 0))}` : grouped(head.tokens)],
         ["cost", spent || run ? dollars(spent ? spent.cost : run?.own_cost) : "…"], ["time", lasting(seconds)], ["began", moment(head.started)],
@@ -113,8 +115,8 @@ function Heading({ id, head, run, status, followed, onChanged, onFork }: Heading
         ["fork of", run?.forked_from ? <a data-page="1" href={address("runs", run.forked_from)}>{short(run.forked_from)}</a> : ""],
         ["works for", parentOf(run) ? <a data-page="1" href={address("runs", parentOf(run)!)}>{short(parentOf(run)!)}</a> : ""],
         ["conversation", run?.conversation ? <a data-page="1" href={address("chat", "c", run.conversation)}><Shown text={run.conversation} /></a> : ""],
-      ]} />
-      <Acts id={id} status={status} onChanged={onChanged} onFork={onFork} />
+      ]} />}
+      {status !== "gone" && <Acts id={id} status={status} onChanged={onChanged} onFork={onFork} />}
     </header>
   );
 }

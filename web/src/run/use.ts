@@ -43,7 +43,7 @@ export function useRun(id: string): Followed {
       const begun = (aborting = new AbortController());
       follow(id, story.head.events, hearing, begun.signal).catch((failed: Error) => {
         if (begun.signal.aborted) return;
-        error = failed;
+        [connection, error] = ["ended", failed];
         plan();
       });
     };
