@@ -13,11 +13,13 @@ from treadle.testing import ScriptedModel
 
 
 @asynccontextmanager
-async def serving(app, **more):
+async def serving(app, root_path="", **more):
     """`app` under uvicorn, and a client of it."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, ws="none", lifespan="on", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, log_config=None, ws="none", lifespan="on", timeout_graceful_shutdown=2, root_path=root_path
+    )
     server = uvicorn.Server(config)
     # The signals of the process are the test's own affair.
     server.capture_signals = nullcontext

@@ -1,5 +1,8 @@
 """What a new user meets in the first hour with a server, and what it says then."""
 
+import re
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 from served import run_when, serving, talker
@@ -8,6 +11,8 @@ from treadle import Agent
 from treadle.cli.commands.serve import serve
 from treadle.serve import app
 from treadle.testing import ScriptedModel
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +76,41 @@ async def test_what_is_not_there_is_not_there_for_any_method():
                 assert (await client.request(method, path, json={})).status_code == 404, (method, path)
         for path in ("/", "/runs", "/api/runs", "/api/agents", "/v1/models"):
             assert (await client.request("PUT", path, json={})).status_code == 405, path
+
+
+async def test_behind_nginx_as_the_docs_have_it_the_page_and_what_it_asks_for_are_found():
+    conf = re.search(r"```nginx\n(.*?)```", (DOCS / "serving.md").read_text(encoding="utf-8"), re.DOTALL)[1]
+    below = re.search(r"location (\S+) {", conf)[1]
+    # An address in proxy_pass takes the place of the location's; without one the whole address is passed on.
+    place = re.search(r"proxy_pass http://[^/;]+([^;]*);", conf)[1]
+
+    def forwarded(address):
+        return place + address.removeprefix(below) if place else address
+
+    async with serving(app([talker()]), root_path=below.rstrip("/")) as client:
+        page = await client.get(forwarded(below))
+        assert (page.status_code, f'<base href="{below}" />' in page.text) == (200, True)
+        assets = re.findall(r"\./(assets/[^\"]+)", page.text)
+        for one in (*assets, "api/agents", "runs/x", "v1/models", "health"):
+            assert (await client.get(forwarded(below + one))).status_code == 200, one
+        assert len(assets) == 3
+
+
+def test_the_page_is_not_opened_where_only_a_proxy_has_it(tmp_path):
+    # A host that is none ends it before it listens, where it is not refused for what is looked at here.
+    given = ["--model", "offline", "--root-path", "/agents", "--open", "--journal", str(tmp_path / "x.db")]
+    done = CliRunner().invoke(serve, [*given, "--host", "no such host"])
+    assert done.exit_code == 2
+    assert "leave out --open" in done.output
+
+
+async def test_a_site_that_is_let_in_may_send_the_headers_of_its_clients():
+    wanted = "authorization,content-type,x-user,x-stainless-lang"
+    async with serving(app([talker()], origins=["https://shop.example"])) as client:
+        asked = {"access-control-request-method": "POST", "access-control-request-headers": wanted}
+        told = await client.options("/v1/chat/completions", headers={"origin": "https://shop.example", **asked})
+        assert told.status_code == 204
+        assert {one.strip() for one in told.headers["access-control-allow-headers"].split(",")} >= {*wanted.split(",")}
+        other = await client.options("/v1/chat/completions", headers={"origin": "https://evil.example", **asked})
+        assert other.status_code == 403
+        assert "access-control-allow-headers" not in other.headers

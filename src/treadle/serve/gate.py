@@ -72,21 +72,20 @@ class Gate:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 if shared is not None:
-                    _share(headers, shared)
+                    _share(headers, shared, request.headers.get("access-control-request-headers", ""))
             await send(message)
 
         return sent
 
 
-def _share(headers: MutableHeaders, origin: str) -> None:
-    """Lets the pages of `origin` read the answer."""
+def _share(headers: MutableHeaders, origin: str, asked: str) -> None:
+    """Lets the pages of `origin` read the answer, and send what their clients send: `asked`, in a preflight."""
     headers["access-control-allow-origin"] = origin
     headers["access-control-allow-credentials"] = "true"
     headers["access-control-expose-headers"] = "x-treadle-run, x-vercel-ai-ui-message-stream, retry-after"
     headers["access-control-allow-methods"] = "GET, POST, PATCH, DELETE"
-    headers["access-control-allow-headers"] = (
-        "authorization, content-type, idempotency-key, last-event-id, user-agent, accept"
-    )
+    if asked:
+        headers["access-control-allow-headers"] = asked
     headers["access-control-max-age"] = "600"
     headers["cross-origin-resource-policy"] = "cross-origin"
     headers.add_vary_header("origin")

@@ -62,7 +62,9 @@ def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A name under which it is reached; repeatable.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A site whose pages may use it; repeatable.")
 @click.option("--deps", metavar="MODULE:NAME", help="A function of a user's name that gives what tools depend on.")
-@click.option("--root-path", default="", metavar="PATH", help="The path below which a proxy in front of it has it.")
+@click.option(
+    "--root-path", default="", metavar="PATH", help="The path below which a proxy has it, and which it takes off."
+)
 @click.option(
     "--grace", type=click.FloatRange(min=0), default=20.0, show_default=True, metavar="SECONDS",
     help="For steps under way to end when it is told to stop.",
@@ -97,6 +99,9 @@ def serve(
     """
     if missing := next((name for name in ("starlette", "uvicorn") if find_spec(name) is None), None):
         raise click.UsageError(f"serving needs {missing}: pip install 'treadle[serve]'")
+    root_path = f"/{root_path.strip('/')}".rstrip("/")
+    if opens and root_path:
+        raise click.UsageError("below --root-path the page is only found through the proxy: leave out --open")
     if not is_own(host) and not token and auth is None:
         raise click.UsageError(
             f"whoever reaches {host} could use your agents: give --token (or TREADLE_TOKEN) or --auth, or listen on "
@@ -164,9 +169,9 @@ async def _serve(
 
     async with journal_at(journal) as kept:
         served = app([keeping(agent, kept) for agent in agents], journal=kept, **options)
-        address = _address(listening, root_path)
-        names = ", ".join(served.runs.agents)
-        click.echo(clean(f"serving {names} at {address} with {told(journal_named(journal))}; Ctrl-C stops it"))
+        address, names = _address(listening), ", ".join(served.runs.agents)
+        below = f" (below {root_path} for its proxy)" if root_path else ""
+        click.echo(clean(f"serving {names} at {address}{below} with {told(journal_named(journal))}; Ctrl-C stops it"))
         return await _run(served, kept, listening, root_path, address if opens else "", options["grace"])
 
 
@@ -220,7 +225,7 @@ def _without_query(record: logging.LogRecord) -> bool:
     return True
 
 
-def _address(listening: socket.socket, root_path: str) -> str:
+def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, _bracketed(host))  # noqa: S104 - as names
-    return f"http://{shown}:{port}{root_path.rstrip('/')}/"
+    return f"http://{shown}:{port}/"
