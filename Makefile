@@ -64,7 +64,7 @@ demo: ## set everything up and run the main job, with no key
 	$(call ready,)
 	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
 	$(call ask,"What's the total value of our gadget inventory?", --skill inventory)
-	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --skill analyst --skill inventory --open'
+	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --model offline --skill analyst --skill inventory --open'
 
 test: ## set everything up and run the tests
 	$(call ready,test)

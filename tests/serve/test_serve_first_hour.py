@@ -1,6 +1,7 @@
 """What a new user meets in the first hour with a server, and what it says then."""
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,10 @@ async def test_a_site_that_is_let_in_may_send_the_headers_of_its_clients():
         other = await client.options("/v1/chat/completions", headers={"origin": "https://evil.example", **asked})
         assert other.status_code == 403
         assert "access-control-allow-headers" not in other.headers
+
+
+def test_which_model_the_agent_of_the_options_has_is_said(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        given = ["--model", "offline", "--journal", str(tmp_path / "x.db"), "--port", str(taken.getsockname()[1])]
+        done = CliRunner().invoke(serve, given)
+    assert "offline (named by --model)" in done.output

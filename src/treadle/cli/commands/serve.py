@@ -110,7 +110,11 @@ def serve(
     of_options = Options(None, model, skill, tools, sources, mcp, None, None, None, None, None, None, journal)
     if agents:
         replace(of_options, agent=agents[0]).require_agent_alone()
-    loaded = [load_agent(target) for target in agents] or [agent_to_ask(of_options, None)[0]]
+    loaded = [load_agent(target) for target in agents]
+    if not loaded:
+        agent, choice = agent_to_ask(of_options, None)
+        loaded = [agent]
+        click.echo(clean(str(choice)), err=True)
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
     hosts = [*_OWN, *allow_host, *([] if host in ("0.0.0.0", "::", "") else [_bracketed(host)])]  # noqa: S104 - as names
