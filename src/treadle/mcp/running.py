@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from treadle.agent import Agent
+from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
@@ -163,7 +164,16 @@ class Calls:
             else:
                 deny[one.call_id] = "the person at the other end did not allow it"
         run = paused if self._agent.journal is None else paused.run_id
-        return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+        try:
+            return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+        except (Misuse, JournalConflict):
+            if self._agent.journal is None:
+                raise
+            # Somebody else may have decided meanwhile, and the call may be made by now: what came of it is told.
+            found = await known(self._agent, paused.run_id, watch)
+            if {one.call_id for one in found.pending} & {one.call_id for one in paused.pending}:
+                raise
+            return found
 
     def _asks(self, params: Any, result: RunResult[Any]) -> Any:
         """What the client is to bring, in the era in which it is not asked during the call."""
