@@ -96,6 +96,26 @@ async def test_nothing_is_listed_where_a_run_may_end_with_something_else():
     assert (await called(plain))[0] is None
 
 
+async def test_no_answer_is_not_an_answer_of_null():
+    agent = typed("not yet", int | None, stop_when=[lambda state: True])
+    _, found = await called(agent)
+    assert found.structured_content is None
+    assert found.is_error
+
+
+class Twice(BaseModel):
+    model_config = ConfigDict(regex_engine="python-re")
+    word: str = Field(pattern=r"^(?P<a>.)(?P=a)$")
+
+
+async def test_a_form_that_only_python_can_check_is_not_listed():
+    """Every answer was told to be of another form."""
+    schema, found = await called(typed('{"word": "aa"}', Twice))
+    assert schema is None
+    assert found.structured_content == {"word": "aa"}
+    assert not found.is_error
+
+
 async def test_one_treadle_gives_it_to_another():
     transport = lambda _: of(server_of(typed(SAID, Invoice)))  # noqa: E731
     server = MCPServer("shop", transport, Secrets({}), "in memory", {})

@@ -26,20 +26,28 @@ class Typed:
         agent: whose answers they are.
 
     Attributes:
-        schema: the JSON Schema of it; None where the answers have no type, or not every one of them: if another agent
-            may go on with the conversation, or a tool may end the run.
+        schema: the JSON Schema of it; None where the answers have no type, or none that JSON Schema can tell, or
+            not every one of them: if another agent may go on with the conversation, or a tool may end the run.
     """
 
     def __init__(self, agent: Agent[Any, Any]) -> None:
         output = agent._config.output
         self.schema: Json | None = None
-        self._wrapped = False
         if output is None or any(_ends_otherwise(one) for one in agent.tools.values()):
             return
+        import jsonschema_rs
+
         schema = schema_of_result(output.kind)
-        self._wrapped = schema is not None and schema.get("type") != "object"
-        self.schema = in_an_object(schema) if schema is not None and self._wrapped else schema
-        self._kind = output.kind
+        if schema is None:
+            return
+        self._wrapped = schema.get("type") != "object"
+        listed = in_an_object(schema) if self._wrapped else schema
+        try:
+            self._validator = jsonschema_rs.validator_for(listed, offline=True)
+        except ValueError:
+            # It has a pattern, say, that is Python's alone: a client could not check it either.
+            return
+        self.schema, self._kind = listed, output.kind
 
     def content(self, result: RunResult[Any]) -> Json | None:
         """The structured content of a run that is finished; None if its answer has no form.
@@ -50,7 +58,9 @@ class Typed:
         if self.schema is None:
             data = None if result.output is None else to_jsonable_python(result.output)
             return data if isinstance(data, dict) else None
-        import jsonschema_rs
+        if result.output is None and result.stop.reason != "answered":
+            # A null that was answered is another thing.
+            raise ValueError("it gave none")
         from pydantic import TypeAdapter
 
         try:
@@ -59,7 +69,7 @@ class Typed:
             raise ValueError(str(error)[:_LONGEST_FAULT]) from error
         value = json.loads(written)
         data = {WRAPPED: value} if self._wrapped else value
-        wrong = next(jsonschema_rs.validator_for(self.schema, offline=True).iter_errors(data), None)
+        wrong = next(self._validator.iter_errors(data), None)
         if wrong is not None:
             raise ValueError(wrong.message[:_LONGEST_FAULT])
         found: Json = data
