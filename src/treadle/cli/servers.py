@@ -77,4 +77,6 @@ async def _about(server: "MCPServer") -> str:
         about, tools = await server.about(), await server.listed()
     effects = [one.effect for one in tools]
     what = ", ".join(f"{effects.count(kind)} {kind}" for kind in dict.fromkeys(effects))
-    return f"{about.name} {about.version}, protocol {about.protocol}; {len(tools)} tools{what and f' ({what})'}"
+    named = f"{about.name} {about.version}".strip() or "without a name"
+    number = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
+    return f"{named}, protocol {about.protocol}; {number}{what and f' ({what})'}"

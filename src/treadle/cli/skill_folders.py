@@ -74,6 +74,16 @@ def found(*, untrusted: bool = True) -> list[Found]:
     return out + [Found("user", path, looked_at(path), True) for path in folders_in(user_folder())]
 
 
+def tell_of_unused(question: str) -> None:
+    """Says so where a question that nothing was made of names a skill in one of the folders, as "/NAME" before it."""
+    name = question[1:].split(maxsplit=1)[0] if question[:1] == "/" and question[1:2].strip() else ""
+    project = project_folder()
+    roots = [user_folder(), *([] if project is None else [project / INSIDE])]
+    if name and any(path.name == name for root in roots for path in folders_in(root)):
+        why = "the offline planner follows none, and others only what treadle skills ls shows as used"
+        note(f"the skill {visible(name)} is not followed: {why}")
+
+
 def file_of(path: Path) -> Path:
     """The SKILL.md of a skill's folder."""
     return next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])

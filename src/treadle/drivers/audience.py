@@ -26,6 +26,10 @@ class Watched(Spender, Protocol):
         """Its name."""
 
     @property
+    def redact(self) -> Callable[[str], str] | None:
+        """What its journal has put in the place of each text, if it does."""
+
+    @property
     def keeps(self) -> bool:
         """Whether it has a journal by now."""
 
@@ -73,7 +77,7 @@ class Audience:
         """Tells of `event`, which has just been folded, and of what it changed of the state `before`."""
         run, after = self._run, self._run.state
         if type(event) is RunFinished:
-            log_failure(after, event)
+            log_failure(after, event, run.redact)
         if self._logged:
             log_event(after, event)
         unrecorded = type(event) in _ENDS and run.keeps

@@ -158,13 +158,12 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     """Applies `policies` in order, each to what the one before has left."""
     tokens, changed = _tokens(run), False
     window, readable = _window(run), READ_RESULT in run.config.tools
-    redact = getattr(run.journal, "redact", None) if run.keeps else None
     # The instructions of a skill stay where the agent that takes the run up does not have it, too.
     keep = frozenset([ACTIVATE, *[tool.name for tool in run.config.tools.values() if tool.keep]])
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0
-        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, redact, keep)
+        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, run.redact, keep)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:

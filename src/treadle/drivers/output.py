@@ -51,7 +51,7 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
         raise Misuse(refused) from error
     wrapped = mode != "prompted" and schema.get("type") != "object"
     if wrapped:
-        schema = _in_an_object(schema)
+        schema = in_an_object(schema)
     name = getattr(output, "__name__", str(output))
     decimals = adapter.core_schema if takes_decimal(adapter.core_schema) else None
 
@@ -124,7 +124,7 @@ def handed_in(message: AssistantMessage, finish: FinishReason, tool: str) -> tup
     return said, "stop" if finish == "tool_calls" and not said.calls else finish
 
 
-def _in_an_object(schema: Json) -> Json:
+def in_an_object(schema: Json) -> Json:
     """The schema of an object that holds a value of `schema`; its definitions stay where references look for them."""
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}

@@ -163,6 +163,12 @@ class Run:
         return self._journal
 
     @property
+    def redact(self) -> Callable[[str], str] | None:
+        """What its journal has put in the place of each text; None if it keeps them as they are."""
+        redact: Callable[[str], str] | None = getattr(self._journal, "redact", None)
+        return redact
+
+    @property
     def model(self) -> Model:
         """The model of the step under way."""
         return self.asking.model
@@ -229,8 +235,7 @@ class Run:
         while telemetry is None and above is not None:
             telemetry, above = above.config.telemetry, above.parent
         if telemetry is not None:
-            redact = getattr(self._journal, "redact", None)
-            self.audience.observe(telemetry.observed(earlier, redact, conversation))
+            self.audience.observe(telemetry.observed(earlier, self.redact, conversation))
 
     def follow(self, event: Event) -> None:
         """Takes an event as it was recorded before: it is neither shown nor written again, and has no time of its own.

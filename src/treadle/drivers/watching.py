@@ -88,13 +88,25 @@ class Observer(Protocol):
         """
 
 
-def log_failure(state: RunState, event: RunFinished) -> None:
-    """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing."""
+def log_failure(state: RunState, event: RunFinished, redact: Callable[[str], str] | None) -> None:
+    """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing.
+
+    What a provider says may have what was said in it, so the `redact` of the run's journal is given it first.
+    """
     failure = state.failure
     if event.stop.reason == "model_error" and failure is not None:
-        words = visible(" ".join(f"{failure.kind}: {failure.message}".split()))
+        words = visible(" ".join(f"{failure.kind}: {_without(failure.message, redact)}".split()))
         about = {"run_id": state.run_id, "agent": state.agent, "model": state.model}
         _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
+
+
+def _without(words: str, redact: Callable[[str], str] | None) -> str:
+    if redact is None:
+        return words
+    try:
+        return redact(words)
+    except Exception as error:
+        return f"(left out: redact raised {type(error).__name__})"
 
 
 def log_event(state: RunState, event: Event) -> None:

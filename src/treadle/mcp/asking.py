@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -60,6 +61,7 @@ class Person:
         self._open: list[tuple[asyncio.AbstractEventLoop, Future[Any]]] = []
         self._left = 0
         self._holding: list[Held] = []
+        self._given_up = WeakSet[Any]()
 
     @contextmanager
     def during_call(self) -> Iterator[None]:
@@ -80,23 +82,33 @@ class Person:
                 question.cancel()
 
     @contextmanager
-    def holding(self, held: Held) -> Iterator[None]:
-        """While a call is under way that the server holds open for answers, of which `held` has what there are."""
+    def holding(self, held: Held, session: Any) -> Iterator[None]:
+        """While a call is under way that the server holds open for answers, of which `held` has what there are.
+
+        One that is given up before the server has answered it may still ask, as long as its `session` lasts.
+        """
         with self._lock:
             self._holding.append(held)
         try:
             yield
+        except asyncio.CancelledError:
+            with self._lock:
+                self._given_up.add(session)
+            raise
         finally:
             with self._lock:
                 self._holding.remove(held)
 
-    def held(self, params: "ElicitRequestParams") -> "ElicitResult":
+    def held(self, params: "ElicitRequestParams", session: Any) -> "ElicitResult":
         """What `holding` has for an answer; "cancel" where there is not exactly one call that may have asked."""
         from mcp_types import ElicitResult
 
         with self._lock:
             self._left -= 1
-            if len(self._holding) == 1 and self._left >= 0:
+            if session in self._given_up:
+                for one in self._holding:
+                    one.refused = True
+            elif len(self._holding) == 1 and self._left >= 0:
                 return self._holding[0].answered(params)
         return ElicitResult(action="cancel")
 

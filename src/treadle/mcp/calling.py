@@ -186,7 +186,7 @@ class Caller:
         if (ended := held.ended()) is not None:
             return ended
         answers, state = (None, None) if again or not context.again else answers_to(context.again, context.answer)
-        with self._person.holding(held):
+        with self._person.holding(held, client.session):
             for _ in range(MOST_ROUNDS):
                 found = await client.session.call_tool(
                     listed.remote, arguments, progress_callback=progress, meta=meta,
@@ -194,7 +194,7 @@ class Caller:
                 )  # fmt: skip
                 if not isinstance(found, InputRequiredResult):
                     held.require_none_open(found, self._name)
-                    return found
+                    return held.with_refusal(found, self._name)
                 if found.input_requests:
                     raise question_of(found, self._name, self._secrets)
                 answers, state = None, found.request_state

@@ -6,6 +6,7 @@ asked, and told of that end; and with an answer, the call is made again, in whic
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 LONGEST_END = 1_000
 """Characters that the person is shown of what the server ended the call with."""
 
+_log = logging.getLogger("treadle")
+
 
 class Held:
     """The questions of one call, and the answers that there are.
@@ -28,13 +31,16 @@ class Held:
         answer: what the person answered; None declines.
         secrets: what is not shown of what is asked.
 
+    Attributes:
+        refused: whether something was asked that may be of a call which was given up before.
+
     Raises:
         AsksPerson: the answer does not fit the question, which is asked again.
     """
 
     def __init__(self, again: str, answer: Any, secrets: Secrets) -> None:
         kept = json.loads(again) if again else {}
-        self._secrets = secrets
+        self._secrets, self.refused = secrets, False
         self._given: list[tuple[str, Any, Any]] = [(said, form, one) for said, form, one in kept.get("given", ())]
         self._open: tuple[str, Any] | None = None
         self._ended: Any = None
@@ -88,6 +94,22 @@ class Held:
         kept = json.dumps({"given": self._given, "asked": [said, form], "ended": end, "question": question})
         if len(kept) <= MOST_KEPT:
             raise AsksPerson(question, kept)
+
+    def with_refusal(self, found: "CallToolResult", server: str) -> "CallToolResult":
+        """The result, and beside it that a question was refused while the call was under way, if one was."""
+        from mcp_types import TextContent
+
+        if not self.refused:
+            return found
+        words = (
+            f"{server} asked something while this call was under way. It may be about a call that was given up before, "
+            "so it was answered with 'cancel', and no person was asked; so it is until the server is started anew"
+        )
+        _log.warning("%s", words)
+        said = found.content
+        if not said and found.structured_content is not None:
+            said = [TextContent(type="text", text=json.dumps(found.structured_content))]
+        return found.model_copy(update={"content": [*said, TextContent(type="text", text=f"[{words}]")]})
 
 
 def is_held(again: str) -> bool:

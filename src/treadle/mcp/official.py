@@ -75,11 +75,10 @@ class Official:
                 session.validate_tool_result = _unchecked
                 yield client
 
-    async def _elicited(self, _: Any, params: Any) -> Any:
-
+    async def _elicited(self, context: Any, params: Any) -> Any:
         ask = self._options["ask"]
         if ask is None or ask == "pause":
-            return self._person.held(params)
+            return self._person.held(params, context.session)
         return await self._person.answered(ask, params)
 
     async def _rooted(self, _: Any) -> Any:

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from pydantic_core import to_jsonable_python
 
 from treadle.agent import Agent
+from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
 from treadle.mcp.keyed import key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
+from treadle.mcp.typed import Typed
 from treadle.result import Pending, RunResult
 from treadle.tools.server import ServerFailed
 
@@ -40,10 +41,14 @@ class Calls:
         agent: whose runs they are.
         names: what may be called.
         is_agent: whether a call is a task for the agent, and not a call of one of its tools.
+
+    Attributes:
+        typed: what is given of the agent's answers as structured content.
     """
 
     def __init__(self, agent: Agent[Any, Any], names: Collection[str], *, is_agent: bool) -> None:
         self._agent, self._names, self._is_agent = agent, names, is_agent
+        self.typed = Typed(agent)
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
 
     async def call(
@@ -159,7 +164,16 @@ class Calls:
             else:
                 deny[one.call_id] = "the person at the other end did not allow it"
         run = paused if self._agent.journal is None else paused.run_id
-        return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+        try:
+            return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+        except (Misuse, JournalConflict):
+            if self._agent.journal is None:
+                raise
+            # Somebody else may have decided meanwhile, and the call may be made by now: what came of it is told.
+            found = await known(self._agent, paused.run_id, watch)
+            if {one.call_id for one in found.pending} & {one.call_id for one in paused.pending}:
+                raise
+            return found
 
     def _asks(self, params: Any, result: RunResult[Any]) -> Any:
         """What the client is to bring, in the era in which it is not asked during the call."""
@@ -191,8 +205,11 @@ class Calls:
         if not result.finished:
             why = f"The agent stopped before it was done ({result.stop.reason}: {result.stop.detail})."
             return _failed(f"{why} {result.text}".strip(), meta)
-        output = None if result.output is None else to_jsonable_python(result.output)
-        data = output if isinstance(output, dict) else None
+        try:
+            data = self.typed.content(result)
+        except ValueError as error:
+            why = f"The agent ended ({result.stop.reason}) without an answer of the form that is listed: {error}."
+            return _failed(f"{why} {result.text}".strip(), meta)
         text = mcp_types.TextContent(type="text", text=result.text)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from treadle.agent import Agent
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import Json, ToolSpec
 from treadle.mcp.naming import LONGEST
 from treadle.mcp.relay import Relay
 from treadle.mcp.running import Calls
@@ -112,8 +112,9 @@ def _offered(
     """What carries calls out, the tools that are listed, and what the server calls itself."""
     if isinstance(what, Agent):
         name = what.name if _is_name(what.name) else "agent"
+        calls = Calls(what, {name}, is_agent=True)
         spec = ToolSpec(name, what.as_tool(name).description, _TASK)
-        return Calls(what, {name}, is_agent=True), [_listed(spec, "write")], what.name
+        return calls, [_listed(spec, "write", calls.typed.schema)], what.name
     given = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
     if not given or not all(isinstance(one, Tool) for one in given):
         raise Misuse(f"what is served is an Agent, or a list of tools; it was given {what!r:.100}")
@@ -136,7 +137,7 @@ def _is_name(name: str) -> bool:
     return len(name) <= LONGEST
 
 
-def _listed(spec: ToolSpec, effect: Effect) -> "mcp_types.Tool":
+def _listed(spec: ToolSpec, effect: Effect, output: Json | None = None) -> "mcp_types.Tool":
     import mcp_types
 
     hints = mcp_types.ToolAnnotations(
@@ -145,4 +146,6 @@ def _listed(spec: ToolSpec, effect: Effect) -> "mcp_types.Tool":
         idempotent_hint=effect != "write",
     )
     schema = {"type": "object", **spec.input_schema}
-    return mcp_types.Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints)
+    return mcp_types.Tool(
+        name=spec.name, description=spec.description, input_schema=schema, output_schema=output, annotations=hints
+    )

@@ -29,6 +29,7 @@ from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
 from treadle.tools.output import ToolOutput, encode, encode_error
+from treadle.tools.raised import Redact, log_raised
 from treadle.tools.reconcile import Reconcile
 from treadle.tools.signature import Injection
 from treadle.tools.threads import ThreadCall
@@ -179,6 +180,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         cancelled: Callable[[], bool] = _is_cancelled,
         errors: SaysError | None = None,
         about: Mapping[str, object] = NOTHING,
+        redact: Redact | None = None,
     ) -> ToolOutput:
         """Runs the function with validated arguments and gives its output, an error output if it failed.
 
@@ -192,6 +194,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 default whether the current task was told so.
             errors: tells of a returned value whether the call failed; for a tool that has no `errors` of its own.
             about: the fields of what is logged of it, such as `run_id` and `call_id`.
+            redact: given the text of a traceback, returns what is logged in its place.
 
         Raises:
             asyncio.CancelledError: the caller was cancelled.
@@ -215,7 +218,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 return encode_error(error, self.max_output)
             except BaseException as error:
                 told = self._timed_out(thread) if isinstance(error, TimedOut) else error
-                output = self._failed(told, attempt, cancelled, about)
+                output = self._failed(told, attempt, cancelled, about, redact)
                 if output is not None:
                     return output
             else:
@@ -231,7 +234,9 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         says = errors if self.errors is None else self.errors
         return encode(value, self.max_output, says is not None and await is_failure(says, value, self.name, cancelled))
 
-    async def reconciled(self, context: ToolContext, cancelled: Callable[[], bool] = _is_cancelled) -> ToolOutput:
+    async def reconciled(
+        self, context: ToolContext, cancelled: Callable[[], bool] = _is_cancelled, redact: Redact | None = None
+    ) -> ToolOutput:
         """What `reconcile` says of the call of `context`, as the output's `value`; an error output if it failed.
 
         Raises:
@@ -253,13 +258,18 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             thread=self.thread,
         )
         begun = time.monotonic()
-        output = await asked.call({}, context, cancelled)
+        output = await asked.call({}, context, cancelled, redact=redact)
         # One that goes on though it was stopped has cut off its own question.
         late = self.timeout is not None and time.monotonic() - begun >= self.timeout
         return replace(output, value=None) if late and not output.is_error else output
 
     def _failed(
-        self, error: BaseException, attempt: int, cancelled: Callable[[], bool], about: Mapping[str, object]
+        self,
+        error: BaseException,
+        attempt: int,
+        cancelled: Callable[[], bool],
+        about: Mapping[str, object],
+        redact: Redact | None,
     ) -> ToolOutput | None:
         """The output of an attempt that raised `error`; None if there is to be another."""
         final = passing(error)
@@ -267,7 +277,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             raise final
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt) and cancelled():
             raise error
-        self._tell(error, about)
+        self._tell(error, about, redact)
         if attempt <= self.retries and (not isinstance(error, ToolError) or isinstance(error, _TimedOut)):
             return None
         output = encode_error(error, self.max_output)
@@ -278,14 +288,14 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             return replace(output, asks=(error.question, error.again))
         return replace(output, in_doubt=True) if isinstance(error, OutcomeUnknown) else output
 
-    def _tell(self, error: BaseException, about: Mapping[str, object]) -> None:
+    def _tell(self, error: BaseException, about: Mapping[str, object], redact: Redact | None) -> None:
         """Logs what an attempt raised; the arguments may be secret, and so may the words of a `ToolError`."""
         if isinstance(error, _TimedOut):
             _log.info("%s", error.message, extra=about)
         elif isinstance(error, ToolError):
             _log.info("tool %s: %s", self.name, place_of_exception(error), extra=about)
         else:
-            _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error, extra=about)
+            log_raised(self.name, error, about, redact)
 
     def _work(
         self,

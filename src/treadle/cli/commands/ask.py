@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from treadle.agent import Agent
-from treadle.cli import completion
+from treadle.cli import completion, skill_folders
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.catalogs import for_the_analyst
 from treadle.cli.configure import Options, agent_options, require_one_wish
@@ -80,7 +80,10 @@ def ask(
     journal = None if no_journal or dry_run else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit, after=after)
     output.say(str(choice))
-    asking = agent.skills.said(question, conversation.messages) or question
+    said = agent.skills.said(question, conversation.messages)
+    asking = question if said is None else said
+    if said is None:
+        skill_folders.tell_of_unused(question)
     if dry_run:
         limits, user = options.limits(agent.limits), options.user
         asked = agent.estimate(asking, conversation=conversation, limits=limits, user=user)

@@ -41,7 +41,8 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     if tool.effect != "read" and run.lease is not None:
         await confirm_before_effect(run)
     about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
-    output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about)
+    cancelled, errors = run.driven.is_cancelled, run.config.errors
+    output = await tool.call(admitted.arguments, context, cancelled, errors, about, run.redact)
     if record.in_doubt and output.is_error:
         output = _with_what_was_before(output)
     if output.asks is not None:

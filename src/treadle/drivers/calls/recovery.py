@@ -31,7 +31,8 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
     found = check(run, record, asked=True)
     if not isinstance(found, Admitted):
         return found, None
-    answer = await tool.reconciled(context_of(run, record, found.arguments), cancelled=run.driven.is_cancelled)
+    context = context_of(run, record, found.arguments)
+    answer = await tool.reconciled(context, run.driven.is_cancelled, run.redact)
     match answer.value:
         case NotDone():
             return found, None

@@ -1,0 +1,91 @@
+"""What a journal redacts is not in the log either, where a tool or a model raises it."""
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from treadle import Agent, MemoryJournal, tool
+from treadle.models.errors import ModelError
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-very-secret-4711"
+
+
+def hide(text: str) -> str:
+    return text.replace(KEY, "[KEY]")
+
+
+@tool
+def pay() -> str:
+    """Pays what is owed to the shop."""
+    raise ValueError(f"the key {KEY} is wrong")
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What a formatter makes of the log."""
+    found = io.StringIO()
+    handler, log = logging.StreamHandler(found), logging.getLogger("treadle")
+    handler.setFormatter(logging.Formatter("%(levelname)s %(run_id)s %(message)s", defaults={"run_id": "-"}))
+    log.addHandler(handler)
+    yield found
+    log.removeHandler(handler)
+
+
+async def test_a_traceback_is_redacted_as_the_journal_is(written: io.StringIO) -> None:
+    """The journal had [KEY] and the log had the key."""
+    agent = Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay], journal=MemoryJournal(redact=hide))
+    result = await agent.run("Go.")
+    said = written.getvalue()
+    assert KEY not in said
+    assert "ValueError: the key [KEY] is wrong" in said
+    assert "Traceback" in said
+    assert f"WARNING {result.run_id} tool pay: ValueError at" in said
+
+
+async def test_a_tool_of_an_agent_below_is_redacted_too(written: io.StringIO) -> None:
+    below = Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay], name="below").as_tool("below", "Works below.")
+    agent = Agent(
+        ScriptedModel([[("below", {"task": "x"})], "done"]), tools=[below], journal=MemoryJournal(redact=hide)
+    )
+    await agent.run("Go.")
+    assert "[KEY]" in written.getvalue()
+    assert KEY not in written.getvalue()
+
+
+async def test_why_a_run_failed_is_redacted(written: io.StringIO) -> None:
+    agent = Agent(ScriptedModel([ModelError(f"no such key: {KEY}")]), retries=0, journal=MemoryJournal(redact=hide))
+    await agent.run("Go.")
+    assert "no such key: [KEY]" in written.getvalue()
+    assert KEY not in written.getvalue()
+
+
+async def test_a_redact_that_raises_writes_nothing_of_it(written: io.StringIO) -> None:
+    def breaks(text: str) -> str:
+        if KEY in text:
+            raise RuntimeError(KEY)
+        return text
+
+    agent = Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay], journal=MemoryJournal(redact=breaks))
+    with pytest.raises(Exception, match="redact"):
+        await agent.run("Go.")
+    assert KEY not in written.getvalue()
+    assert "redact raised RuntimeError" in written.getvalue()
+
+
+async def test_without_redact_the_record_has_the_exception() -> None:
+    found: list[logging.LogRecord] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record)
+
+    log, handler = logging.getLogger("treadle"), Kept()
+    log.addHandler(handler)
+    await Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay]).run("Go.")
+    log.removeHandler(handler)
+    assert [record.exc_info is not None for record in found if record.levelno == logging.WARNING] == [True]
