@@ -51,6 +51,12 @@ def last_of(lines: Iterable[RunInfo]) -> RunInfo | None:
     return next((line for line in lines if line.stop != BESIDE), lines[0] if lines else None)
 
 
+def said_before(first: Event) -> Sequence[Message]:
+    """What had been said when a run began, of which that is the first event, without what it was asked."""
+    said = conversation_part(first.messages) if isinstance(first, RunStarted) else []
+    return said[:-1] if said and isinstance(said[-1], UserMessage) else said
+
+
 async def in_the_way(journal: Journal, run_id: str, before: RunInfo | None) -> RunInfo | None:
     """The run for which one has to give way that was just begun in a conversation; None if it is the one that goes on.
 
@@ -105,7 +111,7 @@ async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     for other in await _others(journal, line):
         found = await journal.read(other.run_id)
         if _age(other) < _age(line):
-            return _said_until(found, line.started_at) != _said_before(events[0])
+            return _said_until(found, line.started_at) != said_before(events[0])
         if not _only_begun(found):
             return True
     return False
@@ -156,9 +162,3 @@ def _said_until(events: Sequence[Event], at: float) -> Sequence[Message] | None:
     if not earlier or not isinstance(earlier[-1], RunFinished):
         return None
     return conversation_part(fold_all(earlier).messages)
-
-
-def _said_before(first: Event) -> Sequence[Message] | None:
-    """What had been said when a run began, without what it was asked."""
-    said = conversation_part(first.messages) if isinstance(first, RunStarted) else []
-    return said[:-1] if said and isinstance(said[-1], UserMessage) else said

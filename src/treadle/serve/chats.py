@@ -6,7 +6,7 @@ Messages are called as those that were streamed, so that what a browser posts ne
 from collections.abc import Sequence
 from typing import Final
 
-from treadle.drivers.conversing import BESIDE
+from treadle.drivers.conversing import BESIDE, said_before
 from treadle.journal.info import RunInfo
 from treadle.kernel.events import MessageAdded, RunPaused, RunStarted, StepPrepared
 from treadle.kernel.messages import Json, Message, UserMessage
@@ -65,8 +65,7 @@ async def _chain(
 async def _before(runs: Runs, user: User, line: RunInfo) -> Sequence[Message]:
     """What was said before a run was asked what it answers."""
     (first, *_) = await runs.views.events(user, line.run_id, 0, 1)
-    said = conversation_part(first.event.messages) if isinstance(first.event, RunStarted) else []
-    return said[:-1] if said and isinstance(said[-1], UserMessage) else said
+    return said_before(first.event)
 
 
 async def _told(runs: Runs, user: User, line: RunInfo, held: Held) -> None:
