@@ -10,7 +10,7 @@ from treadle.journal import JournalConflict, JournalUnavailable, PostgresJournal
 from treadle.journal.postgres import connection, writer
 from treadle.kernel.events import Event, NudgeGiven, RunStarted
 
-from .wire import Wire
+from .wire import END, Wire
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ def at_the_end(how: str, times: int = 1) -> Callable[[bytes], str]:
     left = [times]
 
     def cut(said: bytes) -> str:
-        if b"COMMIT\x00" in said and left[0]:
+        if END in said and left[0]:
             left[0] -= 1
             return how
         return ""
