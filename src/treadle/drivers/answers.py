@@ -8,7 +8,7 @@ All answers are held against all that waits, in the run and in those below it, b
 are in the journal before anything goes on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,15 +86,20 @@ def _by_call(name: str, given: object, value: Any) -> dict[str, Any]:
     return found
 
 
-async def answer(run: Run, answers: Answers, limits: Limits | None, by: str = "") -> None:
-    """Takes `run` up again, with the `answers` that somebody, `by` name, gave.
+async def answer(
+    run: Run, answers: Answers, limits: Limits | None, by: str = "", *, said: Callable[[], None] = lambda: None
+) -> None:
+    """Takes `run` up again, with the `answers` that somebody, `by` name, gave, and what `said` feeds it beside.
+
+    All of it is written at once: a run that had ended and was taken up without what it goes on with would ask its model
+    about nothing.
 
     Raises:
         Misuse: an answer fits no call that waits, or two fit one; nothing has been recorded.
         JournalError: the journal of a run below could not be read or written.
     """
     fitting = await _Fitting.of(run, answers)
-    await fitting.record(limits, by)
+    await fitting.record(limits, by, said)
 
 
 class _Fitting:
@@ -162,7 +167,7 @@ class _Fitting:
         else:
             self.approved[record.id] = _edited(self.run, record, answers.approve[given])
 
-    async def record(self, limits: Limits | None, by: str) -> None:
+    async def record(self, limits: Limits | None, by: str, said: Callable[[], None] = lambda: None) -> None:
         """Records the answers, those for the runs below after this one's own.
 
         A process that dies in between leaves a run below that still waits, and that the person is asked about again.
@@ -183,6 +188,7 @@ class _Fitting:
             run.feed(ApprovalDecided(step, call_id, False, reason, by=by))
         for record, output in self.answered:
             run.feed(_result(run, step, record, output))
+        said()
         await run.commit()
         for fitting in self.below.values():
             await fitting.record(None, by)

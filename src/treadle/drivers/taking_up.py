@@ -1,6 +1,7 @@
 """Taking up: how a run goes on that is paused, that a limit stopped, or whose process died."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
@@ -154,8 +155,8 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
-    said = whose_run(going_on.user, None if conversation is None else conversation.name)
-    whose = await patiently(lambda: whose_again(all_budgets(config), state, said))
+    whom = whose_run(going_on.user, None if conversation is None else conversation.name)
+    whose = await patiently(lambda: whose_again(all_budgets(config), state, whom))
     check_whose(config, whose)
     if conversation is not None:
         known = conversation_part(history(state, result_of(state).stop))
@@ -168,8 +169,8 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     try:
         await settle_ended(config, state, found.events, found.journal)
         check_limits(config, limits or state.limits)
-        await answer(driven, going_on.answers, limits, going_on.by)
-        _told(driven, state, going_on)
+        said = partial(_told, driven, state, going_on)
+        await answer(driven, going_on.answers, limits, going_on.by, said=said)
     except BaseException:
         driven.release()
         raise
