@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from treadle.agent import Agent
 from treadle.conversation import Conversation
@@ -17,7 +17,7 @@ from treadle.drivers.dispatch import cancelled
 from treadle.drivers.listing import of_callers, with_listed
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.watching import RunEvent
-from treadle.journal import Journal, JournalError, Leases, RunHeld
+from treadle.journal import Journal, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by
 from treadle.kernel.errors import Misuse
@@ -32,6 +32,9 @@ from treadle.serve.whose import Whose
 from treadle.tools import Tool
 
 log = logging.getLogger("treadle.serve")
+
+_AGAIN: Final = 1.0
+"""Seconds until a run is tried again for which the journal, or the server, has no room now."""
 
 
 class Carrying:
@@ -143,19 +146,32 @@ class Carrying:
         """Goes on with the runs that a server began, and that were under way when its process ended.
 
         Those that wait for a person stay as they are; so do those that no server began. One that another process has is
-        asked for again once its lease may have run out: that process may be the one that died, on another machine.
+        asked for again once its lease may have run out: that process may be the one that died, on another machine. A
+        journal that cannot be used yet is waited for.
         """
-        left: list[RunInfo] = []
-        statuses: tuple[RunStatus, ...] = ("running", "waiting")
-        for status in statuses:
-            lines = every(self._journal, Wanted(status=status, top=True))
-            left += [line async for line in lines if is_served(line.origin) and line.stop in (None, STOPPED)]
-        held = [line for line in left if not await self._taken_up(line)]
+        held = [line for line in await self._left() if not await self._taken_up(line)]
         lease = self._journal.lease if isinstance(self._journal, Leases) else inf
         if held and lease < inf:
             await asyncio.sleep(lease)
             for line in held:
                 await self._taken_up(line)
+
+    async def _left(self) -> list[RunInfo]:
+        """The runs that are to be taken up, once the journal can tell."""
+        statuses: tuple[RunStatus, ...] = ("running", "waiting")
+        is_told = False
+        while True:
+            try:
+                left: list[RunInfo] = []
+                for status in statuses:
+                    lines = every(self._journal, Wanted(status=status, top=True))
+                    left += [line async for line in lines if is_served(line.origin) and line.stop in (None, STOPPED)]
+                return left
+            except JournalUnavailable as error:
+                if not is_told:
+                    log.error("runs that were left are taken up once the journal can be used: %s", error)
+                is_told = True
+                await asyncio.sleep(_AGAIN)
 
     async def _taken_up(self, line: RunInfo) -> bool:
         """Goes on with a run; False if another process has it."""
@@ -168,9 +184,12 @@ class Carrying:
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
                 return False
+            except JournalUnavailable:
+                await asyncio.sleep(_AGAIN)
+                continue
             except Refused as error:
                 if error.kind == "too_many":
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(_AGAIN)
                     continue
                 if error.kind != "unavailable":
                     log.warning("run %s was left and could not be taken up: %s", line.run_id, error)

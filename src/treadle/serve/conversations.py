@@ -243,11 +243,14 @@ class Conversations:
 
 
 def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
-    what, advice = "a run of it is under way", "Decide on what it waits for, or cancel that run."
+    what, advice = "a run of it is under way", "Wait until it has ended, or cancel it; if nobody drives it, resume it."
     if line is not None and line.status == "damaged":
         what, advice = f"its run {line.run_id} is damaged and cannot be read", "Delete that run."
     elif line is not None and line.status == "finished":
         what, advice = f"it has just gone on with run {line.run_id}", "Look at that, and say it again."
+    elif line is not None and line.status == "waiting":
+        what = f"its run {line.run_id} waits"
+        advice = "Decide on what it waits for, resume it if somebody paused it, or cancel it."
     elif line is not None:
-        what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
+        what = f"its run {line.run_id} is under way"
     return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

@@ -204,7 +204,9 @@ class Runs:
         await self._owners.decided_on(user, run_id)
         driven = self.live.driven.get(run_id)
         if driven is None:
-            raise Refused("conflict", f"run {run_id} is not under way in this server")
+            raise Refused(
+                "conflict", f"run {run_id} is not under way in this server", "Look at how it stands: it may have ended."
+            )
         driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."), by=user.name)
 
     async def resume(

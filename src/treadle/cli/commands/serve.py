@@ -173,6 +173,8 @@ async def _serve(
 
     async with journal_at(journal) as kept:
         served = app([keeping(agent, kept) for agent in agents], journal=kept, **options)
+        # One that cannot be used is said before anybody is told that they are served.
+        await kept.list(1)
         address, names = _address(listening), ", ".join(served.runs.agents)
         below = f" (below {root_path} for its proxy)" if root_path else ""
         click.echo(clean(f"serving {names} at {address}{below} with {told(journal_named(journal))}; Ctrl-C stops it"))

@@ -1,0 +1,109 @@
+"""What a stranger's clients and start-up mistakes found in a server, the ninth time."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+from served import clerk, decision, run_when, serving, talker, until, waiter
+
+from treadle import MemoryJournal, SqliteJournal
+from treadle.serve import app
+
+pytestmark = pytest.mark.anyio
+
+
+def _folder(folder):
+    return folder, "is a folder"
+
+
+def _text(folder):
+    (folder / "notes.txt").write_text("These are notes, and no journal. " * 40)
+    return folder / "notes.txt", "is no SQLite database"
+
+
+def _no_database(folder):
+    pytest.importorskip("psycopg")
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        port = there.getsockname()[1]
+    return f"postgresql://nobody@127.0.0.1:{port}/treadle", "cannot be reached"
+
+
+@pytest.mark.parametrize("journal", [_folder, _text, _no_database])
+def test_with_a_journal_that_cannot_be_used_it_does_not_start_and_says_what_to_do(tmp_path, journal):
+    where, what = journal(tmp_path)
+    command = [sys.executable, "-m", "treadle", "serve", "--model", "offline", "--port", "0", "--journal", str(where)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert what in done.stderr
+    assert "serving" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_runs_that_were_left_go_on_once_a_journal_that_was_away_is_there(tmp_path, gate, caplog):
+    kept, away = tmp_path / "kept", tmp_path / "disk"
+    async with SqliteJournal(kept / "runs.db") as journal:
+        first = app([waiter(gate)], journal=journal, grace=0)
+        async with serving(first) as client:
+            run = (await client.post("/api/runs", json={"agent": "waiter", "input": "go"})).json()["id"]
+
+            async def is_at_work():
+                return [one async for one in _kinds(client, run) if one == "tool_started"]
+
+            await until(is_at_work)
+    gate.set()
+
+    away.write_text("The disk is not mounted yet.")
+    async with SqliteJournal(away / "runs.db") as journal, serving(app([waiter(gate)], journal=journal)) as client:
+
+        async def is_told():
+            return "runs that were left are taken up once" in caplog.text
+
+        await until(is_told)
+        away.unlink()
+        kept.rename(away)
+
+        async def has_ended():
+            answer = await client.get(f"/api/runs/{run}")
+            return answer.is_success and answer.json()["status"] == "finished"
+
+        await until(has_ended)
+
+
+async def _kinds(client, run):
+    for event in (await client.get(f"/api/runs/{run}/events")).json()["events"]:
+        yield event["type"]
+
+
+async def test_a_conversation_that_is_busy_says_what_helps(gate):
+    async with serving(app([waiter(gate), clerk([]), talker()], journal=MemoryJournal())) as client:
+
+        async def refused(name):
+            answer = await client.post("/api/runs", json={"agent": "talker", "input": "And?", "conversation": name})
+            assert answer.status_code == 409
+            return answer.json()["error"]
+
+        body = {"agent": "waiter", "input": "go", "conversation": "one"}
+        run = (await client.post("/api/runs", json=body)).json()["id"]
+        under_way = await refused("one")
+        body = {"agent": "clerk", "input": "pay Ada 5", "conversation": "two"}
+        other = (await client.post("/api/runs", json=body)).json()["id"]
+        await run_when(client, other, "waiting")
+        waits = await refused("two")
+        gate.set()
+        await run_when(client, run, "finished")
+    assert f"its run {run} is under way" in under_way["message"]
+    assert "Wait until it has ended" in under_way["advice"]
+    assert "Decide" not in under_way["advice"]
+    assert f"its run {other} waits" in waits["message"]
+    assert "Decide on what it waits for" in waits["advice"]
+
+
+async def test_whoever_pauses_a_run_that_is_not_under_way_is_told_what_to_do():
+    async with serving(app([clerk([])], journal=MemoryJournal())) as client:
+        run = (await client.post("/api/runs", json={"agent": "clerk", "input": "pay Ada 5"})).json()
+        pending = (await run_when(client, run["id"], "waiting"))["pending"]
+        answer = await client.post(f"/api/runs/{run['id']}/pause")
+        await client.post(f"/api/runs/{run['id']}/decisions", json=decision(pending[0], "deny"))
+    assert answer.status_code == 409
+    assert answer.json()["error"]["advice"]
