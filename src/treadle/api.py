@@ -11,7 +11,7 @@ from treadle.drivers.estimate import Estimate
 from treadle.drivers.live import LiveRun
 from treadle.drivers.partial import PartialArguments
 from treadle.drivers.purse.budget import Balance, Budget
-from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.spending import Charge, Share, Spending
 from treadle.drivers.run import Run
 from treadle.drivers.tool_search import ToolSearch

@@ -20,9 +20,8 @@ import pytest
 from click.testing import CliRunner
 from play import kinds, told
 
-from treadle import Agent, Budget, SqliteJournal, tool
+from treadle import Agent, Budget, BudgetUnavailable, SqliteJournal, tool
 from treadle.cli.app import application
-from treadle.drivers.purse.ledger import BudgetUnavailable
 from treadle.journal import JournalError, JournalUnavailable, disks, sqlite_file
 from treadle.kernel.events import FORMAT, Happened, NudgeGiven, RunStarted
 from treadle.testing import ScriptedModel

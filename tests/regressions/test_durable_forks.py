@@ -162,7 +162,7 @@ def test_locks_that_are_held_when_a_process_forks(run_program):
 journal, memory = SqliteJournal(sys.argv[1]), MemoryJournal()
 budget, shared = Budget(tokens=100, path=sys.argv[1] + ".budget"), Budget(tokens=100)
 kept = [journal._workers._lock, journal._bell._lock, memory._lock, memory._bell._lock]
-kept += [budget.ledger._lock, shared.ledger._lock]
+kept += [budget.ledger.store._lock, shared.ledger.store._lock]
 
 async def append(run_id):
     for one in (journal, memory):

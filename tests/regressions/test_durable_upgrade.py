@@ -23,8 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle import Agent, Budget, Misuse, SqliteJournal
-from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle import Agent, Budget, BudgetUnavailable, Misuse, SqliteJournal
 from treadle.journal import JournalUnavailable, stuck_runs
 from treadle.journal.database import VERSION
 from treadle.kernel.events import FORMAT, NudgeGiven, RunStarted
@@ -93,7 +92,7 @@ agents()[sys.argv[3]].run_sync("go", user="anna")
 """
 GOES_ON = """
 import asyncio, json
-from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle import BudgetUnavailable
 from treadle.journal import JournalUnavailable, stuck_runs
 journal = SqliteJournal(os.path.join(FOLDER, "j.db"))
 

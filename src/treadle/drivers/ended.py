@@ -8,8 +8,9 @@ from treadle.drivers.checks import all_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.budget import log
 from treadle.drivers.purse.claims import used_in
-from treadle.drivers.purse.ledger import BudgetUnavailable, row_name
+from treadle.drivers.purse.ledger import row_name
 from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
 from treadle.journal import Journal, JournalError, UnknownRun

@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from treadle.drivers.clock import day
 from treadle.drivers.purse.claims import Claim
-from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
+from treadle.drivers.purse.ledger import Ledger, Most
 from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.reckoning import Reached
+from treadle.drivers.purse.rows import Mark, Sums
+from treadle.drivers.purse.sqlite_rows import SqliteRows
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop
@@ -99,7 +101,7 @@ class Budget:
         self.per = per
         self.name = checked_name("Budget(name=…)", name, may_be_empty=True)
         self.path = _file(path)
-        self.ledger = Ledger(self.path)
+        self.ledger = Ledger(SqliteRows(self.path))
         self.marks = {mark: share for share in _shares(warn) for mark in self._marks(share)}
         if on_warning is not None and (not callable(on_warning) or inspect.iscoroutinefunction(on_warning)):
             raise Misuse(

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from treadle.drivers.clock import day
 from treadle.drivers.purse.budget import Budget, checked_name, log
 from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere
-from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row, row_name
+from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.reckoning import Reached
+from treadle.drivers.purse.rows import BudgetBusy, BudgetUnavailable, Place, Row
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from treadle.drivers.purse.ledger import BudgetBusy
+from treadle.drivers.purse.rows import BudgetBusy
 from treadle.journal.sqlite_file import PATIENCE
 
 T = TypeVar("T")

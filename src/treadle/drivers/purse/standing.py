@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from treadle.drivers.purse.budget import Budget
 from treadle.drivers.purse.claims import Claim
-from treadle.drivers.purse.ledger import Place, Row
+from treadle.drivers.purse.rows import Place, Row
 
 
 class Amiss(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Final
 
 from treadle.drivers.purse.budget import log
 from treadle.drivers.purse.drawing import Purse
-from treadle.drivers.purse.ledger import BudgetBusy, BudgetUnavailable
 from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.rows import BudgetBusy, BudgetUnavailable
 
 LAST_WORD: Final = 1.0
 """Seconds that a run waits at most to tell all of its budgets, where nothing else waits for it."""

@@ -1,15 +1,19 @@
-"""A connection to a journal's PostgreSQL database: opened, made ready, opened again, and what its errors mean."""
+"""A connection to a schema of treadle's in PostgreSQL: opened, made ready, opened again, and what its errors mean.
+
+A journal is such a schema; the ledger of a budget has its tables in one too.
+"""
 
 import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psycopg
+from msgspec import Struct
 from psycopg import errors
 
-from treadle.journal.errors import JournalUnavailable
 from treadle.journal.postgres.address import Address
-from treadle.journal.postgres.statements import VERSION, Statements
+from treadle.kernel.errors import PassesThrough
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -28,6 +32,8 @@ _SETTINGS = b"""SELECT set_config('lock_timeout', %(locks)s, false),
     set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
     set_config('tcp_keepalives_count', '3', false),
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"""
+
+_PATIENCE = b"SELECT set_config('lock_timeout', %s, false)"
 
 _RIGHTS = "Let the owner of the database give this user the right to it, or name another schema or user."
 
@@ -62,11 +68,58 @@ _LOST = (
 )
 
 
-class Session:
-    """A connection that is opened when it is first asked for, and again when it was lost."""
+BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
-    def __init__(self, address: Address, statements: Statements) -> None:
+COMMIT = b"COMMIT"
+
+END_STUCK = """SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead'
+    AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user
+    AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '*table*'::regclass)"""
+"""Ends transactions over a table that have waited for their own clients for so many seconds."""
+
+
+class Layout(Struct, frozen=True):
+    """What is kept in tables of a schema, and how it is spoken of.
+
+    Attributes:
+        what: what it is called in messages, such as "journal".
+        error: what is raised where it cannot be used, of the message and the place.
+        names: of tables of its own.
+        about: the table with the version of the others.
+        known: the version that this treadle knows; a higher one is refused and not touched.
+        tables: the statements that make all of them.
+        version, set_version: the statements that look for the version, and leave it.
+        end_stuck: the statement that ends transactions that have waited for their own clients for so many seconds.
+        patience: seconds that a statement waits for a lock at most; None for a second more than `STUCK`.
+    """
+
+    what: str
+    error: Callable[[str, str], PassesThrough]
+    names: Collection[str]
+    about: str
+    known: int
+    tables: Sequence[bytes]
+    version: bytes
+    set_version: bytes
+    end_stuck: bytes
+    patience: float | None = None
+
+
+S = TypeVar("S")
+
+
+class Session(Generic[S]):
+    """A connection that is opened when it is first asked for, and again when it was lost.
+
+    Args:
+        address: where the database and the schema are.
+        layout: what is in the schema.
+        statements: what those say over the connection who use it.
+    """
+
+    def __init__(self, address: Address, layout: Layout, statements: S) -> None:
         self.address = address
+        self.layout = layout
         self.statements = statements
         self._connection: Connection | None = None
 
@@ -74,14 +127,14 @@ class Session:
         """The connection; made again and again until `deadline`, by `time.monotonic`, if one is given.
 
         Raises:
-            JournalUnavailable: there is none to be had.
+            PassesThrough: the layout's `error`: there is none to be had.
             psycopg.Error: it was lost while it was made ready.
         """
         pause = 0.02
         while self._connection is None or self._connection.closed:
             try:
-                self._connection = _connected(self.address, self.statements)
-            except (JournalUnavailable, psycopg.Error):
+                self._connection = _connected(self)
+            except (PassesThrough, psycopg.Error):
                 # What was lost while it was made ready goes to whoever asked, who knows for how long to try.
                 if deadline is None or time.monotonic() + pause > deadline:
                     raise
@@ -101,7 +154,7 @@ class Session:
 
     def end_stuck(self) -> None:
         """End the transactions of others that wait for their own clients."""
-        self.open().execute(self.statements.end_stuck, (STUCK,))
+        self.open().execute(self.layout.end_stuck, (STUCK,))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -110,82 +163,86 @@ class Session:
                 self._connection.close()
             self._connection = None
 
+    def explained(self, error: psycopg.Error) -> PassesThrough:
+        """The error that says what is wrong with the database, and what to do."""
+        # The message alone: its details may hold what was to be stored.
+        said = self.address.clean((error.diag.message_primary or str(error)).strip())
+        what, remedy = next(
+            (told for kind, told in _CAUSES.items() if isinstance(error, kind)), ("cannot be used", "See the cause.")
+        )
+        return self.unavailable(f"{what} ({said})", remedy)
+
+    def unavailable(self, what: str, remedy: str) -> PassesThrough:
+        """The error that says `what` is the matter."""
+        where = self.address.where
+        return self.layout.error(f"the {self.layout.what} {where} {what}. {remedy}", where)
+
 
 def _is_lost(error: psycopg.Error) -> bool:
     """Whether it says that the connection is gone."""
     return isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate)
 
 
-def explained(address: Address, error: psycopg.Error) -> JournalUnavailable:
-    """The error that says what is wrong with the database, and what to do."""
-    # The message alone: its details may hold what was to be stored.
-    said = address.clean((error.diag.message_primary or str(error)).strip())
-    what, remedy = next(
-        (told for kind, told in _CAUSES.items() if isinstance(error, kind)), ("cannot be used", "See the cause.")
-    )
-    return unavailable(address, f"{what} ({said})", remedy)
-
-
-def unavailable(address: Address, what: str, remedy: str) -> JournalUnavailable:
-    """The error that says `what` is the matter."""
-    return JournalUnavailable(f"the journal {address.where} {what}. {remedy}", where=address.where)
-
-
-def _connected(address: Address, statements: Statements) -> Connection:
+def _connected(session: Session[Any]) -> Connection:
+    address, layout = session.address, session.layout
     try:
         connection: Connection = psycopg.connect(address.dsn, autocommit=True, client_encoding="utf8")
     except psycopg.Error as error:
         said = address.clean(str(error).strip())
         for sign, what, remedy in _REFUSALS:
             if sign in said:
-                raise unavailable(address, what, remedy) from None
-        raise unavailable(address, f"cannot be reached ({said})", "See the cause.") from None
+                raise session.unavailable(what, remedy) from None
+        raise session.unavailable(f"cannot be reached ({said})", "See the cause.") from None
     try:
         if connection.info.server_version < OLDEST * 10_000:
             what = f"is in PostgreSQL {connection.info.server_version // 10_000}, which is too old"
-            raise unavailable(address, what, f"Use PostgreSQL {OLDEST} or later.")
+            raise session.unavailable(what, f"Use PostgreSQL {OLDEST} or later.")
         connection.execute(_SETTINGS, {"locks": f"{STUCK + 1:.0f}s", "stuck": f"{STUCK:.0f}s"})
-        _prepare(connection, address, statements)
+        _prepare(connection, session)
+        if layout.patience is not None:
+            connection.execute(_PATIENCE, (f"{layout.patience * 1000:.0f}ms",))
     except psycopg.Error as error:
         connection.close()
         if _is_lost(error):
             raise
-        raise explained(address, error) from error
+        raise session.explained(error) from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _prepare(connection: Connection, address: Address, statements: Statements) -> None:
+def _prepare(connection: Connection, session: Session[Any]) -> None:
     """See that the tables are there, and of a version that is known."""
-    if not _has_tables(connection, address):
-        connection.execute(statements.begin)
+    layout, schema = session.layout, session.address.schema
+    if not _has_tables(connection, session):
+        connection.execute(BEGIN)
         # Of many processes that come first, one makes the tables.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"treadle journal {address.schema}",))
-        if not _has_tables(connection, address):
-            for statement in statements.tables:
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"treadle {layout.what} {schema}",))
+        if not _has_tables(connection, session):
+            for statement in layout.tables:
                 connection.execute(statement)
-            connection.execute(statements.set_version, (VERSION,))
-        connection.execute(statements.commit)
-    row = connection.execute(statements.version).fetchone()
+            connection.execute(layout.set_version, (layout.known,))
+        connection.execute(COMMIT)
+    row = connection.execute(layout.version).fetchone()
     version = row[0] if row else None
-    if version != VERSION:
-        later = isinstance(version, int) and version > VERSION
+    if version != layout.known:
+        later = isinstance(version, int) and version > layout.known
         what = "was written by a later treadle" if later else "is damaged"
-        found = f"(its tables have version {version}; this one knows {VERSION})"
+        found = f"(its tables have version {version}; this one knows {layout.known})"
         remedy = "Update treadle, or name another schema." if later else "Restore it from a backup."
-        raise unavailable(address, f"{what} {found}", remedy)
+        raise session.unavailable(f"{what} {found}", remedy)
 
 
-def _has_tables(connection: Connection, address: Address) -> bool:
-    """Whether the schema is a journal's.
+def _has_tables(connection: Connection, session: Session[Any]) -> bool:
+    """Whether its tables are in the schema.
 
     Raises:
-        JournalUnavailable: it is another application's.
+        PassesThrough: others of such names are.
     """
+    layout = session.layout
     asked = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = %s"
-    names = {name for (name,) in connection.execute(asked, (address.schema,))}
-    if names & {"runs", "events"} and "about" not in names:
-        raise unavailable(address, "is another application's: it has such tables already", "Name another schema.")
-    return "about" in names
+    names = {name for (name,) in connection.execute(asked, (session.address.schema,))}
+    if names.intersection(layout.names) and layout.about not in names:
+        raise session.unavailable("is another application's: it has such tables already", "Name another schema.")
+    return layout.about in names

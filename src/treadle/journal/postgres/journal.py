@@ -73,7 +73,7 @@ class PostgresJournal:
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
-        session = partial(Session, address, self._statements)
+        session = partial(Session, address, self._statements.layout, self._statements)
         self._bell = Bell()
         self._listener = Listener(session, self._bell)
         # Without a wait: the garbage collector may do it in any thread.

@@ -10,6 +10,7 @@ import psycopg
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.postgres.connection import Connection, Session
+from treadle.journal.postgres.statements import Statements
 from treadle.journal.postgres.transaction import note
 from treadle.journal.watch import Bell
 
@@ -25,7 +26,7 @@ class Listener:
         bell: what to ring.
     """
 
-    def __init__(self, makes_session: Callable[[], Session], bell: Bell) -> None:
+    def __init__(self, makes_session: Callable[[], Session[Statements]], bell: Bell) -> None:
         self._makes_session = makes_session
         self._bell = bell
         self._lock = Lock()

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from treadle.journal.postgres.connection import PATIENCE, Connection, Session, explained
+from treadle.journal.postgres.connection import PATIENCE, Connection, Session
+from treadle.journal.postgres.statements import Statements
 from treadle.journal.worker import Job
 
 Question = Callable[[Connection], Any]
@@ -21,7 +22,7 @@ class Change(NamedTuple):
 class ReaderHands:
     """A connection, and what is asked over it; see `Hands`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session[Statements]) -> None:
         self._session = session
 
     @property
@@ -57,5 +58,5 @@ class ReaderHands:
                         connection.execute(self._session.statements.commit)
             except psycopg.Error as error:
                 if not self._session.give_up(error) or (deadline and time.monotonic() > deadline):
-                    raise explained(self._session.address, error) from error
+                    raise self._session.explained(error) from error
                 deadline = deadline or time.monotonic() + PATIENCE

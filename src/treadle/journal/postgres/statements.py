@@ -6,7 +6,9 @@ have a NUL in them, which PostgreSQL's texts cannot have; and run ids are sorted
 
 from psycopg.sql import Identifier
 
+from treadle.journal.errors import JournalUnavailable
 from treadle.journal.info import RunInfo, searched
+from treadle.journal.postgres.connection import BEGIN, COMMIT, END_STUCK, Layout
 
 VERSION = 1
 """The version of the tables. A schema of a higher one is refused and not touched."""
@@ -80,23 +82,26 @@ class Statements:
         self.schema = schema
         self._schema = Identifier(schema).as_string()
         self.channel = f"{schema}_events"
-        self.tables = tuple(map(self._made, SCHEMA))
         self.listen = f"LISTEN {Identifier(self.channel).as_string()}".encode()
-        self.version = self._made("SELECT version FROM {}.about")
-        self.set_version = self._made("INSERT INTO {}.about VALUES (%s)")
+        self.layout = Layout(
+            what="journal",
+            error=_unavailable,
+            names=frozenset({"runs", "events"}),
+            about="about",
+            known=VERSION,
+            tables=tuple(map(self._made, SCHEMA)),
+            version=self._made("SELECT version FROM {}.about"),
+            set_version=self._made("INSERT INTO {}.about VALUES (%s)"),
+            end_stuck=self._made(END_STUCK.replace("*table*", "{}.runs")),
+        )
         self._write_runs()
         self._read_runs()
         self._share_rows()
         self._store_payloads()
         self._keep_leases()
-        self.end_stuck = self._made(
-            "SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead' "
-            "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "
-            "AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.runs'::regclass)"
-        )
-        self.begin = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        self.begin = BEGIN
         self.look = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        self.commit = b"COMMIT"
+        self.commit = COMMIT
         self.rollback = b"ROLLBACK"
         self.transaction_id = b"SELECT pg_current_xact_id()::xid::text"
         self.notify = b"SELECT pg_notify(%s, %s)"
@@ -232,6 +237,10 @@ class Statements:
         )
         self.untitle = self._made('DELETE FROM {}.titles WHERE "user" = %b AND conversation = %b')
         self.end_leases = self._made("DELETE FROM {}.leases WHERE run_id = ANY(%b)")
+
+
+def _unavailable(message: str, where: str) -> JournalUnavailable:
+    return JournalUnavailable(message, where=where)
 
 
 def key(run_id: str) -> bytes:

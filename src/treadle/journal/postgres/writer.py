@@ -14,9 +14,11 @@ from psycopg import errors
 
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.postgres.actions import Action, Append
-from treadle.journal.postgres.connection import PATIENCE, Session, explained, unavailable
+from treadle.journal.postgres.connection import PATIENCE, Session
+from treadle.journal.postgres.statements import Statements
 from treadle.journal.postgres.transaction import Transaction
 from treadle.journal.worker import Job
+from treadle.kernel.errors import PassesThrough
 
 LARGEST = 16_000_000
 """Bytes of events that go into one transaction, unless a single append has more."""
@@ -30,7 +32,7 @@ _CROSSED = (errors.UniqueViolation, errors.DeadlockDetected, errors.Serializatio
 class WriterHands:
     """A connection, and the transactions over it; see `Hands`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session[Statements]) -> None:
         self._session = session
 
     @property
@@ -58,7 +60,7 @@ class WriterHands:
                 job.error.__cause__ = error.__cause__
         except psycopg.Error as error:
             if len(jobs) == 1:
-                jobs[0].error = explained(self._session.address, error)
+                jobs[0].error = self._session.explained(error)
                 return
             for job in jobs:
                 self._store([job])
@@ -99,14 +101,14 @@ class WriterHands:
                 elif not isinstance(error, _CROSSED) or tries == _TRIES:
                     raise
 
-    def _lost(self, doubtful: Sequence[Transaction]) -> JournalUnavailable:
+    def _lost(self, doubtful: Sequence[Transaction]) -> PassesThrough:
         known = (
             "It is not known whether the last events were stored; read the run, or resume it, to find out."
             if doubtful
             else "The last events were not stored. Resume the run when the server is back."
         )
         what = f"was lost, and does not answer for {PATIENCE:.0f} seconds"
-        return unavailable(self._session.address, what, known)
+        return self._session.unavailable(what, known)
 
 
 def _groups(jobs: Iterable[Job[Action]]) -> Iterator[list[Job[Action]]]:
