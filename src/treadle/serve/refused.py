@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Mapping
 from typing import Final, Literal, TypeVar
 
+from msgspec import Struct
+
 from treadle.journal import JournalConflict, JournalDamaged, JournalError, UnknownRun
 from treadle.kernel.errors import Misuse
 
@@ -42,6 +44,20 @@ STATUS: Final[Mapping[Kind, int]] = {
 """The HTTP status of each kind."""
 
 
+class Why(Struct, frozen=True):
+    """What kind of refusal it is, what happened, and what to do, which may be empty."""
+
+    kind: Kind
+    message: str
+    advice: str
+
+
+class Refusal(Struct, frozen=True):
+    """The body of the response to what is refused."""
+
+    error: Why
+
+
 class Refused(Exception):
     """Something is refused, and nothing of it was done.
 
@@ -61,9 +77,10 @@ class Refused(Exception):
         """The HTTP status."""
         return STATUS[self.kind]
 
-    def to_dict(self) -> dict[str, dict[str, str]]:
-        """The body of the response."""
-        return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
+    @property
+    def why(self) -> Why:
+        """Why, as data."""
+        return Why(self.kind, self.message, self.advice)
 
 
 def of_journal(error: JournalError) -> Refused:

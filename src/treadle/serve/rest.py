@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,12 +14,11 @@ from treadle.journal.info import Wanted
 from treadle.journal.standing import Standing
 from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
-from treadle.serve.endpoint import Endpoint
+from treadle.serve.endpoint import EVENTS, Endpoint
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.forms import (
     agent_form,
     encoded,
-    event_form,
     event_json,
     line_form,
     piece_form,
@@ -30,9 +29,11 @@ from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response, sse
+from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
 from treadle.serve.verdicts import Verb, Verdict
-
-EVENTS = "text/event-stream"
+from treadle.timetravel.parting import Diff
+from treadle.timetravel.replayed import Replay
+from treadle.timetravel.waterfall import Waterfall
 
 MOST = 1000
 """Runs or events that are handed out at once, at most."""
@@ -58,7 +59,7 @@ class Begin(Struct, forbid_unknown_fields=True):
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
 
 
-class Decision(Struct, forbid_unknown_fields=True):
+class CallDecision(Struct, forbid_unknown_fields=True):
     """What is decided of one call; see `treadle.serve.verdicts.Verdict`."""
 
     call: str
@@ -72,7 +73,7 @@ class Decision(Struct, forbid_unknown_fields=True):
 class Decisions(Struct, forbid_unknown_fields=True):
     """What is decided of the calls that a run waits for."""
 
-    decisions: list[Decision]
+    decisions: list[CallDecision]
 
 
 class Said(Struct, forbid_unknown_fields=True):
@@ -182,12 +183,8 @@ async def list_runs(serving: Serving, request: Request, which: Which) -> Respons
         below = (await serving.runs.views.describe(user, which.parent)).below
         found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None
     driven = serving.runs.live.driven
-    return json_response(
-        {
-            "runs": [line_form(line, True if line.run_id in driven else None) for line in found],
-            "next": place_after(last),
-        }
-    )
+    lines = [line_form(line, True if line.run_id in driven else None) for line in found]
+    return json_response(RunPage(runs=lines, next=place_after(last)))
 
 
 async def run(serving: Serving, request: Request) -> Response:
@@ -199,7 +196,7 @@ async def _run(serving: Serving, request: Request, run_id: str, status: int = 20
     return json_response(run_form(await serving.runs.views.describe(serving.user(request), run_id)), status)
 
 
-async def delete(serving: Serving, request: Request) -> Response:
+async def delete_run(serving: Serving, request: Request) -> Response:
     """Removes a run and those that work for it."""
     await serving.runs.delete(serving.user(request), _named(request))
     return Response(status_code=204)
@@ -210,7 +207,7 @@ async def events(serving: Serving, request: Request, wanted: From) -> Response:
     after, limit = _after(wanted.after), max(1, min(wanted.limit, MOST))
     found = await serving.runs.views.events(serving.user(request), _named(request), after, limit)
     more = found[-1].number if len(found) == limit else None
-    return json_response({"events": [event_form(one) for one in found], "next": more})
+    return json_response(EventPage(events=[Raw(event_json(one)) for one in found], next=more))
 
 
 async def stream(serving: Serving, request: Request, wanted: Stream) -> Response:
@@ -248,9 +245,9 @@ async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Strea
         async with aclosing(batches):
             async for batch in batches:
                 yield b"".join([_chunk(one) for one in batch])
-        yield sse("end", encoded({"run": run_id}))
+        yield sse("end", encoded(End(run=run_id)))
     except Refused as error:
-        yield sse("error", encoded(error.to_dict()["error"]))
+        yield sse("error", encoded(error.why))
 
 
 def _chunk(one: Numbered | Piece) -> bytes:
@@ -283,7 +280,7 @@ async def decide(serving: Serving, request: Request, given: Decisions) -> Respon
     return await _run(serving, request, run_id)
 
 
-def _verdict(one: Decision) -> Verdict:
+def _verdict(one: CallDecision) -> Verdict:
     """A decision. Raises `Refused` if it brings what its verdict has no use for: somebody believes that it counts."""
     result = None if one.result is UNSET else one.result
     brought = {"edit": one.arguments is not None, "result": one.result is not UNSET, "deny": bool(one.reason)}
@@ -360,22 +357,24 @@ def _after(number: int) -> int:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/api/agents", agents),
-    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS), headers=_KEY),
-    Endpoint("GET", "/api/runs", list_runs, query=Which),
-    Endpoint("GET", "/api/runs/{run}", run),
-    Endpoint("DELETE", "/api/runs/{run}", delete, status=204),
-    Endpoint("GET", "/api/runs/{run}/events", events, query=From),
-    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,), headers=_LAST),
-    Endpoint("GET", "/api/runs/{run}/steps", steps),
-    Endpoint("GET", "/api/runs/{run}/waterfall", bars),
-    Endpoint("POST", "/api/runs/{run}/decisions", decide, body=Decisions),
-    Endpoint("POST", "/api/runs/{run}/messages", say, body=Said),
-    Endpoint("POST", "/api/runs/{run}/cancel", cancel),
-    Endpoint("POST", "/api/runs/{run}/pause", pause, status=202),
-    Endpoint("POST", "/api/runs/{run}/resume", resume, body=Resume),
-    Endpoint("POST", "/api/runs/{run}/fork", fork, body=Fork, status=201),
-    Endpoint("POST", "/api/runs/{run}/replay", replay),
-    Endpoint("GET", "/api/diff", compare, query=Pair),
+    Endpoint("GET", "/api/agents", agents, list[AgentLine]),
+    Endpoint(
+        "POST", "/api/runs", start, WholeRun, body=Begin, status=201, media=("application/json", EVENTS), headers=_KEY
+    ),
+    Endpoint("GET", "/api/runs", list_runs, RunPage, query=Which),
+    Endpoint("GET", "/api/runs/{run}", run, WholeRun),
+    Endpoint("DELETE", "/api/runs/{run}", delete_run, None, status=204),
+    Endpoint("GET", "/api/runs/{run}/events", events, EventPage, query=From),
+    Endpoint("GET", "/api/runs/{run}/stream", stream, None, query=Stream, media=(EVENTS,), headers=_LAST),
+    Endpoint("GET", "/api/runs/{run}/steps", steps, list[StepLine]),
+    Endpoint("GET", "/api/runs/{run}/waterfall", bars, Waterfall),
+    Endpoint("POST", "/api/runs/{run}/decisions", decide, WholeRun, body=Decisions),
+    Endpoint("POST", "/api/runs/{run}/messages", say, WholeRun, body=Said),
+    Endpoint("POST", "/api/runs/{run}/cancel", cancel, WholeRun),
+    Endpoint("POST", "/api/runs/{run}/pause", pause, WholeRun, status=202),
+    Endpoint("POST", "/api/runs/{run}/resume", resume, WholeRun, body=Resume),
+    Endpoint("POST", "/api/runs/{run}/fork", fork, WholeRun, body=Fork, status=201),
+    Endpoint("POST", "/api/runs/{run}/replay", replay, Replay),
+    Endpoint("GET", "/api/diff", compare, Diff, query=Pair),
 )
 """Every route of treadle's own."""

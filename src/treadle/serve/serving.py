@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting, posting
-from treadle.serve.refused import Refused
+from treadle.serve.refused import Refusal, Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
@@ -179,4 +179,4 @@ def refusal(error: Refused) -> Response:
     headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
     if error.kind == "unauthorised":
         headers["www-authenticate"] = "Bearer"
-    return json_response(error.to_dict(), error.status, headers)
+    return json_response(Refusal(error.why), error.status, headers)
