@@ -3,6 +3,7 @@
 Every other test of the server holds each answer that its client gets against the description, too (`described.py`).
 """
 
+import asyncio
 import re
 
 import jsonschema_rs
@@ -12,8 +13,9 @@ from openapi_spec_validator import validate
 from served import clerk, decision, parsed, run_when, serving, waiter
 from starlette.routing import Route
 
-from treadle import MemoryJournal
+from treadle import Agent, MemoryJournal, ToolContext, tool
 from treadle.serve import app
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -146,3 +148,41 @@ async def test_what_the_description_does_not_tell_of_is_found():
     assert told.wrong("GET", "/api/runs/x/stream", 200, "text/event-stream", event) is None
     for wrong in (event.replace(b"step", b"stap"), event.replace(b'"number":1,', b""), event.replace(b"ed\nd", b"\nd")):
         assert told.wrong("GET", "/api/runs/x/stream", 200, "text/event-stream", wrong) is not None
+
+
+async def test_what_is_shown_live_is_described_each_by_its_name():
+    gates = {"counter": asyncio.Event(), "boss": asyncio.Event()}
+
+    @tool(effect="read")
+    async def count(context: ToolContext, whose: str) -> str:
+        """Counts."""
+        context.progress({"counted": 3})
+        await gates[whose].wait()
+        return "3"
+
+    def turn(request):
+        last = request.messages[-1]
+        return "Three." if last.role == "tool" else ("I count.", [("count", {"whose": last.text})])
+
+    counter = Agent(ScriptedModel(turn, chunk=3), name="counter", tools=[count])
+    asks = ScriptedModel([[("counter", {"task": "boss"})], "It is three."])
+    boss = Agent(asks, name="boss", tools=[counter.as_tool()])
+    async with serving(app([counter, boss], journal=MemoryJournal())) as client:
+        found = {name: [one async for one in _shown(client, name, gate)] for name, gate in gates.items()}
+        description = Description((await client.get("/openapi.json")).json())
+    assert {kind for kind, _ in found["counter"]} >= {"delta", "progress", "spent", "end"}
+    assert {data["kind"] for kind, data in found["counter"] if kind == "delta"} >= {"text", "call", "arguments"}
+    assert {data["event"] for kind, data in found["boss"] if kind == "below"} >= {"delta", "progress", "event", "other"}
+    part = b'event: below\ndata: {"run":"r","call":"c","agent":"a","event":"delta","data":{"kind":"text","%b":""}}\n\n'
+    stream = "GET", "/api/runs/x/stream", 200, "text/event-stream"
+    assert [description.wrong(*stream, part % name) is None for name in (b"text", b"words")] == [True, False]
+
+
+async def _shown(client, name, gate):
+    """What a run tells over its stream, by names; its tool waits until there is something of it."""
+    body, headers = {"agent": name, "input": name}, {"accept": "text/event-stream"}
+    async with client.stream("POST", "/api/runs", json=body, headers=headers) as response:
+        async for _, kind, data in parsed(response):
+            if "progress" in (kind, data.get("event")):
+                gate.set()
+            yield kind, data

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,6 +37,12 @@ from treadle.timetravel.waterfall import Waterfall
 
 MOST = 1000
 """Runs or events that are handed out at once, at most."""
+
+Many = Annotated[int, Meta(ge=1, le=MOST)]
+"""How many are wanted. More are refused: whoever asks for them would take what comes for all."""
+
+Known = Annotated[int, Meta(ge=0)]
+"""The number of the last event that is known; 0 for none."""
 
 
 class AskedLimits(Limits, frozen=True, forbid_unknown_fields=True):
@@ -112,21 +118,21 @@ class Which(Struct, forbid_unknown_fields=True):
     user: str | None = None
     conversation: str | None = None
     parent: str | None = None
-    limit: int = 50
+    limit: Many = 50
     before: str | None = None
 
 
 class From(Struct, forbid_unknown_fields=True):
     """Which events are wanted."""
 
-    after: int = 0
-    limit: int = MOST
+    after: Known = 0
+    limit: Many = MOST
 
 
 class Stream(Struct, forbid_unknown_fields=True):
     """From where a stream goes on, and what comes by."""
 
-    after: int = 0
+    after: Known = 0
     deltas: bool = True
     until: Literal["end", "pause"] = "end"
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
@@ -171,14 +177,14 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
 
 async def list_runs(serving: Serving, request: Request, which: Which) -> Response:
     """Runs, those that started last first."""
-    user, limit = serving.user(request), max(1, min(which.limit, MOST))
+    user = serving.user(request)
     text = which.search if which.parent is None else f"{which.parent}."
     wanted = Wanted(
         agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
         user=which.user, conversation=which.conversation, top=which.parent is None,
     )  # fmt: skip
     if which.parent is None:
-        found, last = await serving.runs.views.list(user, wanted, limit, place_of(which.before), which.status)
+        found, last = await serving.runs.views.list(user, wanted, which.limit, place_of(which.before), which.status)
     else:
         below = (await serving.runs.views.describe(user, which.parent)).below
         found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None
@@ -204,9 +210,8 @@ async def delete_run(serving: Serving, request: Request) -> Response:
 
 async def events(serving: Serving, request: Request, wanted: From) -> Response:
     """The events of a run, numbered from 1."""
-    after, limit = _after(wanted.after), max(1, min(wanted.limit, MOST))
-    found = await serving.runs.views.events(serving.user(request), _named(request), after, limit)
-    more = found[-1].number if len(found) == limit else None
+    found = await serving.runs.views.events(serving.user(request), _named(request), wanted.after, wanted.limit)
+    more = found[-1].number if len(found) == wanted.limit else None
     return json_response(EventPage(events=[Raw(event_json(one)) for one in found], next=more))
 
 
@@ -217,7 +222,6 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
         if not (last.isascii() and last.isdigit() and len(last) < 16):
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
-    _after(wanted.after)
     user, run_id = serving.user(request), _named(request)
     await serving.runs.views.look(user, run_id, decides=wanted.on_disconnect == "cancel")
     if wanted.after and not await serving.runs.views.events(user, run_id, wanted.after - 1, 1):
@@ -239,7 +243,7 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
     pause = wanted.until == "pause"
     batches = serving.runs.views.batches(
-        serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
+        serving.user(request), run_id, wanted.after, pieces=wanted.deltas, until_pause=pause
     )
     try:
         async with aclosing(batches):
@@ -348,12 +352,6 @@ def _named(request: Request) -> str:
 
 def _limits(asked: AskedLimits | None) -> Limits | None:
     return None if asked is None else asked.plain()
-
-
-def _after(number: int) -> int:
-    if number < 0:
-        raise Refused("unfit", "after takes the number of the last event that is known, from 0")
-    return number
 
 
 ENDPOINTS = (

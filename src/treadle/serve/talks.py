@@ -30,7 +30,7 @@ class Title(Struct, forbid_unknown_fields=True):
 async def list_conversations(serving: Serving, request: Request, wanted: Page) -> Response:
     """The conversations of the user, those that were spoken in last first."""
     talks, user = serving.runs.conversations, serving.user(request)
-    found, last = await talks.list(user, max(1, min(wanted.limit, 200)), place_of(wanted.before))
+    found, last = await talks.list(user, wanted.limit, place_of(wanted.before))
     return json_response(
         ConversationPage(conversations=[conversation_form(one) for one in found], next=place_after(last))
     )
