@@ -7,8 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
-from treadle.serve.serving import Serving, refusal
+from treadle.serve.serving import Serving
 
 EVENTS: Final = "text/event-stream"
 
@@ -48,6 +49,6 @@ class Endpoint(NamedTuple):
                     return await self.call(serving, request, serving.query(request, self.query))
                 return await self.call(serving, request)
             except Refused as error:
-                return refusal(error)
+                return refusal(request, error)
 
         return Route(self.path, answer, methods=[self.method], name=f"{self.method} {self.path}")

@@ -16,7 +16,7 @@ from treadle.serve import queries
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting, posting
-from treadle.serve.refused import Refusal, Refused
+from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
@@ -166,11 +166,3 @@ def sse(name: str, data: bytes, number: int | None = None) -> bytes:
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A response with `value` as JSON."""
     return Response(encoded(value), status, headers, "application/json")
-
-
-def refusal(error: Refused) -> Response:
-    """The response that says why something is refused."""
-    headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
-    if error.kind == "unauthorised":
-        headers["www-authenticate"] = "Bearer"
-    return json_response(Refusal(error.why), error.status, headers)
