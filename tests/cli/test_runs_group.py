@@ -52,7 +52,8 @@ def test_a_list_is_narrowed_by_all_that_is_said(treadle: Any, ids: list[str]) ->
     ("option", "value", "words"),
     [
         ("--since", "yesterday", "'yesterday' is no time: give a date (2026-11-22)"),
-        ("--status", "done", "'done' is not one of"),
+        ("--status", "done", "'done' is not one of 'running', 'waiting'"),
+        ("--status", "finish", "'cancelled', 'damaged'; did you mean 'finished'?"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(treadle: Any, option: str, value: str, words: str) -> None:

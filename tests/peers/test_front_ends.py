@@ -163,6 +163,28 @@ def test_use_chat_is_told_of_an_unknown_agent(folder: Path, url: str, version: i
     assert "there is no agent 'nobody'" in state["error"]
 
 
+TOKEN = "a token that nobody guesses"
+MISSING = "the token is missing or wrong. Send it as Authorization: Bearer TOKEN."
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    with front_agents.served(token=TOKEN) as address:
+        yield address
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_is_told_that_nobody_knows_who_asks(folder: Path, guarded: str, version: int) -> None:
+    (state,) = chat(folder, guarded, "nobody", version, say("hello"))
+    assert (state["status"], state["error"]) == ("error", MISSING)
+
+
+def test_ag_ui_is_told_that_nobody_knows_who_asks(folder: Path, guarded: str) -> None:
+    (seen,) = thread(folder, guarded, "nobody", tell("hello"))
+    assert seen["error"].startswith("HTTP 401: ")
+    assert json.loads(seen["error"].removeprefix("HTTP 401: "))["error"]["kind"] == "unauthorised"
+
+
 def thread(folder: Path, url: str, name: str, *steps: Any, **more: Any) -> list[Any]:
     """What the client has after each run; it warned of nothing."""
     found = node(folder, "ag_ui.mjs", {"url": f"{url}/ag-ui/shop", "thread": name, "steps": steps, **more})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 
 import httpx2
 import uvicorn
+from described import Held
 
 from treadle import Agent, ask_before, deny, tool
 from treadle.testing import ScriptedModel
@@ -14,7 +15,7 @@ from treadle.testing import ScriptedModel
 
 @asynccontextmanager
 async def serving(app, root_path="", **more):
-    """`app` under uvicorn, and a client of it."""
+    """`app` under uvicorn, and a client of it, each of whose answers is held against what the server says of itself."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
@@ -30,8 +31,10 @@ async def serving(app, root_path="", **more):
             await asyncio.sleep(0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         try:
-            async with httpx2.AsyncClient(base_url=address, timeout=30, **more) as client:
+            held = Held()
+            async with httpx2.AsyncClient(base_url=address, timeout=30, transport=held, **more) as client:
                 yield client
+            await held.check()
         except Exception as error:
             # Raised below, outside the group, which would wrap it.
             failure = error

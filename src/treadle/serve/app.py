@@ -20,9 +20,10 @@ from treadle.serve.endpoint import Endpoint
 from treadle.serve.gate import Gate
 from treadle.serve.live import Live
 from treadle.serve.page_files import is_nothing, nothing, page_routes
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
-from treadle.serve.serving import Serving, refusal
+from treadle.serve.serving import Serving
 
 log = logging.getLogger("treadle.serve")
 
@@ -149,12 +150,13 @@ def _journal(agents: Mapping[str, Agent[Any, Any]], journal: Journal | None) -> 
 def _handlers() -> dict[Any, Any]:
     async def http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405 and is_nothing(request):
-            return refusal(nothing())
+            return refusal(request, nothing())
         kind: Any = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request")
-        return refusal(Refused(kind, error.detail))
+        return refusal(request, Refused(kind, error.detail))
 
     async def internal(request: Request, error: Exception) -> Response:
         log.exception("a request failed", exc_info=error)
-        return refusal(Refused("internal", "something went wrong here", "Whoever runs the server finds it in its log."))
+        words = "something went wrong here", "Whoever runs the server finds it in its log."
+        return refusal(request, Refused("internal", *words))
 
     return {HTTPException: http, Exception: internal}

@@ -1,14 +1,17 @@
 """Endpoint: one route of treadle's own, as data, from which it is served and described."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
-from treadle.serve.serving import Serving, refusal
+from treadle.serve.serving import Serving
+
+EVENTS: Final = "text/event-stream"
 
 
 class Endpoint(NamedTuple):
@@ -18,6 +21,7 @@ class Endpoint(NamedTuple):
         method: the HTTP method.
         path: its path; what is in braces is given by the caller.
         call: answers it: given the serving, the request and, if there is one, the body or query.
+        answer: the type of a good answer that is JSON; None where none is.
         body: the type of the JSON that it takes, if it takes any; `query`, of its query.
         status: of a good answer.
         media: what a good answer may be.
@@ -27,6 +31,7 @@ class Endpoint(NamedTuple):
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     call: Callable[..., Awaitable[Response]]
+    answer: Any
     body: type[Any] | None = None
     query: type[Any] | None = None
     status: int = 200
@@ -44,6 +49,6 @@ class Endpoint(NamedTuple):
                     return await self.call(serving, request, serving.query(request, self.query))
                 return await self.call(serving, request)
             except Refused as error:
-                return refusal(error)
+                return refusal(request, error)
 
         return Route(self.path, answer, methods=[self.method], name=f"{self.method} {self.path}")

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from sys import maxsize
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import asdict
 
 from treadle.agent import Agent
 from treadle.drivers.approvals import ApprovalRule
@@ -19,6 +20,7 @@ from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.models.profile import profile_of
+from treadle.serve import shapes
 from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.status import status_of
@@ -27,6 +29,8 @@ from treadle.serve.views import Described
 from treadle.tools import Tool
 
 Form = dict[str, Any]
+
+Asks = Literal["always", "sometimes", "never"]
 
 _TAG = b'{"event":'
 
@@ -56,179 +60,175 @@ def event_json(one: Numbered) -> bytes:
     return b'{"number":%d,"type":%b' % (one.number, body[len(_TAG) :])
 
 
-def event_form(one: Numbered) -> Form:
-    """The same as plain data."""
-    found: Form = msgspec.json.decode(event_json(one))
-    return found
-
-
-def piece_form(piece: Piece) -> tuple[str, Form]:
-    """The name and the data of what is shown live: "delta", "progress", "below" or "spent"."""
+def piece_form(piece: Piece) -> tuple[str, Any]:
+    """The name and the data of what is shown live; see `shapes`. Of a run below that is "event", too."""
     return _shown(piece.event)
 
 
-def _shown(event: RunEvent) -> tuple[str, Form]:
+def _shown(event: RunEvent) -> tuple[str, Any]:
     match event:
         case TextDelta(text=text):
-            return "delta", {"kind": "text", "text": text}
+            return "delta", shapes.ShownText(text)
         case ThinkingDelta(text=text):
-            return "delta", {"kind": "thinking", "text": text}
-        case ToolCallStarted() | ToolCallDelta() | ToolCallCompleted():
-            kind = {ToolCallStarted: "call", ToolCallDelta: "arguments", ToolCallCompleted: "call_completed"}
-            return "delta", {"kind": kind[type(event)], **form(event)}
-        case PartialArguments():
-            return "delta", {"kind": "partial", **form(event)}
-        case ToolProgress(call_id=call_id, name=name, update=update):
-            return "progress", {"call": call_id, "tool": name, "update": form(update)}
+            return "delta", shapes.ShownThinking(text)
+        case ToolCallStarted(id=call, name=name):
+            return "delta", shapes.ShownCall(call, name)
+        case ToolCallDelta(id=call, json=json):
+            return "delta", shapes.ShownArguments(call, json)
+        case ToolCallCompleted(id=call):
+            return "delta", shapes.ShownCompleted(call)
+        case PartialArguments(id=call, name=name, arguments=arguments, cut=cut):
+            return "delta", shapes.ShownPartial(call, name, arguments, cut)
+        case ToolProgress(call_id=call, name=name, update=update):
+            return "progress", shapes.Progress(call=call, tool=name, update=update)
         case SpentSoFar():
-            return "spent", form(event)
-        case SubRunEvent(run_id=run_id, call_id=call_id, agent=agent, event=inner):
+            return "spent", event
+        case SubRunEvent(run_id=run_id, call_id=call, agent=agent, event=inner):
             name, data = _shown(inner)
-            return "below", {"run": run_id, "call": call_id, "agent": agent, "event": name, "data": data}
+            return "below", shapes.Below(run=run_id, call=call, agent=agent, event=name, data=data)
         case Happened():
             found = msgspec.json.decode(encode_event(event))
             return "event", {"type": found.pop("event"), **found}
         case _:
-            return "other", {"kind": type(event).__name__, **form(event)}
+            return "other", shapes.Other(kind=type(event).__name__)
 
 
-def line_form(line: RunInfo, driven: bool | None = None) -> Form:
+def line_form(line: RunInfo, driven: bool | None = None) -> shapes.RunLine:
     """A run in one line. What its own model took is told, without the runs that work for it, which have lines of their
     own; the whole is the `total` of a run.
     """
-    ended = line.updated_at if line.status == "finished" else None
-    return {
-        "id": line.run_id,
-        "agent": line.agent,
-        "model": line.model,
-        "status": status_of(line, driven),
-        "question": line.question,
-        "started": line.started_at,
-        "updated": line.updated_at,
-        "ended": ended,
-        "seconds": round(line.updated_at - line.started_at, 3),
-        "steps": line.steps,
-        "calls": line.tool_calls,
-        "events": line.events,
-        "own_usage": form(line.usage),
-        "own_cost": None if line.cost is None else str(line.cost),
-        "parent": None if line.parent is None else form(line.parent),
-        "forked_from": None if line.fork is None else line.fork.run_id,
-        "user": line.user,
-        "conversation": line.conversation or None,
-        "stop": None if line.stop is None else fields(line.stop),
-        "damage": line.damage,
-    }
+    return shapes.RunLine(
+        id=line.run_id,
+        agent=line.agent,
+        model=line.model,
+        status=status_of(line, driven),
+        question=line.question,
+        started=line.started_at,
+        updated=line.updated_at,
+        ended=line.updated_at if line.status == "finished" else None,
+        seconds=round(line.updated_at - line.started_at, 3),
+        steps=line.steps,
+        calls=line.tool_calls,
+        events=line.events,
+        own_usage=line.usage,
+        own_cost=line.cost,
+        parent=line.parent,
+        forked_from=None if line.fork is None else line.fork.run_id,
+        user=line.user,
+        conversation=line.conversation or None,
+        stop=None if line.stop is None else fields(line.stop),
+        damage=line.damage,
+    )
 
 
-def run_form(found: Described) -> Form:
+def run_form(found: Described) -> shapes.WholeRun:
     """A run, with what has come of it and what it waits for."""
-    told = found.result.to_dict()
-    return {
-        **line_form(found.line, found.driven),
-        "driven": found.driven,
-        "text": told["text"],
-        "message": told["message"],
-        "output": told["output"],
-        "messages": told["messages"],
-        "limits": told["limits"],
-        "total": {"usage": told["usage"], "cost": told["cost"], "elapsed": told["elapsed"]},
-        "decision": told["decision"],
-        "pending": [waits_form(one) for one in found.waits],
-        "sub_runs": [line_form(one) for one in found.below],
-    }
+    result = found.result
+    return shapes.WholeRun(
+        **asdict(line_form(found.line, found.driven)),
+        driven=found.driven,
+        text=result.text,
+        message=result.message,
+        output=result.output,
+        messages=result.messages,
+        limits=result.limits,
+        total=shapes.Total(usage=fields(result.usage), cost=result.cost, elapsed=result.elapsed),
+        decision=None if result.decision is None else fields(result.decision),
+        pending=[waits_form(one) for one in found.waits],
+        sub_runs=[line_form(one) for one in found.below],
+    )
 
 
-def waits_form(one: Waits) -> Form:
+def waits_form(one: Waits) -> shapes.WaitingCall:
     """A call that waits for a person."""
     pending = one.pending
-    return {
-        "call": pending.call_id,
-        "tool": pending.tool,
-        "arguments": plain(pending.arguments_json),
-        "arguments_json": pending.arguments_json,
-        "kind": pending.kind,
-        "effect": one.effect,
-        "fingerprint": one.fingerprint,
-        "why": one.why,
-        "question": pending.question,
-        "found": pending.found,
-        "run": pending.run_id,
-        "allowed": list(one.allowed),
-    }
+    return shapes.WaitingCall(
+        call=pending.call_id,
+        tool=pending.tool,
+        arguments=plain(pending.arguments_json),
+        arguments_json=pending.arguments_json,
+        kind=pending.kind,
+        effect=one.effect,
+        fingerprint=one.fingerprint,
+        why=one.why,
+        question=pending.question,
+        found=pending.found,
+        run=pending.run_id,
+        allowed=one.allowed,
+    )
 
 
-def steps_form(state: RunState) -> list[Form]:
+def steps_form(state: RunState) -> list[shapes.StepLine]:
     """The steps of a run, each in a line."""
     steps = [*state.steps, *(() if state.step is None else (state.step,))]
     return [step_form(step, state.limits) for step in steps]
 
 
-def step_form(step: Step, limits: Limits) -> Form:
+def step_form(step: Step, limits: Limits) -> shapes.StepLine:
     """A step in one line."""
-    return {
-        "number": step.number,
-        "started": step.started_at,
-        "replied": step.replied_at,
-        "ended": step.ended_at,
-        "seconds": round((step.ended_at or step.replied_at or step.started_at) - step.started_at, 3),
-        "model": step.model,
-        "finish": step.finish,
-        "text": step.text,
-        "calls": [call_form(record) for record in step.calls],
-        "usage": fields(step.usage),
-        "cost": None if step.cost is None else str(step.cost),
-        "stop_checks": [form(check) for check in step.decision.checks(limits)],
-    }
+    return shapes.StepLine(
+        number=step.number,
+        started=step.started_at,
+        replied=step.replied_at,
+        ended=step.ended_at,
+        seconds=round((step.ended_at or step.replied_at or step.started_at) - step.started_at, 3),
+        model=step.model,
+        finish=step.finish,
+        text=step.text,
+        calls=[call_form(record) for record in step.calls],
+        usage=fields(step.usage),
+        cost=step.cost,
+        stop_checks=list(step.decision.checks(limits)),
+    )
 
 
-def call_form(record: CallRecord) -> Form:
+def call_form(record: CallRecord) -> shapes.MadeCall:
     """A tool call with its result."""
-    return {
-        "id": record.id,
-        "tool": record.name,
-        "arguments": plain(record.arguments_json),
-        "result": None if record.result is None else form(record.result.content),
-        "status": record.status,
-        "is_error": record.is_error,
-        "executed": record.executed,
-        "seconds": record.seconds,
-        "run": record.run_id,
-    }
+    return shapes.MadeCall(
+        id=record.id,
+        tool=record.name,
+        arguments=plain(record.arguments_json),
+        result=None if record.result is None else record.result.content,
+        status=record.status,
+        is_error=record.is_error,
+        executed=record.executed,
+        seconds=record.seconds,
+        run=record.run_id,
+    )
 
 
-def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> Form:
+def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> shapes.AgentLine:
     """An agent; with `inside` its instructions too."""
     config = agent._config
     told = config.instructions
-    return {
-        "name": name,
-        "description": "",
-        "model": agent.model.name,
-        "instructions": told if inside and isinstance(told, str) else None,
-        "tools": [
-            {
-                "name": one.name,
-                "description": one.spec.description,
-                "effect": one.effect,
-                "schema": form(one.spec.input_schema),
-                "asks": asks(one, config.approvals),
-                "external": one.external,
-            }
+    return shapes.AgentLine(
+        name=name,
+        description="",
+        model=agent.model.name,
+        instructions=told if inside and isinstance(told, str) else None,
+        tools=[
+            shapes.AgentTool(
+                name=one.name,
+                description=one.spec.description,
+                effect=one.effect,
+                schema=one.spec.input_schema,
+                asks=asks(one, config.approvals),
+                external=one.external,
+            )
             for one in agent.tools.values()
         ],
-        "skills": [skill.name for skill in config.skills],
-        "limits": fields(agent.limits),
-        "window": profile_of(agent.model).context_window,
-    }
+        skills=[skill.name for skill in config.skills],
+        limits=agent.limits,
+        window=profile_of(agent.model).context_window,
+    )
 
 
-def asks(tool: Tool, rules: Sequence[ApprovalRule]) -> str:
+def asks(tool: Tool, rules: Sequence[ApprovalRule]) -> Asks:
     """Whether a person is asked before a call, by the tool's word and the rules: "always", "sometimes" or "never"."""
     about = [rule for rule in rules if rule.is_about(tool, lambda: maxsize)]
     at_all = {rule.action for rule in about}
     whole = {rule.action for rule in about if rule.when is None and not rule.repeats}
-    own = "sometimes" if callable(tool.needs_approval) else "always" if tool.needs_approval else "never"
+    own: Asks = "sometimes" if callable(tool.needs_approval) else "always" if tool.needs_approval else "never"
     if "ask" in whole:
         return "always"
     if "allow" in whole:
@@ -238,16 +238,16 @@ def asks(tool: Tool, rules: Sequence[ApprovalRule]) -> str:
     return "sometimes" if "ask" in at_all and own == "never" else own
 
 
-def conversation_form(one: Told) -> Form:
+def conversation_form(one: Told) -> shapes.ConversationLine:
     """A conversation."""
-    return {
-        "id": one.name,
-        "title": one.title[:MOST],
-        "user": one.user,
-        "agent": one.last.agent,
-        "updated": one.last.updated_at,
-        "run": line_form(one.last),
-    }
+    return shapes.ConversationLine(
+        id=one.name,
+        title=one.title[:MOST],
+        user=one.user,
+        agent=one.last.agent,
+        updated=one.last.updated_at,
+        run=line_form(one.last),
+    )
 
 
 def fields(struct: msgspec.Struct) -> Form:

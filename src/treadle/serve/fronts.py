@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from treadle.journal.info import RunInfo
@@ -24,9 +24,10 @@ from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import Decisions, bad
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
-from treadle.serve.serving import Serving, json_response, refusal
+from treadle.serve.serving import Serving, json_response
 from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
 from treadle.serve.user import User
 
@@ -55,34 +56,23 @@ def routes(serving: Serving) -> list[BaseRoute]:
     """The routes of both protocols."""
     fronts = Fronts(serving)
     return [
-        Route("/ai-sdk/{agent}", _answered(fronts.post_ai_sdk, _text), methods=["POST"]),
-        Route("/ai-sdk/{agent}/{chat:path}/stream", _answered(fronts.again_ai_sdk, _text), methods=["GET"]),
-        Route("/ai-sdk/{agent}/{chat:path}/messages", _answered(fronts.messages_ai_sdk, _text), methods=["GET"]),
-        Route("/ag-ui/{agent}", _answered(fronts.post_ag_ui, refusal), methods=["POST"]),
+        Route("/ai-sdk/{agent}", _answered(fronts.post_ai_sdk), methods=["POST"]),
+        Route("/ai-sdk/{agent}/{chat:path}/stream", _answered(fronts.again_ai_sdk), methods=["GET"]),
+        Route("/ai-sdk/{agent}/{chat:path}/messages", _answered(fronts.messages_ai_sdk), methods=["GET"]),
+        Route("/ag-ui/{agent}", _answered(fronts.post_ag_ui), methods=["POST"]),
     ]
 
 
-def _answered(
-    call: Callable[[Request], Awaitable[Response]], refused: Callable[[Refused], Response]
-) -> Callable[[Request], Awaitable[Response]]:
+def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """`call`, with what it refuses told in the protocol's own form."""
 
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
         except Refused as error:
-            return refused(error)
+            return refusal(request, error)
 
     return answer
-
-
-def _text(error: Refused) -> Response:
-    """The body of an error is what `useChat` shows as its message."""
-    words = f"{error.message}. {error.advice}" if error.advice else error.message
-    response = PlainTextResponse(words, error.status)
-    if error.after is not None:
-        response.headers["retry-after"] = f"{max(1, round(error.after))}"
-    return response
 
 
 class Fronts:

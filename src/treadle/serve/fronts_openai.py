@@ -25,6 +25,7 @@ from treadle.serve.protocols import openai_chat, openai_responses, openai_respon
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
 from treadle.serve.telling import Answers, Point, Telling, say
@@ -76,12 +77,12 @@ def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
+        except _NoModel as error:
+            return json_response(caller.no_model(error.message), error.status)
         except Refused as error:
-            headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
-            if isinstance(error, _Lost):
-                headers |= NOT_AGAIN
-            body = caller.no_model(error.message) if isinstance(error, _NoModel) else caller.error_form(error)
-            return json_response(body, error.status, headers)
+            response = refusal(request, error)
+            response.headers.update(NOT_AGAIN if isinstance(error, _Lost) else {})
+            return response
 
     return answer
 

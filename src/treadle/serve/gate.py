@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.serve.access import SAFE, Access
 from treadle.serve.health import Health
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
-from treadle.serve.serving import refusal
 
 PROTECTED: Final = ("/api/", "/ai-sdk/", "/ag-ui/", "/v1/", "/openapi.json")
 """Beginnings of the paths that are for users who are known. Whatever else is served is the page: files, the same for
@@ -58,7 +58,7 @@ class Gate:
                 scope["treadle.user"] = await self._access.user(request)
                 self._health.check()
         except Refused as error:
-            await refusal(error)(scope, receive, given)
+            await refusal(request, error)(scope, receive, given)
             return
         await self._app(scope, receive, given)
 

@@ -5,7 +5,6 @@ where the agent is not here, or has changed, that is said.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -20,13 +19,15 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import ModelRequest
 from treadle.models.profile import profile_of
-from treadle.serve.forms import Form, fields, form, step_form
+from treadle.serve.forms import fields, step_form
+from treadle.serve.shapes import Changed, Filled, SentRequest, StepInside, WhyMade
 
 
 class Moment(msgspec.Struct):
     """A step as it was prepared: the state then, and the number of the event that says so."""
 
     number: int
+    prepared: StepPrepared
     state: RunState
 
 
@@ -37,11 +38,11 @@ def moments(events: Sequence[Event]) -> dict[int, Moment]:
     for number, event in enumerate(events, 1):
         state = fold(state, event)
         if isinstance(event, StepPrepared):
-            found[event.step] = Moment(number, state)
+            found[event.step] = Moment(number, event, state)
     return found
 
 
-def inside(events: Sequence[Event], whole: RunState, at: int, config: Configuration | None) -> Form | None:
+def inside(events: Sequence[Event], whole: RunState, at: int, config: Configuration | None) -> StepInside | None:
     """Step `at` of a run: its request, reply, calls, decision and money; None if there is no such step.
 
     Args:
@@ -59,28 +60,26 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
     before = _request(prepared[at - 1].state, config)[0] if at - 1 in prepared else None
     step = steps.get(at)
     window = None if config is None else profile_of(config.model).context_window
-    return {
-        "number": at,
-        "event": moment.number,
-        "request": {
-            "messages": [form(one) for one in request.messages],
-            "tools": [form(one) for one in request.tools],
-            "tools_described": described,
-            "tool_choice": request.tool_choice,
-            "settings": fields(request.settings),
-            "output_schema": request.output_schema,
-            "model": moment.state.model,
-        },
-        "changed": _changed(before, request),
-        "decision": _decision(moment.state, whole),
-        "step": None if step is None else step_form(step, whole.limits),
-        "reply": None if step is None or step.message is None else form(step.message),
-        "failed": [form(one) for one in events if isinstance(one, ModelFailed) and one.step == at],
-        "asked": [
-            form(one) for one in events if isinstance(one, ApprovalRequested | ApprovalDecided) and one.step == at
-        ],
-        "window": None if step is None else {"used": used(step), "size": window},
-    }
+    return StepInside(
+        number=at,
+        event=moment.number,
+        request=SentRequest(
+            messages=list(request.messages),
+            tools=request.tools,
+            tools_described=described,
+            tool_choice=request.tool_choice,
+            settings=fields(request.settings),
+            output_schema=request.output_schema,
+            model=moment.state.model,
+        ),
+        changed=_changed(before, request),
+        decision=_decision(moment.prepared, moment.state),
+        step=None if step is None else step_form(step, whole.limits),
+        reply=None if step is None else step.message,
+        failed=[one for one in events if isinstance(one, ModelFailed) and one.step == at],
+        asked=[one for one in events if isinstance(one, ApprovalRequested | ApprovalDecided) and one.step == at],
+        window=None if step is None else Filled(used=used(step), size=window),
+    )
 
 
 def _request(state: RunState, config: Configuration | None) -> tuple[ModelRequest, bool]:
@@ -102,19 +101,19 @@ def _nobody(config: Configuration | None) -> Configuration:
     return Configuration(OfflineModel()) if config is None else Configuration(config.model)
 
 
-def _changed(before: ModelRequest | None, now: ModelRequest) -> Form:
+def _changed(before: ModelRequest | None, now: ModelRequest) -> Changed:
     """How a request differs from that of the step before: how many messages begin alike, and what else is another."""
     if before is None:
-        return {"same": 0, "removed": 0, "added": len(now.messages), "tools": [], "settings": False}
+        return Changed(same=0, removed=0, added=len(now.messages), tools=[], settings=False)
     alike = _alike(before.messages, now.messages)
     names = [{tool.name for tool in one.tools} for one in (before, now)]
-    return {
-        "same": alike,
-        "removed": len(before.messages) - alike,
-        "added": len(now.messages) - alike,
-        "tools": sorted(names[0] ^ names[1]),
-        "settings": before.settings != now.settings,
-    }
+    return Changed(
+        same=alike,
+        removed=len(before.messages) - alike,
+        added=len(now.messages) - alike,
+        tools=sorted(names[0] ^ names[1]),
+        settings=before.settings != now.settings,
+    )
 
 
 def _alike(a: Sequence[Message], b: Sequence[Message]) -> int:
@@ -124,22 +123,19 @@ def _alike(a: Sequence[Message], b: Sequence[Message]) -> int:
     return min(len(a), len(b))
 
 
-def _decision(state: RunState, whole: RunState) -> Form:
+def _decision(prepared: StepPrepared, state: RunState) -> WhyMade:
     """Why the step was made: everything that was looked at, with the values found."""
-    prepared = state.prepared
-    decision: Any = None if prepared is None else prepared.decision
-    if prepared is None or decision is None:
-        return {}
-    return {
-        "verdict": decision.verdict,
-        "why": decision.why,
-        "checks": [form(check) for check in decision.checks(state.limits)],
-        "landing": None if prepared.landing is None else fields(prepared.landing),
-        "note": prepared.note,
-        "withheld": list(prepared.withheld),
-        "stuck": prepared.stuck,
-        "reserve": None if prepared.reserve is None else form(prepared.reserve),
-    }
+    decision = prepared.decision
+    return WhyMade(
+        verdict=decision.verdict,
+        why=decision.why,
+        checks=list(decision.checks(state.limits)),
+        landing=None if prepared.landing is None else fields(prepared.landing),
+        note=prepared.note,
+        withheld=prepared.withheld,
+        stuck=prepared.stuck,
+        reserve=prepared.reserve,
+    )
 
 
 def used(step: Step) -> int | None:

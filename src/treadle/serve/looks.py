@@ -13,9 +13,11 @@ from treadle.serve.export_page import as_html
 from treadle.serve.inside import inside
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
+from treadle.serve.shapes import Health, StepInside
+from treadle.timetravel.statistics import Statistics
 
 
-class Which(Struct, forbid_unknown_fields=True):
+class Over(Struct, forbid_unknown_fields=True):
     """Over which runs figures are wanted."""
 
     since: float | None = None
@@ -24,7 +26,7 @@ class Which(Struct, forbid_unknown_fields=True):
     model: str | None = None
 
 
-class File(Struct, forbid_unknown_fields=True):
+class AsFile(Struct, forbid_unknown_fields=True):
     """As what a run is wanted."""
 
     format: Literal["jsonl", "markdown", "html"] = "jsonl"
@@ -33,7 +35,7 @@ class File(Struct, forbid_unknown_fields=True):
 async def health(serving: Serving, request: Request) -> Response:
     """Whether the server can be used: its journal can be read, and is the one that it began with."""
     await serving.runs.health.look()
-    return json_response({"status": "ok"})
+    return json_response(Health(status="ok"))
 
 
 async def step(serving: Serving, request: Request) -> Response:
@@ -46,7 +48,7 @@ async def step(serving: Serving, request: Request) -> Response:
     return json_response(found)
 
 
-async def figures(serving: Serving, request: Request, which: Which) -> Response:
+async def figures(serving: Serving, request: Request, which: Over) -> Response:
     """Figures over the runs that the user may see."""
     found = await serving.runs.views.statistics(
         serving.user(request), since=which.since, until=which.until, agent=which.agent, model=which.model
@@ -54,7 +56,7 @@ async def figures(serving: Serving, request: Request, which: Which) -> Response:
     return json_response(found)
 
 
-async def export(serving: Serving, request: Request, wanted: File) -> Response:
+async def export(serving: Serving, request: Request, wanted: AsFile) -> Response:
     """A run as a file: lines of JSON with those that work for it, Markdown, or a page of HTML that opens offline."""
     user, run_id = serving.user(request), request.path_params["run"]
     found = await serving.runs.views.describe(user, run_id)
@@ -70,9 +72,9 @@ async def export(serving: Serving, request: Request, wanted: File) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/health", health),
-    Endpoint("GET", "/api/runs/{run}/steps/{step}", step),
-    Endpoint("GET", "/api/runs/{run}/export", export, query=File, media=tuple(MEDIA.values())),
-    Endpoint("GET", "/api/statistics", figures, query=Which),
+    Endpoint("GET", "/health", health, Health),
+    Endpoint("GET", "/api/runs/{run}/steps/{step}", step, StepInside),
+    Endpoint("GET", "/api/runs/{run}/export", export, None, query=AsFile, media=tuple(MEDIA.values())),
+    Endpoint("GET", "/api/statistics", figures, Statistics, query=Over),
 )
 """Every route of this kind."""

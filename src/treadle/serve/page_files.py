@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
-from treadle.serve.serving import refusal
 
 PLACES: Final = frozenset({"", "runs", "chat", "compare", "figures"})
 """What the path of a page begins with; behind it stands whatever the page itself understands."""
@@ -59,7 +59,7 @@ def is_nothing(request: Request) -> bool:
 async def _answer(request: Request) -> Response:
     found = _found(request.path_params["path"])
     if found is None:
-        return refusal(nothing())
+        return refusal(request, nothing())
     if found.media == _MEDIA[".html"]:
         return _page(request, found)
     # Their names change with what is in them, so a browser need never ask again.

@@ -1,6 +1,8 @@
 """Page of: how a long list is handed out in pages, each from where the one before ended."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from treadle.journal.info import RunInfo
 from treadle.serve.refused import Refused
@@ -14,7 +16,7 @@ class Page(Struct, forbid_unknown_fields=True):
         before: the `next` of the page before.
     """
 
-    limit: int = 50
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
     before: str | None = None
 
 

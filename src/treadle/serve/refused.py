@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Mapping
 from typing import Final, Literal, TypeVar
 
-from treadle.journal import JournalConflict, JournalDamaged, JournalError, UnknownRun
+from msgspec import Struct
+
+from treadle.journal import JournalConflict, JournalDamaged, JournalError, RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 
 T = TypeVar("T")
@@ -42,6 +44,20 @@ STATUS: Final[Mapping[Kind, int]] = {
 """The HTTP status of each kind."""
 
 
+class Why(Struct, frozen=True):
+    """What kind of refusal it is, what happened, and what to do, which may be empty."""
+
+    kind: Kind
+    message: str
+    advice: str
+
+
+class Refusal(Struct, frozen=True):
+    """The body of the response to what is refused."""
+
+    error: Why
+
+
 class Refused(Exception):
     """Something is refused, and nothing of it was done.
 
@@ -61,18 +77,30 @@ class Refused(Exception):
         """The HTTP status."""
         return STATUS[self.kind]
 
-    def to_dict(self) -> dict[str, dict[str, str]]:
-        """The body of the response."""
-        return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
+    @property
+    def words(self) -> str:
+        """What happened and what to do, in one line."""
+        return f"{self.message}. {self.advice}" if self.advice else self.message
+
+    @property
+    def why(self) -> Why:
+        """Why, as data."""
+        return Why(self.kind, self.message, self.advice)
 
 
 def of_journal(error: JournalError) -> Refused:
     """What went wrong with the journal, as it may be told to a caller: no path and no other run's name."""
     if isinstance(error, UnknownRun):
         return Refused("not_found", "there is no such run")
+    if isinstance(error, RunHeld):
+        # Nobody's name is known where it is another task of this process.
+        where = "in this server" if error.holder is None else "elsewhere"
+        return Refused("conflict", f"the run is under way {where}", "Follow it, or cancel it first.")
     if isinstance(error, JournalConflict):
+        if error.found == 0:
+            return Refused("not_found", "the run was deleted meanwhile")
         return Refused(
-            "conflict", "the run is driven elsewhere, or somebody else has just decided", "Look at it again."
+            "conflict", "the run has gone on elsewhere, or somebody else has just decided", "Look at it again."
         )
     if isinstance(error, JournalDamaged):
         return Refused("conflict", "the run is damaged and cannot be read", "Whoever runs the server can repair it.")

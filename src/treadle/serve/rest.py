@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,12 +14,11 @@ from treadle.journal.info import Wanted
 from treadle.journal.standing import Standing
 from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
-from treadle.serve.endpoint import Endpoint
+from treadle.serve.endpoint import EVENTS, Endpoint
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.forms import (
     agent_form,
     encoded,
-    event_form,
     event_json,
     line_form,
     piece_form,
@@ -30,12 +29,20 @@ from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response, sse
+from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
 from treadle.serve.verdicts import Verb, Verdict
-
-EVENTS = "text/event-stream"
+from treadle.timetravel.parting import Diff
+from treadle.timetravel.replayed import Replay
+from treadle.timetravel.waterfall import Waterfall
 
 MOST = 1000
 """Runs or events that are handed out at once, at most."""
+
+Many = Annotated[int, Meta(ge=1, le=MOST)]
+"""How many are wanted. More are refused: whoever asks for them would take what comes for all."""
+
+Known = Annotated[int, Meta(ge=0)]
+"""The number of the last event that is known; 0 for none."""
 
 
 class AskedLimits(Limits, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +65,7 @@ class Begin(Struct, forbid_unknown_fields=True):
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
 
 
-class Decision(Struct, forbid_unknown_fields=True):
+class CallDecision(Struct, forbid_unknown_fields=True):
     """What is decided of one call; see `treadle.serve.verdicts.Verdict`."""
 
     call: str
@@ -72,7 +79,7 @@ class Decision(Struct, forbid_unknown_fields=True):
 class Decisions(Struct, forbid_unknown_fields=True):
     """What is decided of the calls that a run waits for."""
 
-    decisions: list[Decision]
+    decisions: list[CallDecision]
 
 
 class Said(Struct, forbid_unknown_fields=True):
@@ -111,21 +118,21 @@ class Which(Struct, forbid_unknown_fields=True):
     user: str | None = None
     conversation: str | None = None
     parent: str | None = None
-    limit: int = 50
+    limit: Many = 50
     before: str | None = None
 
 
 class From(Struct, forbid_unknown_fields=True):
     """Which events are wanted."""
 
-    after: int = 0
-    limit: int = MOST
+    after: Known = 0
+    limit: Many = MOST
 
 
 class Stream(Struct, forbid_unknown_fields=True):
     """From where a stream goes on, and what comes by."""
 
-    after: int = 0
+    after: Known = 0
     deltas: bool = True
     until: Literal["end", "pause"] = "end"
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
@@ -170,24 +177,20 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
 
 async def list_runs(serving: Serving, request: Request, which: Which) -> Response:
     """Runs, those that started last first."""
-    user, limit = serving.user(request), max(1, min(which.limit, MOST))
+    user = serving.user(request)
     text = which.search if which.parent is None else f"{which.parent}."
     wanted = Wanted(
         agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
         user=which.user, conversation=which.conversation, top=which.parent is None,
     )  # fmt: skip
     if which.parent is None:
-        found, last = await serving.runs.views.list(user, wanted, limit, place_of(which.before), which.status)
+        found, last = await serving.runs.views.list(user, wanted, which.limit, place_of(which.before), which.status)
     else:
         below = (await serving.runs.views.describe(user, which.parent)).below
         found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None
     driven = serving.runs.live.driven
-    return json_response(
-        {
-            "runs": [line_form(line, True if line.run_id in driven else None) for line in found],
-            "next": place_after(last),
-        }
-    )
+    lines = [line_form(line, True if line.run_id in driven else None) for line in found]
+    return json_response(RunPage(runs=lines, next=place_after(last)))
 
 
 async def run(serving: Serving, request: Request) -> Response:
@@ -199,7 +202,7 @@ async def _run(serving: Serving, request: Request, run_id: str, status: int = 20
     return json_response(run_form(await serving.runs.views.describe(serving.user(request), run_id)), status)
 
 
-async def delete(serving: Serving, request: Request) -> Response:
+async def delete_run(serving: Serving, request: Request) -> Response:
     """Removes a run and those that work for it."""
     await serving.runs.delete(serving.user(request), _named(request))
     return Response(status_code=204)
@@ -207,10 +210,9 @@ async def delete(serving: Serving, request: Request) -> Response:
 
 async def events(serving: Serving, request: Request, wanted: From) -> Response:
     """The events of a run, numbered from 1."""
-    after, limit = _after(wanted.after), max(1, min(wanted.limit, MOST))
-    found = await serving.runs.views.events(serving.user(request), _named(request), after, limit)
-    more = found[-1].number if len(found) == limit else None
-    return json_response({"events": [event_form(one) for one in found], "next": more})
+    found = await serving.runs.views.events(serving.user(request), _named(request), wanted.after, wanted.limit)
+    more = found[-1].number if len(found) == wanted.limit else None
+    return json_response(EventPage(events=[Raw(event_json(one)) for one in found], next=more))
 
 
 async def stream(serving: Serving, request: Request, wanted: Stream) -> Response:
@@ -220,7 +222,6 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
         if not (last.isascii() and last.isdigit() and len(last) < 16):
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
-    _after(wanted.after)
     user, run_id = serving.user(request), _named(request)
     await serving.runs.views.look(user, run_id, decides=wanted.on_disconnect == "cancel")
     if wanted.after and not await serving.runs.views.events(user, run_id, wanted.after - 1, 1):
@@ -242,15 +243,15 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
     pause = wanted.until == "pause"
     batches = serving.runs.views.batches(
-        serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
+        serving.user(request), run_id, wanted.after, pieces=wanted.deltas, until_pause=pause
     )
     try:
         async with aclosing(batches):
             async for batch in batches:
                 yield b"".join([_chunk(one) for one in batch])
-        yield sse("end", encoded({"run": run_id}))
+        yield sse("end", encoded(End(run=run_id)))
     except Refused as error:
-        yield sse("error", encoded(error.to_dict()["error"]))
+        yield sse("error", encoded(error.why))
 
 
 def _chunk(one: Numbered | Piece) -> bytes:
@@ -283,7 +284,7 @@ async def decide(serving: Serving, request: Request, given: Decisions) -> Respon
     return await _run(serving, request, run_id)
 
 
-def _verdict(one: Decision) -> Verdict:
+def _verdict(one: CallDecision) -> Verdict:
     """A decision. Raises `Refused` if it brings what its verdict has no use for: somebody believes that it counts."""
     result = None if one.result is UNSET else one.result
     brought = {"edit": one.arguments is not None, "result": one.result is not UNSET, "deny": bool(one.reason)}
@@ -353,29 +354,25 @@ def _limits(asked: AskedLimits | None) -> Limits | None:
     return None if asked is None else asked.plain()
 
 
-def _after(number: int) -> int:
-    if number < 0:
-        raise Refused("unfit", "after takes the number of the last event that is known, from 0")
-    return number
-
-
 ENDPOINTS = (
-    Endpoint("GET", "/api/agents", agents),
-    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS), headers=_KEY),
-    Endpoint("GET", "/api/runs", list_runs, query=Which),
-    Endpoint("GET", "/api/runs/{run}", run),
-    Endpoint("DELETE", "/api/runs/{run}", delete, status=204),
-    Endpoint("GET", "/api/runs/{run}/events", events, query=From),
-    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,), headers=_LAST),
-    Endpoint("GET", "/api/runs/{run}/steps", steps),
-    Endpoint("GET", "/api/runs/{run}/waterfall", bars),
-    Endpoint("POST", "/api/runs/{run}/decisions", decide, body=Decisions),
-    Endpoint("POST", "/api/runs/{run}/messages", say, body=Said),
-    Endpoint("POST", "/api/runs/{run}/cancel", cancel),
-    Endpoint("POST", "/api/runs/{run}/pause", pause, status=202),
-    Endpoint("POST", "/api/runs/{run}/resume", resume, body=Resume),
-    Endpoint("POST", "/api/runs/{run}/fork", fork, body=Fork, status=201),
-    Endpoint("POST", "/api/runs/{run}/replay", replay),
-    Endpoint("GET", "/api/diff", compare, query=Pair),
+    Endpoint("GET", "/api/agents", agents, list[AgentLine]),
+    Endpoint(
+        "POST", "/api/runs", start, WholeRun, body=Begin, status=201, media=("application/json", EVENTS), headers=_KEY
+    ),
+    Endpoint("GET", "/api/runs", list_runs, RunPage, query=Which),
+    Endpoint("GET", "/api/runs/{run}", run, WholeRun),
+    Endpoint("DELETE", "/api/runs/{run}", delete_run, None, status=204),
+    Endpoint("GET", "/api/runs/{run}/events", events, EventPage, query=From),
+    Endpoint("GET", "/api/runs/{run}/stream", stream, None, query=Stream, media=(EVENTS,), headers=_LAST),
+    Endpoint("GET", "/api/runs/{run}/steps", steps, list[StepLine]),
+    Endpoint("GET", "/api/runs/{run}/waterfall", bars, Waterfall),
+    Endpoint("POST", "/api/runs/{run}/decisions", decide, WholeRun, body=Decisions),
+    Endpoint("POST", "/api/runs/{run}/messages", say, WholeRun, body=Said),
+    Endpoint("POST", "/api/runs/{run}/cancel", cancel, WholeRun),
+    Endpoint("POST", "/api/runs/{run}/pause", pause, WholeRun, status=202),
+    Endpoint("POST", "/api/runs/{run}/resume", resume, WholeRun, body=Resume),
+    Endpoint("POST", "/api/runs/{run}/fork", fork, WholeRun, body=Fork, status=201),
+    Endpoint("POST", "/api/runs/{run}/replay", replay, Replay),
+    Endpoint("GET", "/api/diff", compare, Diff, query=Pair),
 )
 """Every route of treadle's own."""

@@ -275,7 +275,7 @@ class Runs:
         if run_id in self.live.driven:
             await self.cancel(user, run_id)
         for one in reversed(await kept(family(self.journal, run_id))):
-            await self.journal.delete(one)
+            await kept(self.journal.delete(one))
 
     async def replay(self, user: User, run_id: str) -> Replay:
         """Carries a run out again with its agent, with no model and no tool, and says where it comes out otherwise."""

@@ -4,7 +4,6 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
-from math import isnan
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from treadle.serve import queries
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting, posting
@@ -21,6 +21,7 @@ from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
 log = logging.getLogger("treadle.serve")
 
@@ -61,19 +62,12 @@ class Serving(NamedTuple):
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Refused("bad_request", f"the body is no JSON: {error}") from error
 
-    def query(self, request: Request, kind: type[T]) -> T:
+    def query(self, request: Request, kind: type[Q]) -> Q:
         """The query of a request as that type. Raises `Refused` if it does not fit."""
         given = dict(request.query_params)
         if len(given) < len(request.query_params.multi_items()):
             raise Refused("unfit", "the query gives something twice, of which one would not count", "Give each once.")
-        try:
-            found = msgspec.convert(given, kind, strict=False)
-        except msgspec.ValidationError as error:
-            raise Refused("unfit", f"the query does not fit: {error}") from error
-        for name in given:
-            if isinstance(value := getattr(found, name, None), float) and isnan(value):
-                raise Refused("unfit", f"the query does not fit: {name} is no number")
-        return found
+        return queries.read(given, kind)
 
     def leaves(self, user: User, on_disconnect: str) -> None:
         """Looks whether a run may end with its client, where that is asked for. Raises `Refused` if it may not."""
@@ -172,11 +166,3 @@ def sse(name: str, data: bytes, number: int | None = None) -> bytes:
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A response with `value` as JSON."""
     return Response(encoded(value), status, headers, "application/json")
-
-
-def refusal(error: Refused) -> Response:
-    """The response that says why something is refused."""
-    headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
-    if error.kind == "unauthorised":
-        headers["www-authenticate"] = "Bearer"
-    return json_response(error.to_dict(), error.status, headers)

@@ -10,6 +10,7 @@ from treadle.serve.access import COOKIE
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
+from treadle.serve.shapes import Caller, Known
 
 
 class Login(Struct, forbid_unknown_fields=True):
@@ -48,15 +49,16 @@ async def session(serving: Serving, request: Request) -> Response:
     except Refused as error:
         if error.kind != "unauthorised":
             raise
-        return json_response({"user": None, "login": serving.access.has_token})
-    may = {
-        "sees": user.sees,
-        "decides": user.decides,
-        "begins": user.begins,
-        "inside": user.inside,
-        "raises_limits": user.raises_limits,
-    }
-    return json_response({"user": {"name": user.name, **may}, "login": serving.access.has_token})
+        return json_response(Known(user=None, login=serving.access.has_token))
+    caller = Caller(
+        name=user.name,
+        sees=user.sees,
+        decides=user.decides,
+        begins=user.begins,
+        inside=user.inside,
+        raises_limits=user.raises_limits,
+    )
+    return json_response(Known(user=caller, login=serving.access.has_token))
 
 
 def _path(request: Request) -> str:
@@ -65,8 +67,8 @@ def _path(request: Request) -> str:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/api/session", session),
-    Endpoint("POST", "/api/session", login, body=Login, status=204),
-    Endpoint("DELETE", "/api/session", logout, status=204),
+    Endpoint("GET", "/api/session", session, Known),
+    Endpoint("POST", "/api/session", login, None, body=Login, status=204),
+    Endpoint("DELETE", "/api/session", logout, None, status=204),
 )
 """Every route of a session."""

@@ -5,8 +5,9 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from treadle.journal import Journal, JournalError, UnknownRun
+from treadle.journal.families import is_there
 from treadle.journal.info import told_by
-from treadle.serve.refused import Refused, of_journal
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 
 _MADE_HERE: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}(\.|$)")
@@ -40,7 +41,8 @@ class Owners:
 
     async def seen(self, user: User, run_id: str) -> Whose:
         """Whose the run is. Raises `Refused` if the user may not see it, as if it were not there."""
-        whose = await self._whose_of(run_id, 0)
+        there = run_id not in self._known or await kept(is_there(self._journal, run_id))
+        whose = await self._whose_of(run_id, 0) if there else None
         if whose is None or not user.may_see(whose.owner, whose.agent):
             raise Refused("not_found", f"there is no run {run_id!r:.200}")
         return whose

@@ -97,6 +97,12 @@ def did_you_mean(found: str | None) -> str:
     return f"; did you mean {found!r}?" if found is not None else ""
 
 
+def not_one_of(given: object, allowed: Iterable[str]) -> str:
+    """That `given` is none of `allowed`, which they are, and which of them is meant, if that can be told."""
+    words = list(allowed)
+    return f"{str(given)!r:.100} is not one of {', '.join(map(repr, words))}{did_you_mean(nearest(given, words))}"
+
+
 def describe_exception(error: BaseException) -> str:
     """An exception as one line for a model: type and message, and those inside a group; never a traceback."""
     try:

@@ -16,6 +16,7 @@ from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.table import print_table
 from treadle.cli.terminal import console, note, print_json, prose, shorten
+from treadle.cli.words import OneOf
 from treadle.journal import Journal, JournalDamaged, RunInfo, Stuck, Wanted, stuck_runs
 from treadle.journal.families import every
 from treadle.journal.standing import Standing, kept_as, standing
@@ -23,7 +24,7 @@ from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
 
 _WANTED = (
-    click.option("--status", "stands", type=click.Choice(get_args(Standing)), help="Those that stand so."),
+    click.option("--status", "stands", type=OneOf(get_args(Standing)), help="Those that stand so."),
     click.option(
         "--agent", metavar="NAME", shell_complete=completion.agents_of_runs, help="Those of the agent of that name."
     ),

@@ -14,6 +14,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
+from treadle.cli.words import OneOf
 from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal
 from treadle.journal.families import families, family
 from treadle.journal.standing import ENDED, Standing, standing
@@ -44,7 +45,7 @@ def delete(context: click.Context, run: tuple[str, ...], journal: str | None, ye
     "--older-than", "for_long", metavar="AGE", type=age, required=True, help="How long nothing came to it: 90d."
 )
 @click.option(
-    "--status", "statuses", type=click.Choice(get_args(Standing)), multiple=True, default=ENDED,
+    "--status", "statuses", type=OneOf(get_args(Standing)), multiple=True, default=ENDED,
     show_default=True, help="Those that stand so; may be said more than once.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only print which they would be.")

@@ -76,9 +76,8 @@ class Posted(Struct, frozen=True):
 
 def error_form(error: Refused) -> Json:
     """A refusal as OpenAI's clients read it."""
-    message = f"{error.message}. {error.advice}" if error.advice else error.message
     kind = _TYPES.get(error.status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": error.kind}}
+    return {"error": {"message": error.words, "type": kind, "param": None, "code": error.kind}}
 
 
 def no_model(message: str) -> Json:
