@@ -38,8 +38,16 @@ NEAR = {
         "tests/regressions/test_late_reconcile.py",
         "tests/regressions/test_overlap.py",
         "tests/regressions/test_taken_over.py",
+        "tests/regressions/test_eighth_attack_told.py",
+        "tests/regressions/test_two_ends_at_once.py",
+        "tests/regressions/test_approvals.py",
+        "tests/regressions/test_cheap_steps.py",
+        "tests/regressions/test_mcp_in_doubt.py",
         "tests/test_on_tool_call.py",
         "tests/test_recovery.py",
+        "tests/test_hooks.py",
+        "tests/telemetry/test_logs.py",
+        "tests/telemetry/test_redacted_logs.py",
     ],
 }
 """The tests that are tried first, by the names of the modules that are changed."""

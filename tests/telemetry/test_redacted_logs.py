@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, ToolContext, tool
+from treadle.kernel.events import ToolStarted
 from treadle.models.errors import ModelError
 from treadle.testing import ScriptedModel
 
@@ -54,6 +55,30 @@ async def test_a_tool_of_an_agent_below_is_redacted_too(written: io.StringIO) ->
     )
     await agent.run("Go.")
     assert "[KEY]" in written.getvalue()
+    assert KEY not in written.getvalue()
+
+
+async def test_what_a_tool_raises_that_is_asked_what_came_of_a_call_is_redacted(written: io.StringIO) -> None:
+    """A process died while it paid; the key is wrong with which the next one asks what came of that."""
+
+    def ask(context: ToolContext) -> None:
+        raise ValueError(f"the key {KEY} is wrong")
+
+    @tool(reconcile=ask)
+    def settle() -> str:
+        """Pays what is owed to the bank."""
+        return "paid"
+
+    def agent(journal: MemoryJournal) -> Agent:
+        return Agent(ScriptedModel([[("settle", {})], "done"]), tools=[settle], journal=journal)
+
+    whole, left = MemoryJournal(), MemoryJournal(redact=hide)
+    result = await agent(whole).run("Go.")
+    events = list(result.events)
+    await left.append(result.run_id, 0, events[: [type(one) for one in events].index(ToolStarted) + 1])
+    waiting = await agent(left).resume(result.run_id)
+    assert "the key [KEY] is wrong" in waiting.pending[0].question
+    assert "ValueError: the key [KEY] is wrong" in written.getvalue()
     assert KEY not in written.getvalue()
 
 

@@ -4,24 +4,25 @@ What is refused is answered with an error that says what would be right; the lim
 where calls come from: a reply's when it is recorded, those of a reaction when it is carried out.
 """
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
+from treadle.drivers.approvals import ALLOWED, Action, Ruling, own_word, ruling
 from treadle.drivers.below import Below
-from treadle.drivers.calls.made import MadeCalls
+from treadle.drivers.calls.made import MadeCalls, calls_so_far
 from treadle.drivers.purse.claims import calls_left
 from treadle.drivers.request import not_allowed
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
-from treadle.kernel.messages import Json, ToolCall
+from treadle.kernel.messages import ToolCall
 from treadle.models.invalid_call import attempt_of
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, naming, nearest
 from treadle.tools.output import encode_error
+
+_STRICTER: tuple[Action, ...] = ("allow", "ask", "deny")
 
 
 class Admitted(Struct, frozen=True):
@@ -67,7 +68,7 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if record.status == "interrupted" and tool.effect == "write" and not asked:
         return unknown_outcome(run, record)
-    if tool.agent is not None and _is_handoff(tool) and _handed_on_before(run, record):
+    if hands_on(run, record) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
@@ -83,14 +84,12 @@ def unknown_outcome(run: Run, record: CallRecord, why: str = "") -> Event:
 
 
 def may_begin(run: Run) -> int | None:
-    """How many of the open calls may begin; None where all may, as they were counted when they came in.
+    """How many of the open calls may begin; None where there is no limit.
 
-    They may not where the run was taken up under a lower limit.
+    All may, as they were counted when they came in, unless the run was taken up under a lower limit.
     """
     left = calls_left(run)
-    if left is None or left >= 0:
-        return None
-    return left + sum(is_to_begin(record) for record in _calls_so_far(run))
+    return None if left is None else left + sum(is_to_begin(record) for record in calls_so_far(run))
 
 
 def is_to_begin(record: CallRecord) -> bool:
@@ -122,20 +121,20 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     def times() -> int:
         return made.times(admitted.record)
 
+    words = [Ruling("ask", tool.suspect)] if tool.suspect else []
     own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
-    strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
-    if tool.suspect and strictest.action != "deny":
-        strictest = Ruling("ask", tool.suspect)
+    words.append(await own_word(tool, arguments, run.driven.own) if own is None else own)
     above = run.parent
     while above is not None:
-        found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
-        if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
-            strictest = found if strictest.action != "deny" else strictest
+        words.append(await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED)
         above = above.parent
-    return strictest
+    # Of those that are as strict the first has the word.
+    return max(words, key=lambda one: _STRICTER.index(one.action))
 
 
-def _is_handoff(tool: Tool | None) -> bool:
+def hands_on(run: Run, record: CallRecord) -> bool:
+    """Whether the conversation is handed on by a call."""
+    tool = run.config.tools.get(record.doing.name)
     return tool is not None and isinstance(tool.agent, Below) and tool.agent.final
 
 
@@ -143,19 +142,9 @@ def _handed_on_before(run: Run, record: CallRecord) -> bool:
     """Whether another call of the same reply has handed the conversation on, or is about to: one that has begun goes
     before one that has not, and of those the first.
     """
-    first = True
-    for one in _calls_so_far(run):
-        if one.id == record.id:
-            first = False
-        elif _is_handoff(run.config.tools.get(one.doing.name)) and (
-            one.final or (one.result is None and not record.executed and (first or one.executed))
-        ):
-            return True
-    return False
-
-
-def _calls_so_far(run: Run) -> Sequence[CallRecord]:
-    return () if run.state.step is None else run.state.step.calls
+    rivals = [one for one in calls_so_far(run) if hands_on(run, one) and (one.final or one.result is None)]
+    first = ([one for one in rivals if one.executed] or rivals)[:1]
+    return record.id not in [one.id for one in first]
 
 
 def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | None:
@@ -186,8 +175,8 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
 
 def _unknown_tool(call: ToolCall, names: list[str]) -> ToolError:
     near = nearest(call.name, names)
-    hints: Json = {"given": call.name, **({"nearest": near} if near else {}), "available_tools": names}
-    return ToolError(f"There is no tool {call.name!r}{did_you_mean(near)}", **hints)
+    why = f"There is no tool {call.name!r}{did_you_mean(near)}"
+    return ToolError(why, given=call.name, nearest=near, available_tools=names)
 
 
 def refused(run: Run, record: CallRecord, error: ToolError) -> Event:

@@ -12,17 +12,17 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted, unknown_outcome
+from treadle.drivers.calls.admission import Admitted
+from treadle.drivers.calls.made import calls_so_far
 from treadle.drivers.calls.subrun import carried
 from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord, parsed, told
-from treadle.kernel.events import Event, ResultAwaited, ToolFinished
+from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished
 from treadle.kernel.messages import Message
-from treadle.kernel.state import RunState
-from treadle.tools import ToolContext, ToolOutput
+from treadle.tools import ToolContext, ToolError, ToolOutput, encode_error
 
 
 async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tuple[Event, ToolOutput]:
@@ -35,11 +35,10 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if tool.agent is not None and isinstance(tool.agent, Below):
+    if isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
-    context = context_of(run, record, admitted.arguments) if tool.injected else None
-    if tool.effect != "read" and run.lease is not None:
-        await confirm_before_effect(run)
+    context = context_of(run, record, admitted.arguments)
+    await confirm_before_effect(run)
     about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
     cancelled, errors = run.driven.is_cancelled, run.config.errors
     output = await tool.call(admitted.arguments, context, cancelled, errors, about, run.redact)
@@ -51,7 +50,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     if output.in_doubt and tool.effect == "write":
         why = f"{tool.name} was under way, and what served it gave no answer"
         if run.config.on_interrupted == "ask":
-            return unknown_outcome(run, replace(record, in_doubt=True), f"{why}."), output
+            return ApprovalRequested(step, record.id, "interrupted", f"{why}."), output
         words = f"{why}; its outcome is unknown: it may or may not have taken effect."
         output = replace(output, content=told(words, executed="unknown"))
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
@@ -63,8 +62,10 @@ def _with_what_was_before(output: ToolOutput) -> ToolOutput:
     shown = parsed(output.content) if isinstance(output.content, str) else None
     if not isinstance(shown, dict) or shown.get("executed") is not False:
         return output
-    words = f"{shown.get('message')}. It was under way once before, and the outcome of that is unknown"
-    return replace(output, content=told(f"{words}: it may have taken effect.", executed="unknown"))
+    said = f"{shown['message']}. " if "message" in shown else ""
+    before = "It was under way once before, and the outcome of that is unknown: it may have taken effect."
+    error = ToolError(said + before, **{**shown, "executed": "unknown"})
+    return replace(output, content=encode_error(error).content)
 
 
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
@@ -83,16 +84,14 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         other=record.other,
         again="" if record.answer is None else record.again,
         answer=None if record.answer is None else parsed(record.answer),
-        history=lambda: _said_so_far(run.state),
+        history=lambda: _said_so_far(run),
         arguments=MappingProxyType(arguments),
     )
 
 
-def _said_so_far(state: RunState) -> Sequence[Message]:
+def _said_so_far(run: Run) -> Sequence[Message]:
     """The messages of a run, and the results that the step under way has brought."""
-    step = state.step
-    results = () if step is None else [record.result for record in step.calls if record.result is not None]
-    return [*state.messages, *results] if results else state.messages
+    return [*run.state.messages, *(record.result for record in calls_so_far(run) if record.result is not None)]
 
 
 _locks: "WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Lock]]" = WeakKeyDictionary()

@@ -5,6 +5,7 @@ number as a text, makes no other call of it.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -38,18 +39,25 @@ class MadeCalls:
         """How often the call that `record` is about was made before."""
         counts = self._counts
         if counts is None:
-            state = self._run.state
-            steps = state.steps if state.step is None else (*state.steps, state.step)
-            counts = self._counts = Counter(
-                self._key(call) for step in steps for one in step.calls for call in one.calls_run
-            )
+            run = self._run
+            # A tool that is gone is not called again.
+            calls = (call for one in records_of(run) for call in one.calls_run if call.name in run.config.tools)
+            counts = self._counts = Counter(self._key(call) for call in calls)
         return counts[self._key(record.doing)] - record.executed
 
     def _key(self, call: ToolCall) -> tuple[str, int]:
-        tool, text = self._run.config.tools.get(call.name), call.arguments
-        if tool is None:
-            return call.name, arguments_key(text)
+        tool, text = self._run.config.tools[call.name], call.arguments
         return call.name, _known(tool, text) if len(text) <= SHORT else _given(tool, text)
+
+
+def records_of(run: Run) -> list[CallRecord]:
+    """The calls of all steps of a run."""
+    return [*(record for step in run.state.steps for record in step.calls), *calls_so_far(run)]
+
+
+def calls_so_far(run: Run) -> Sequence[CallRecord]:
+    """The calls of the step under way; none while its reply arrives."""
+    return () if run.state.step is None else run.state.step.calls
 
 
 def _given(tool: Tool, text: str) -> int:

@@ -7,7 +7,7 @@ it chose is one more event; a call that it asks for comes in by the same door as
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -73,6 +73,8 @@ def _require_arguments(name: str, given: object) -> None:
 
 Reaction = Retry | Alternative | AskUser | ToolOutput | ToolResult | Any
 OnToolResult = Callable[[CallRecord, ToolOutput], Reaction | Awaitable[Reaction]]
+Wanted = Retry | Alternative | AskUser | ToolOutput | None
+"""What comes of all the functions of an agent; None keeps the result."""
 
 
 async def reaction_of(
@@ -81,7 +83,7 @@ async def reaction_of(
     output: ToolOutput,
     tools: Mapping[str, Tool],
     own: Callable[..., Awaitable[Any]],
-) -> Reaction:
+) -> Wanted:
     """What `functions` make of the result that was found for `record`, one after the other.
 
     One that replaces the result is followed by the next, which sees the result that there is by then; the first that
@@ -90,7 +92,7 @@ async def reaction_of(
     Raises:
         Misuse: a value that is to replace the result has no JSON form.
     """
-    made: Reaction = None
+    made: ToolOutput | None = None
     record = replace(record, result=record.found)
     for function in functions:
         found = await own(function, "on_tool_result", record, output)
@@ -114,7 +116,7 @@ def _replaced(value: Any, tool: Tool | None) -> ToolOutput:
 def reacted(
     step: int,
     record: CallRecord,
-    reaction: Reaction,
+    reaction: Wanted,
     tools: Mapping[str, Tool],
     left: int | None,
     repeatable: Callable[[Tool], bool],
@@ -126,10 +128,8 @@ def reacted(
         repeatable: whether a tool that has run may run again.
 
     Raises:
-        Misuse: the alternative is no tool of the agent's that could be called, or the value that is to replace the
-            result has no JSON form.
+        Misuse: the alternative is no tool of the agent's that could be called, or its arguments are not JSON.
     """
-    tool = tools.get(record.doing.name)
     match reaction:
         case None:
             return ToolReacted(step, record.id, "keep")
@@ -137,13 +137,9 @@ def reacted(
             return ResultAwaited(step, record.id, wait=True, question=reaction.question)
         case Retry():
             text = record.doing.arguments if reaction.arguments is None else _json(reaction.arguments)
-            return _again(
-                step,
-                record,
-                ToolCall(record.id, record.doing.name, text),
-                tool is not None and not repeatable(tool),
-                left,
-            )
+            tool = tools.get(record.doing.name)
+            once = tool is not None and not repeatable(tool)
+            return _again(step, record, ToolCall(record.id, record.doing.name, text), once, left)
         case Alternative():
             other = tools.get(reaction.tool)
             if other is None or other.external:
@@ -156,9 +152,10 @@ def reacted(
             return _again(
                 step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), not repeatable(other), left
             )
-        case value:
-            output = _replaced(value, tool)
-            return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
+        case ToolOutput():
+            return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
+        case unknown:
+            assert_never(unknown)
 
 
 def _again(step: int, record: CallRecord, call: ToolCall, once: bool, left: int | None) -> ToolReacted:

@@ -5,12 +5,10 @@ and a call that was not done is made again. Where it cannot say, raises, or says
 unknown: a person is asked, or the model is told, as the agent has it.
 """
 
-import msgspec
-
 from treadle.drivers.calls.admission import Admitted, check, unknown_outcome
 from treadle.drivers.calls.execution import context_of
 from treadle.drivers.run import Run
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.calls import CallRecord, parsed
 from treadle.kernel.events import Event, ToolFinished
 from treadle.tools import Done, NotDone, Tool, ToolOutput
 
@@ -18,8 +16,8 @@ from treadle.tools import Done, NotDone, Tool, ToolOutput
 def asks_its_tool(run: Run, record: CallRecord) -> Tool | None:
     """The tool that is asked what came of a call; None if none is."""
     tool = run.config.tools.get(record.doing.name)
-    in_doubt = record.status == "interrupted" and tool is not None and tool.effect == "write"
-    return tool if in_doubt and tool is not None and tool.reconcile is not None else None
+    can_tell = tool is not None and tool.effect == "write" and tool.reconcile is not None
+    return tool if can_tell and record.status == "interrupted" else None
 
 
 async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted | Event, ToolOutput | None]:
@@ -40,21 +38,15 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
             output = await tool.returned(result, cancelled=run.driven.is_cancelled, errors=run.config.errors)
             return _finished(run, record, output), output
         case None if not answer.is_error:
-            return unknown_outcome(run, record, f"{tool.name} could not find out what came of it."), None
+            why = "."
         case None:
-            return unknown_outcome(run, record, f"{tool.name} could not find out what came of it: {_why(answer)}"), None
+            why = f": {parsed(str(answer.content))['message']}"
         case other:
-            what = f"it was given {type(other).__name__}, and not Done(…), NotDone() or None"
-            return unknown_outcome(run, record, f"{tool.name} could not find out what came of it: {what}"), None
+            why = f": it was given {type(other).__name__}, and not Done(…), NotDone() or None"
+    return unknown_outcome(run, record, f"{tool.name} could not find out what came of it{why}"), None
 
 
 def _finished(run: Run, record: CallRecord, output: ToolOutput) -> ToolFinished:
     provisional = bool(run.config.on_tool_result)
     step = len(run.state.steps)
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)
-
-
-def _why(answer: ToolOutput) -> str:
-    """What went wrong, in words."""
-    told = msgspec.json.decode(answer.content) if isinstance(answer.content, str) else {}
-    return str(told.get("message", "")) if isinstance(told, dict) else ""

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from msgspec.structs import replace as replaced
 from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below, run_id_below
+from treadle.drivers.calls.admission import hands_on
+from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
@@ -91,11 +92,8 @@ async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, R
     """
     found: dict[str, Run] = {}
     for record in records:
-        if record.status not in ("interrupted", "approved"):
-            continue
-        below = _agent(parent, record)
-        if below is not None or _may_be_left(parent, record):
-            child = await _taken_up_again(parent, below, record)
+        if record.status in ("interrupted", "approved") and _may_be_left(parent, record):
+            child = await _taken_up_again(parent, record)
             if child is not None:
                 found[record.id] = child
     return found
@@ -113,19 +111,18 @@ def _agent(parent: Run, record: CallRecord) -> Below | None:
 
 
 def _may_be_left(parent: Run, record: CallRecord) -> bool:
-    """Whether a run below may be at work on a call under way whose tool is no agent: one that it was for another
-    process. What this one has started is what it seems.
-    """
+    """Whether a run below may have been begun for a call before it was taken up here, whatever its tool is by now."""
     return parent.keeps and (record.in_doubt or (record.status == "approved" and record.executed))
 
 
-async def _taken_up_again(parent: Run, below: Below | None, record: CallRecord) -> Run | None:
+async def _taken_up_again(parent: Run, record: CallRecord) -> Run | None:
     """The run below that works on a call, taken up here; None if none has begun. Without an agent it can only be ended.
 
     That it is taken up is in the journal before anything else is done: a process that still drives it, though the run
     above was taken from it, fails at its next step. What it has done until then is read again. And before that, whether
     this run has not been taken over itself, by whoever has begun the run below or taken it up.
     """
+    below = _agent(parent, record)
     for _ in range(MOST_LOOKS):
         events = await recorded_below(parent, record)
         if events is None:
@@ -145,13 +142,13 @@ async def _taken_up_again(parent: Run, below: Below | None, record: CallRecord) 
             give_back(child)
             conflict = error
             continue
-        child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
+        child.begun = await begun_below(child, calls_so_far(child))
         return child
     raise conflict
 
 
 async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
-    child = await _taken_up_again(parent, below, record)
+    child = await _taken_up_again(parent, record)
     if child is not None:
         return child
     config = below.config
@@ -182,12 +179,10 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     None where no run has begun to work on it. A run that waits for somebody is left as it is: it does nothing, and
     whoever takes the run above over may still ask for what it waits for.
     """
-    in_flight = record.in_doubt or record.status == "started" or (record.status == "approved" and record.executed)
-    if record.result is not None or not in_flight:
-        return None
-    child, below = parent.begun.pop(record.id, None), _agent(parent, record)
-    if child is None and (below is not None or _may_be_left(parent, record)):
-        child = await _taken_up_again(parent, below, record)
+    child = parent.begun.pop(record.id, None)
+    begun_here = record.status == "started" and _agent(parent, record) is not None
+    if child is None and record.result is None and (begun_here or _may_be_left(parent, record)):
+        child = await _taken_up_again(parent, record)
     if child is None:
         return None
     if not child.finished:
@@ -267,15 +262,9 @@ def _beside(parent: Run, record: CallRecord) -> list[Message]:
     Nothing where it has no others. A call that waits has a result that says so.
     """
     state = parent.state
-    given = (
-        []
-        if state.step is None
-        else [one.id for one in state.step.calls if one.id == record.id or _hands_on(parent, one)]
-    )
-    under_way = stopped("running", "the run is under way")
-    last = history(replaced(state, inbox=()), under_way)[len(state.messages) - 1 :]
+    given = [one.id for one in calls_so_far(parent) if one.id == record.id or hands_on(parent, one)]
     beside: list[Message] = []
-    for message in last:
+    for message in history(state, stopped("running"))[len(state.messages) - 1 :]:
         if isinstance(message, AssistantMessage):
             kept = [part for part in message.content if not isinstance(part, ToolCall) or part.id not in given]
             if not any(isinstance(part, ToolCall) for part in kept):
@@ -284,11 +273,6 @@ def _beside(parent: Run, record: CallRecord) -> list[Message]:
         elif isinstance(message, ToolMessage) and message.call_id not in given:
             beside.append(message)
     return beside
-
-
-def _hands_on(parent: Run, record: CallRecord) -> bool:
-    below = _agent(parent, record)
-    return below is not None and below.final
 
 
 def recorded_for_call(
@@ -319,9 +303,8 @@ def recorded_for_call(
 
 def _made_changes(child: Run) -> list[str]:
     """The calls that a run has made, or begun, of tools that do not only read; of many the last."""
-    state, tools = child.state, child.config.tools
-    steps = state.steps if state.step is None else (*state.steps, state.step)
-    calls = [call for one in steps for record in one.calls for call in record.calls_run]
+    tools = child.config.tools
+    calls = [call for record in records_of(child) for call in record.calls_run]
     changes = [call for call in calls if (tool := tools.get(call.name)) is None or tool.effect != "read"]
     return [cut(f"{call.name}({call.arguments})", LONGEST_CALL) for call in changes[-MOST_CALLS:]]
 
