@@ -110,7 +110,7 @@ class Calls:
         if params.request_state is not None:
             return await self._continued(params, watch)
         said, key = self._said(params), key_in(params.meta)
-        return await run_once(self._agent, said, key, watch, one_step=not self._is_agent)
+        return await run_once(self._agent, said, key, watch, one_call=not self._is_agent)
 
     def _said(self, params: Any) -> str:
         """What the run of a call is asked."""
@@ -128,7 +128,7 @@ class Calls:
         answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
         if waiting is None and key is not None and self._agent.journal is not None:
             # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
-            found = await run_once(self._agent, self._said(params), key, watch, one_step=not self._is_agent)
+            found = await run_once(self._agent, self._said(params), key, watch, one_call=not self._is_agent)
             wanted = {one.call_id for one in _askable(found.pending)}
             return await self._gone_on(found, answers, watch) if wanted and wanted == set(answers) else found
         if waiting is None:
