@@ -19,6 +19,7 @@ from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.mcp.typed import Typed
 from treadle.result import Pending, RunResult
+from treadle.tools.raised import log_raised
 from treadle.tools.server import ServerFailed
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ class Calls:
                 result = await self._gone_on(result, answers, watch)
         except (Misuse, ServerFailed) as error:
             return _failed(str(error))
-        except Exception:
-            _log.exception("a call of %s that was asked for over MCP failed", params.name)
+        except Exception as error:
+            what = f"a call of {params.name} that was asked for over MCP failed"
+            log_raised(what, error, getattr(self._agent.journal, "redact", None), level=logging.ERROR)
             return _failed("the call failed; the server's log says why")
         if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
             return _cannot_ask(result)

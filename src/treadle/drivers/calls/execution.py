@@ -40,8 +40,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if tool.effect != "read" and run.lease is not None:
         await confirm_before_effect(run)
-    about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
-    cancelled, errors = run.driven.is_cancelled, run.config.errors
+    about, cancelled, errors = about_call(run, record), run.driven.is_cancelled, run.config.errors
     output = await tool.call(admitted.arguments, context, cancelled, errors, about, run.redact)
     if record.in_doubt and output.is_error:
         output = _with_what_was_before(output)
@@ -67,6 +66,11 @@ def _with_what_was_before(output: ToolOutput) -> ToolOutput:
     return replace(output, content=told(f"{words}: it may have taken effect.", executed="unknown"))
 
 
+def about_call(run: Run, record: CallRecord) -> dict[str, object]:
+    """The fields of a line that is logged about a call."""
+    return {"run_id": run.run_id, "step": len(run.state.steps), "call_id": record.id, "tool": record.doing.name}
+
+
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
     """What a tool may know about the call that it serves."""
     left = seconds_left(run)
@@ -85,6 +89,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         answer=None if record.answer is None else parsed(record.answer),
         history=lambda: _said_so_far(run.state),
         arguments=MappingProxyType(arguments),
+        redact=run.redact,
     )
 
 
