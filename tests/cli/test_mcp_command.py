@@ -1,9 +1,17 @@
 """The servers of an `mcp.json` at the command line: looked at, used, and gone on with in another process."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 RAW = Path(__file__).parent.parent / "mcp" / "raw_server.py"
 MODEL = """
@@ -59,3 +67,51 @@ def test_doctor_looks_at_servers(treadle: Any) -> None:
     assert rows["mcp my_gone_one"][0] == "bad"
     assert len(rows) == 2
     assert not (treadle.folder / "calls").exists()
+
+
+SERVED = '''
+from treadle import tool
+
+@tool(effect="read")
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pays an amount."""
+    return f"paid {amount}"
+'''
+
+
+def called_over_mcp(treadle: Any, name: str, **arguments: Any) -> None:
+    """A call of a tool of `treadle mcp`, by a client that cannot ask its person."""
+    (treadle.folder / "served.py").write_text(SERVED, encoding="utf-8")
+    program = [sys.executable, "-m", "treadle", "mcp", "--tools", "served:add", "--tools", "served:pay"]
+
+    async def call() -> None:
+        options = StdioServerParameters(
+            command=program[0], args=program[1:], env=treadle.environment, cwd=treadle.folder
+        )
+        async with Client(stdio_client(options), mode="legacy") as client:
+            await client.call_tool(name, arguments)
+
+    asyncio.run(call())
+
+
+def test_a_call_that_was_served_is_listed_and_shown_as_what_it_is(treadle: Any) -> None:
+    """It stood as max_steps, which is a limit's stop."""
+    called_over_mcp(treadle, "add", a=1, b=2)
+    (line,) = json.loads(treadle("runs", "--json").out)
+    assert (line["status"], line["stop"]["reason"]) == ("finished", "answered")
+    shown = treadle("show", "last", "--why")
+    assert "the call of add was answered with its result" in shown.out
+    assert "max_steps" not in shown.out + treadle("stats").out + treadle("runs").out
+
+
+def test_a_call_that_was_served_and_is_approved_here_is_done(treadle: Any) -> None:
+    called_over_mcp(treadle, "pay", amount=5)
+    done = treadle("approve", "last", "--tools", "served:add", "--tools", "served:pay", "--model", "offline")
+    assert done.code == 0, done.err
+    (line,) = json.loads(treadle("runs", "--json").out)
+    assert (line["status"], line["stop"]["reason"]) == ("finished", "answered")

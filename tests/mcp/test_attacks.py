@@ -237,6 +237,19 @@ async def test_what_is_wrong_in_the_application_is_not_for_a_server_to_read(ask,
     assert "ask= of the server evil failed" in caplog.text
 
 
+async def test_what_is_wrong_in_the_application_is_logged_as_the_journal_would_have_it(caplog):
+    """It was logged with its traceback as it was."""
+
+    def ask(question):
+        raise ValueError(f"nobody of 4711 answers {question.message}")
+
+    script = f"{ASKS}\ndef called(params): return {{'content': [{{'type': 'text', 'text': asks(0)}}]}}"
+    journal = MemoryJournal(redact=lambda text: text.replace("4711", "[KEY]"))
+    await calling(server(script, ask=ask), journal=journal).run("go")
+    assert "ValueError: nobody of [KEY] answers" in caplog.text
+    assert "4711" not in caplog.text
+
+
 def test_a_question_reaches_the_event_loop_of_a_call_that_is_under_way():
     """Of two threads with a loop each that share a server, the one whose loop is not over."""
     script = f"{ASKS}\ndef called(params): return {{'content': [{{'type': 'text', 'text': asks(0)}}]}}"

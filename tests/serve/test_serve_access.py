@@ -327,3 +327,19 @@ async def test_an_app_whose_lifespan_does_not_run_says_so():
         answer = await client.post("/agents/api/runs", json={"agent": "talker", "input": "hello"})
         assert answer.status_code == 503
         assert "lifespan" in answer.json()["error"]["advice"]
+
+
+async def test_what_a_hook_of_a_served_run_raises_is_logged_as_the_journal_would_have_it(caplog):
+    """A journal's redact was asked about what tools raise, and about nothing else."""
+
+    def breaks(context):
+        raise ValueError("hunter2 is wrong")
+
+    journal = MemoryJournal(redact=lambda text: text.replace("hunter2", "…"))
+    agent = Agent(ScriptedModel(["done"]), prepare_step=breaks, name="breaking")
+    async with serving(app([agent], journal=journal)) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "breaking", "input": "go"})).json()["id"]
+        while f"run {run_id} stopped and can be resumed" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+            await asyncio.sleep(0.01)
+    assert "ValueError: … is wrong" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -1,14 +1,18 @@
-"""What a journal redacts is not in the log either, where a tool or a model raises it."""
+"""What a journal redacts is not in the log either, whatever of the application's raises it."""
 
+import asyncio
 import io
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from treadle import Agent, MemoryJournal, ToolContext, tool
 from treadle.kernel.events import ToolStarted
+from treadle.kernel.messages import AssistantMessage, Text, Usage
 from treadle.models.errors import ModelError
+from treadle.models.port import ModelReply, ModelRequest
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +91,93 @@ async def test_why_a_run_failed_is_redacted(written: io.StringIO) -> None:
     await agent.run("Go.")
     assert "no such key: [KEY]" in written.getvalue()
     assert KEY not in written.getvalue()
+
+
+class Unclosed:
+    """A stream of a reply that cannot be closed."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error, self._given = error, False
+
+    def __aiter__(self) -> "Unclosed":
+        return self
+
+    async def __anext__(self) -> ModelReply:
+        if self._given:
+            raise StopAsyncIteration
+        self._given = True
+        return ModelReply(AssistantMessage((Text("done"),)), Usage())
+
+    async def aclose(self) -> None:
+        raise self._error
+
+
+class Streaming:
+    name = "streaming"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def stream(self, request: ModelRequest) -> Any:
+        return Unclosed(self._error)
+
+
+def watcher(event: object) -> None:
+    raise ValueError(f"the key {KEY} is wrong")
+
+
+def judges(value: object) -> bool:
+    raise ValueError(f"the key {KEY} is wrong")
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks at what there is."""
+    return "tea"
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "line"),
+    [
+        (
+            Agent(ScriptedModel(["done"]), journal=MemoryJournal(redact=hide)),
+            {"on_event": watcher},
+            "on_event raised on",
+        ),
+        (
+            Agent(
+                ScriptedModel([[("look", {})], "done"]), tools=[look], journal=MemoryJournal(redact=hide), errors=judges
+            ),
+            {},
+            "the errors= of tool look raised ValueError at",
+        ),
+        (
+            Agent(Streaming(ValueError(f"the key {KEY} is wrong")), journal=MemoryJournal(redact=hide)),
+            {},
+            "a model's stream failed as it was closed",
+        ),
+        (
+            Agent(
+                Streaming(asyncio.CancelledError(f"ValueError: the key {KEY} is wrong")),
+                journal=MemoryJournal(redact=hide),
+            ),
+            {},
+            "a model's stream cancelled itself as it was closed",
+        ),
+    ],
+    ids=["on_event", "errors", "stream", "stream that cancels itself"],
+)
+async def test_what_a_hook_or_a_stream_raises_is_redacted(
+    agent: Any, options: Any, line: str, written: io.StringIO
+) -> None:
+    """They were written as they were; only tools were redacted."""
+    result = await agent.run("Go.", **options)
+    said = written.getvalue()
+    assert KEY not in said
+    assert "ValueError: the key [KEY] is wrong" in said
+    assert "Traceback" in said
+    assert line in said
+    assert f" {result.run_id} " in said
 
 
 async def test_a_redact_that_raises_writes_nothing_of_it(written: io.StringIO) -> None:

@@ -10,6 +10,7 @@ from treadle.drivers.recorder import Recorder
 from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log, log_event, log_failure
 from treadle.kernel.events import Event, RunFinished, RunPaused
 from treadle.kernel.state import RunState
+from treadle.tools.raised import log_raised
 
 _ENDS = frozenset({RunPaused, RunFinished})
 """What nobody is shown before it is in the journal."""
@@ -108,10 +109,11 @@ class Audience:
         if self._on_event is not None:
             try:
                 self._on_event(event)
-            except (Exception, asyncio.CancelledError, SystemExit):
+            except (Exception, asyncio.CancelledError, SystemExit) as error:
                 # It is a plain function: a cancellation can only be its own.
                 about = {"run_id": self._run.run_id, "event": type(event).__name__}
-                log.exception("on_event raised on %s; run %s goes on", about["event"], about["run_id"], extra=about)
+                what = f"on_event raised on {about['event']}; run {about['run_id']} goes on"
+                log_raised(what, error, self._run.redact, about, level=logging.ERROR)
 
     def written(self) -> None:
         """Shows what was kept back until it was in the journal."""

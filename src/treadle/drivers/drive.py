@@ -35,8 +35,12 @@ from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.events import Event, NudgeGiven, RunFinished
 from treadle.kernel.messages import AssistantMessage, Text
+from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
+
+CALLED = "mcp"
+"""The origin of a run that is one call of a tool, which somebody else asked for."""
 
 _ONE_STEP = Stop(
     "max_steps",
@@ -247,7 +251,18 @@ def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
     if not (run.state.started.one_step and len(run.state.steps) > run.state.taken_up):
         return None
     limit = command.landing
-    return RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit)
+    if limit is not None and limit.reason != "max_steps":
+        return RunFinished(limit)
+    return RunFinished(_call_made(run.state) if run.state.started.origin == CALLED else _ONE_STEP)
+
+
+def _call_made(state: RunState) -> Stop:
+    """The end of a run that was begun for one call of a tool: that call is its task."""
+    (record,) = state.steps[-1].calls
+    if record.is_error:
+        advice = "Its result says what went wrong."
+        return Stop("consecutive_errors", f"the call of {record.name} was answered with an error", advice)
+    return Stop("answered", f"the call of {record.name} was answered with its result")
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:

@@ -19,7 +19,6 @@ from treadle.drivers.purse.claims import claim
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import price_of
 from treadle.drivers.run import Run
-from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished
@@ -37,6 +36,7 @@ from treadle.models.port import (
 )
 from treadle.models.sound import sound_event
 from treadle.tools.output import cut
+from treadle.tools.raised import log_raised
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
@@ -156,12 +156,17 @@ async def _closed(run: Run, stream: Any) -> None:
     try:
         if close is not None:
             await close()
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         if run.driven.is_cancelled():
             raise
-        log.warning("a model's stream cancelled itself as it was closed", exc_info=True)
-    except Exception:
-        log.warning("a model's stream failed as it was closed", exc_info=True)
+        log_raised("a model's stream cancelled itself as it was closed", error, run.redact, _about(run))
+    except Exception as error:
+        log_raised("a model's stream failed as it was closed", error, run.redact, _about(run))
+
+
+def _about(run: Run) -> dict[str, object]:
+    """The fields of a line that is logged about a call of a model."""
+    return {"run_id": run.run_id, "agent": run.state.agent, "step": len(run.state.steps), "model": run.model.name}
 
 
 def _cut_off(run: Run, attempt: int) -> ModelReplied | ModelFailed:

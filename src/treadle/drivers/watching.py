@@ -14,6 +14,7 @@ from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import ModelEvent
+from treadle.tools.raised import redacted_text
 from treadle.visible import visible
 
 log = logging.getLogger("treadle")
@@ -95,18 +96,9 @@ def log_failure(state: RunState, event: RunFinished, redact: Callable[[str], str
     """
     failure = state.failure
     if event.stop.reason == "model_error" and failure is not None:
-        words = visible(" ".join(f"{failure.kind}: {_without(failure.message, redact)}".split()))
+        words = visible(" ".join(f"{failure.kind}: {redacted_text(failure.message, redact)}".split()))
         about = {"run_id": state.run_id, "agent": state.agent, "model": state.model}
         _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
-
-
-def _without(words: str, redact: Callable[[str], str] | None) -> str:
-    if redact is None:
-        return words
-    try:
-        return redact(words)
-    except Exception as error:
-        return f"(left out: redact raised {type(error).__name__})"
 
 
 def log_event(state: RunState, event: Event) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from msgspec import Struct
 from treadle.mcp.holding import Held
 from treadle.mcp.secrets import Secrets
 from treadle.mcp.waiting import with_defaults
+from treadle.tools.raised import Redact, log_raised
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 MOST_QUESTIONS: Final = 100
 """Questions that a server may ask from when a call of it begins until the next one does."""
-
-_log = logging.getLogger("treadle")
 
 
 class Question(Struct, frozen=True):
@@ -46,6 +45,13 @@ Ask = Callable[[Question], Mapping[str, Any] | None | Awaitable[Mapping[str, Any
 """Asks the person: returns the answer, an empty one for a `url` that was opened, or None if the person declines."""
 
 
+class _Call(Struct, frozen=True, eq=False):
+    """A call that is under way: in which event loop, and what its run's journal redacts."""
+
+    loop: asyncio.AbstractEventLoop
+    redact: Redact | None
+
+
 class Person:
     """Whom a server asks: the application, in the event loop of a call that is under way, and in no other.
 
@@ -57,27 +63,29 @@ class Person:
     def __init__(self, server: str, secrets: Secrets) -> None:
         self._server, self._secrets = server, secrets
         self._lock = threading.Lock()
-        self._under_way: list[asyncio.AbstractEventLoop] = []
+        self._under_way: list[_Call] = []
         self._open: list[tuple[asyncio.AbstractEventLoop, Future[Any]]] = []
         self._left = 0
         self._holding: list[Held] = []
         self._given_up = WeakSet[Any]()
 
     @contextmanager
-    def during_call(self) -> Iterator[None]:
+    def during_call(self, redact: Redact | None = None) -> Iterator[None]:
         """While a call of this event loop is under way the server may ask. What is open when its last ends is dropped:
-        nobody needs the answer any more.
+        nobody needs the answer any more. `redact` is that of the run's journal.
         """
         loop = asyncio.get_running_loop()
+        call = _Call(loop, redact)
         with self._lock:
-            self._under_way.append(loop)
+            self._under_way.append(call)
             self._left = MOST_QUESTIONS
         try:
             yield
         finally:
             with self._lock:
-                self._under_way.remove(loop)
-                over = [] if loop in self._under_way else [one for one in self._open if one[0] is loop]
+                self._under_way.remove(call)
+                goes_on = any(one.loop is loop for one in self._under_way)
+                over = [] if goes_on else [one for one in self._open if one[0] is loop]
             for _, question in over:
                 question.cancel()
 
@@ -123,7 +131,8 @@ class Person:
             self._left -= 1
             if not self._under_way or self._left < 0:
                 return ElicitResult(action="cancel")
-            loop = self._under_way[-1]
+            calls = [*self._under_way]
+            loop = calls[-1].loop
             future = asyncio.run_coroutine_threadsafe(_asked(ask, question), loop)
             self._open.append((loop, future))
         try:
@@ -137,13 +146,26 @@ class Person:
             task = asyncio.current_task()
             if task is not None and task.cancelling() > 0:
                 raise
-        except Exception:
+        except Exception as error:
             # What is wrong here is not for the server to read.
-            _log.exception("ask= of the server %s failed; it is told that nobody answered", self._server)
+            what = f"ask= of the server {self._server} failed; it is told that nobody answered"
+            log_raised(what, error, _all_of(calls), level=logging.ERROR)
         finally:
             with self._lock:
                 self._open.remove((loop, future))
         return ElicitResult(action="cancel")
+
+
+def _all_of(calls: Sequence[_Call]) -> Redact | None:
+    """What all of their runs redact: which of them the server asked about nobody can tell."""
+    redacts = [one.redact for one in calls if one.redact is not None]
+
+    def redact(text: str) -> str:
+        for one in redacts:
+            text = one(text)
+        return text
+
+    return redact if redacts else None
 
 
 async def _asked(ask: Ask, question: Question) -> Mapping[str, Any] | None:

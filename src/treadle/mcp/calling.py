@@ -70,7 +70,7 @@ class Caller:
         seconds, attempts = self._options.get("timeout", 60.0), _Attempts()
         try:
             async with self._connection, asyncio.timeout(seconds) as time:
-                with self._person.during_call():
+                with self._person.during_call(context.redact):
                     return await self._carried_out(listed, arguments, context, attempts, time)
         except TimeoutError:
             if not time.expired():

@@ -11,7 +11,7 @@ from typing import Any, Final
 from treadle.agent import Agent
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.checks import OnEvent
-from treadle.drivers.drive import driven
+from treadle.drivers.drive import CALLED, driven
 from treadle.journal import JournalConflict, RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import UserMessage
@@ -36,7 +36,7 @@ def key_in(meta: Any) -> str | None:
 
 
 async def run_once(
-    agent: Agent[Any, Any], said: str, key: str | None, on_event: OnEvent, *, one_step: bool
+    agent: Agent[Any, Any], said: str, key: str | None, on_event: OnEvent, *, one_call: bool
 ) -> RunResult[Any]:
     """The run of a call: a new one, or with a key that is known, what came of it. Without a journal no key is known.
 
@@ -45,12 +45,12 @@ async def run_once(
         said: what the run is asked.
         key: the call's.
         on_event: watches it.
-        one_step: whether it is one step.
+        one_call: whether it is one call of a tool, and not a task.
 
     Raises:
         Misuse: the key is that of another call, or the call is under way.
     """
-    asked = Asked(said, on_event=on_event, one_step=one_step)
+    asked = Asked(said, on_event=on_event, one_step=one_call, origin=CALLED if one_call else "")
     if key is None or agent.journal is None:
         return await driven(await begun(agent._config, asked))
     named = sha256(json.dumps([agent.name, key]).encode()).hexdigest()

@@ -19,6 +19,7 @@ from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.mcp.typed import Typed
 from treadle.result import Pending, RunResult
+from treadle.tools.raised import log_raised
 from treadle.tools.server import ServerFailed
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ class Calls:
                 result = await self._gone_on(result, answers, watch)
         except (Misuse, ServerFailed) as error:
             return _failed(str(error))
-        except Exception:
-            _log.exception("a call of %s that was asked for over MCP failed", params.name)
+        except Exception as error:
+            what = f"a call of {params.name} that was asked for over MCP failed"
+            log_raised(what, error, getattr(self._agent.journal, "redact", None), level=logging.ERROR)
             return _failed("the call failed; the server's log says why")
         if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
             return _cannot_ask(result)
@@ -110,7 +112,7 @@ class Calls:
         if params.request_state is not None:
             return await self._continued(params, watch)
         said, key = self._said(params), key_in(params.meta)
-        return await run_once(self._agent, said, key, watch, one_step=not self._is_agent)
+        return await run_once(self._agent, said, key, watch, one_call=not self._is_agent)
 
     def _said(self, params: Any) -> str:
         """What the run of a call is asked."""
@@ -128,7 +130,7 @@ class Calls:
         answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
         if waiting is None and key is not None and self._agent.journal is not None:
             # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
-            found = await run_once(self._agent, self._said(params), key, watch, one_step=not self._is_agent)
+            found = await run_once(self._agent, self._said(params), key, watch, one_call=not self._is_agent)
             wanted = {one.call_id for one in _askable(found.pending)}
             return await self._gone_on(found, answers, watch) if wanted and wanted == set(answers) else found
         if waiting is None:

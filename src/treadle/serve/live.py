@@ -20,6 +20,7 @@ from treadle.journal import Journal, JournalConflict
 from treadle.kernel.stop import Stop
 from treadle.serve.feed import Feed, Hearing, Numbered, Piece
 from treadle.serve.refused import Refused
+from treadle.tools.raised import log_raised
 
 log = logging.getLogger("treadle.serve")
 
@@ -209,7 +210,8 @@ class Live:
         elif isinstance(error, JournalConflict):
             log.warning("run %s is driven elsewhere now: %s", None if run is None else run.run_id, error)
         else:
-            log.exception("run %s stopped and can be resumed", None if run is None else run.run_id, exc_info=error)
+            what = f"run {None if run is None else run.run_id} stopped and can be resumed"
+            log_raised(what, error, getattr(self._journal, "redact", None), level=logging.ERROR, log=log)
 
     def _attach(self, run_id: str) -> None:
         """Has the feed of a run show what it tells here."""

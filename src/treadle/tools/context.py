@@ -67,6 +67,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         other: how many of those were other calls, rather than the same one again.
         again: what the tool gave when it asked a person in the middle of this call; empty if it did not.
         answer: what the person answered.
+        redact: what the run's journal puts texts through, for what the tool itself writes elsewhere, such as into a
+            log; None if it keeps them as they are.
     """
 
     run_id: str = ""
@@ -84,6 +86,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     other: int = 0
     again: str = ""
     answer: Any = None
+    redact: Callable[[str], str] | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -107,3 +110,14 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         """
         if self.cancellation is not None and self.cancellation.requested:
             raise asyncio.CancelledError("the call was given up")
+
+
+def from_thread(progress: Callable[[str | Json], None], cancellation: Cancellation) -> Callable[[str | Json], None]:
+    """`progress`, called on the event loop whichever thread reports; silent once the call was given up."""
+    loop = asyncio.get_running_loop()
+
+    def report(news: str | Json) -> None:
+        if not cancellation.requested and not loop.is_closed():
+            loop.call_soon_threadsafe(progress, news)
+
+    return report

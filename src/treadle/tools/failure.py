@@ -13,6 +13,7 @@ from jiter import from_json
 
 from treadle.tools.errors import passing, place_of_exception
 from treadle.tools.output import ToolResult
+from treadle.tools.raised import Redact, log_raised
 
 SaysError = Callable[[Any], bool | Awaitable[bool]]
 """Tells whether a returned value means that the call failed; may be async."""
@@ -41,7 +42,14 @@ def says_error(value: Any) -> bool:
     return isinstance(value, Mapping) and (bool(value.get("error")) or value.get("is_error") is True)
 
 
-async def is_failure(says: SaysError, value: Any, tool: str, cancelled: Callable[[], bool]) -> bool:
+async def is_failure(
+    says: SaysError,
+    value: Any,
+    tool: str,
+    cancelled: Callable[[], bool],
+    about: Mapping[str, object],
+    redact: Redact | None,
+) -> bool:
     """What `says` tells of a returned value (of what the model is shown, for a `ToolResult`).
 
     One that raises is logged and tells nothing: the value was returned, so it counts as a result.
@@ -54,5 +62,5 @@ async def is_failure(says: SaysError, value: Any, tool: str, cancelled: Callable
     except BaseException as error:
         if passing(error) is not None or (not isinstance(error, Exception) and cancelled()):
             raise
-        _log.warning("the errors= of tool %s raised %s", tool, place_of_exception(error), exc_info=error)
+        log_raised(f"the errors= of tool {tool} raised {place_of_exception(error)}", error, redact, about)
         return False

@@ -1,31 +1,49 @@
-"""Raised: what the log is told of an exception that nobody expected of a tool."""
+"""Raised: what the log is told of an exception of the application's own code, which nobody expected.
+
+Neighbours: `treadle.journal.redaction` keeps texts out of the journal; what is logged of a run goes the same way.
+"""
 
 import logging
 import traceback
 from collections.abc import Callable, Mapping
 
-from treadle.tools.errors import place_of_exception
-
 Redact = Callable[[str], str]
 _log = logging.getLogger("treadle")
 
 
-def log_raised(tool: str, error: BaseException, about: Mapping[str, object], redact: Redact | None) -> None:
-    """Writes a line at WARNING, with the traceback.
+def log_raised(
+    what: str,
+    error: BaseException,
+    redact: Redact | None,
+    about: Mapping[str, object] | None = None,
+    *,
+    level: int = logging.WARNING,
+    log: logging.Logger = _log,
+) -> None:
+    """Writes a line, with the traceback.
 
     Args:
-        tool: the tool's name.
-        error: what it raised.
+        what: the line: what raised, in words of this package's own.
+        error: what was raised.
+        redact: that of the run's journal: given the traceback as text, it returns what is written in its place, which
+            is then part of the line, as a formatter would write the exception as it is. None to leave that to the
+            formatter.
         about: the fields of the line.
-        redact: given the traceback as text, returns what is written in its place, which is then part of the line: a
-            formatter would write the exception as it is. None to leave that to the formatter.
+        level: its level.
+        log: where it is written.
     """
-    place = place_of_exception(error)
     if redact is None:
-        _log.warning("tool %s: %s", tool, place, exc_info=error, extra=about)
+        log.log(level, "%s", what, exc_info=error, extra=about)
         return
+    told = redacted_text("".join(traceback.format_exception(error)), redact)
+    log.log(level, "%s\n%s", what, told, extra=about)
+
+
+def redacted_text(text: str, redact: Redact | None) -> str:
+    """`text` as a journal with that `redact` would have it; nothing of it where that raises."""
+    if redact is None:
+        return text
     try:
-        told = redact("".join(traceback.format_exception(error)))
-    except Exception as raised:
-        told = f"(its traceback is left out: redact raised {type(raised).__name__})"
-    _log.warning("tool %s: %s\n%s", tool, place, told, extra=about)
+        return redact(text)
+    except Exception as error:
+        return f"(left out: redact raised {type(error).__name__})"

@@ -22,7 +22,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
-from treadle.tools.context import Cancellation, ToolContext
+from treadle.tools.context import Cancellation, ToolContext, from_thread
 from treadle.tools.described import described
 from treadle.tools.errors import AsksPerson, BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
@@ -225,14 +225,20 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 break
             await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
             attempt += 1
-        return await self.returned(value, cancelled, errors)
+        return await self.returned(value, cancelled, errors, about, redact)
 
     async def returned(
-        self, value: Any, cancelled: Callable[[], bool] = _is_cancelled, errors: SaysError | None = None
+        self,
+        value: Any,
+        cancelled: Callable[[], bool] = _is_cancelled,
+        errors: SaysError | None = None,
+        about: Mapping[str, object] = MappingProxyType({}),
+        redact: Redact | None = None,
     ) -> ToolOutput:
         """The output of a call that returned `value`. The other arguments are those of `call`."""
         says = errors if self.errors is None else self.errors
-        return encode(value, self.max_output, says is not None and await is_failure(says, value, self.name, cancelled))
+        failed = says is not None and await is_failure(says, value, self.name, cancelled, about, redact)
+        return encode(value, self.max_output, failed)
 
     async def reconciled(
         self, context: ToolContext, cancelled: Callable[[], bool] = _is_cancelled, redact: Redact | None = None
@@ -295,7 +301,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         elif isinstance(error, ToolError):
             _log.info("tool %s: %s", self.name, place_of_exception(error), extra=about)
         else:
-            log_raised(self.name, error, about, redact)
+            log_raised(f"tool {self.name}: {place_of_exception(error)}", error, redact, about)
 
     def _work(
         self,
@@ -317,7 +323,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         if self.injected:
             cancellation = Cancellation()
             context = context or ToolContext(tool_name=self.name)
-            progress = _from_thread(context.progress, cancellation)
+            progress = from_thread(context.progress, cancellation)
             context = replace(context, cancellation=cancellation, progress=progress)
             arguments = self._injecting(arguments, context, attempt)
             try:
@@ -385,14 +391,3 @@ def _with_context(function: Callable[[ToolContext[Any]], Any], context: ToolCont
 async def _here(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     value = function(**arguments)
     return await value if inspect.isawaitable(value) else value
-
-
-def _from_thread(progress: Callable[[str | Json], None], cancellation: Cancellation) -> Callable[[str | Json], None]:
-    """`progress`, called on the event loop whichever thread reports; silent once the call was given up."""
-    loop = asyncio.get_running_loop()
-
-    def report(news: str | Json) -> None:
-        if not cancellation.requested and not loop.is_closed():
-            loop.call_soon_threadsafe(progress, news)
-
-    return report

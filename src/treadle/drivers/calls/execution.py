@@ -37,10 +37,10 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
     if isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
-    context = context_of(run, record, admitted.arguments)
-    await confirm_before_effect(run)
-    about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
-    cancelled, errors = run.driven.is_cancelled, run.config.errors
+    context = context_of(run, record, admitted.arguments) if tool.injected else None
+    if run.lease is not None:
+        await confirm_before_effect(run)
+    about, cancelled, errors = about_call(run, record), run.driven.is_cancelled, run.config.errors
     output = await tool.call(admitted.arguments, context, cancelled, errors, about, run.redact)
     if record.in_doubt and output.is_error:
         output = _with_what_was_before(output)
@@ -68,6 +68,11 @@ def _with_what_was_before(output: ToolOutput) -> ToolOutput:
     return replace(output, content=encode_error(error).content)
 
 
+def about_call(run: Run, record: CallRecord) -> dict[str, object]:
+    """The fields of a line that is logged about a call."""
+    return {"run_id": run.run_id, "step": len(run.state.steps), "call_id": record.id, "tool": record.doing.name}
+
+
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
     """What a tool may know about the call that it serves."""
     left = seconds_left(run)
@@ -86,6 +91,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         answer=None if record.answer is None else parsed(record.answer),
         history=lambda: _said_so_far(run),
         arguments=MappingProxyType(arguments),
+        redact=run.redact,
     )
 
 

@@ -6,7 +6,7 @@ unknown: a person is asked, or the model is told, as the agent has it.
 """
 
 from treadle.drivers.calls.admission import Admitted, check, unknown_outcome
-from treadle.drivers.calls.execution import context_of
+from treadle.drivers.calls.execution import about_call, context_of
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, parsed
 from treadle.kernel.events import Event, ToolFinished
@@ -35,7 +35,9 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
         case NotDone():
             return found, None
         case Done(result=result):
-            output = await tool.returned(result, cancelled=run.driven.is_cancelled, errors=run.config.errors)
+            output = await tool.returned(
+                result, run.driven.is_cancelled, run.config.errors, about_call(run, record), run.redact
+            )
             return _finished(run, record, output), output
         case None if not answer.is_error:
             why = "."
