@@ -18,7 +18,8 @@ class Driven:
     Attributes:
         order: how it was queued, if a worker drives it.
         cancelled_as: how it ends if it is cancelled.
-        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
+        given_up: whether this process leaves it as it is, told to or as its journal failed: what is cancelled then is
+            as if the process had died.
     """
 
     __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "given_up", "order")

@@ -142,11 +142,13 @@ class LiveRun(Generic[Output]):
         """Adds a message to the run; the model is shown it at its next call.
 
         Raises:
-            Misuse: the run has ended, or is paused, or there is nothing in the text.
+            Misuse: the run has ended, is paused or has broken off, or there is nothing in the text.
         """
         said = asked_of(text)
         if said is None:
             raise Misuse("send takes a text; it was given None")
+        if self._driving.done() and self._run.state.phase not in ("paused", "finished"):
+            raise Misuse(f"run {self.run_id} takes no message now; it has broken off: resume it with message=")
         try:
             self._run.feed(MessageAdded(said))
         except IllegalEvent as error:
@@ -155,7 +157,11 @@ class LiveRun(Generic[Output]):
         await self._run.commit()
 
     async def cancel(self) -> RunResult[Output]:
-        """Ends the run now, whatever is in flight, and returns what was found so far."""
+        """Ends the run now, whatever is in flight, and returns what was found so far.
+
+        Raises:
+            Exception: the run has broken off before, by this: code of yours, or the journal, raised it.
+        """
         self._driving.cancel()
         return await self._ended()
 
@@ -163,6 +169,9 @@ class LiveRun(Generic[Output]):
         """Lets the step under way come to its end, then pauses the run; `agent.resume` goes on with it.
 
         The run may end before it could be paused; the result's stop reason tells.
+
+        Raises:
+            Exception: as `cancel`.
         """
         self._run.pause_wanted = RunPaused(Stop("waiting", "paused by the caller", "Resume the run."))
         return await self._ended()
@@ -170,6 +179,9 @@ class LiveRun(Generic[Output]):
     async def _ended(self) -> RunResult[Output]:
         await asyncio.wait([self._driving])
         await self._settled()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
         return self.result
 
     def _heard(self, event: RunEvent) -> None:

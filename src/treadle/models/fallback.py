@@ -39,7 +39,7 @@ from treadle.models.port import (
     longest_reply_of,
 )
 from treadle.models.profile import ModelProfile, profile_of, profile_of_any
-from treadle.models.sound import cost_of, is_sound_usage, sound_event, tokens_of_reply
+from treadle.models.sound import cost_of, reported_of, sound_event
 from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
@@ -248,14 +248,11 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
     events: Any = model.stream(request)
     try:
         async for event in events:
-            usage = event.usage if isinstance(event, ModelReply) else None
             try:
                 sound = sound_event(event)
             except ModelError:
-                if isinstance(usage, Usage) and is_sound_usage(usage):
-                    yield UsageReported(usage)
-                elif isinstance(event, ModelReply):
-                    yield UsageReported(Usage(0, tokens_of_reply(event), estimated=True))
+                if isinstance(event, ModelReply):
+                    yield reported_of(event)
                 raise
             yield sound
             if isinstance(sound, ModelReply):

@@ -161,6 +161,19 @@ def tokens_of_reply(reply: ModelReply) -> int:
         return 0
 
 
+def counts_itself(usage: object) -> bool:
+    """Whether `usage`, that of a whole reply, says how long that is: of what is estimated, 0 tokens are no count."""
+    return isinstance(usage, Usage) and is_sound_usage(usage) and not (usage.estimated and not usage.output_tokens)
+
+
+def reported_of(reply: ModelReply) -> UsageReported:
+    """What a reply that cannot be used says that it took; where it does not count itself, what it is made of."""
+    known = reply.usage if isinstance(reply.usage, Usage) and is_sound_usage(reply.usage) else Usage(estimated=True)
+    if not counts_itself(known):
+        known = replace(known, output_tokens=tokens_of_reply(reply))
+    return UsageReported(known, dollars(reply.cost))
+
+
 def cost_of(model: Any, usage: Usage) -> Decimal | None:
     """What `model` says that `usage` costs, in dollars; None if it does not know, or has no `cost`.
 

@@ -41,6 +41,7 @@ from treadle.drivers.commit import hand_over, hand_over_soon
 from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run
+from treadle.journal import JournalError
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
@@ -139,6 +140,10 @@ class Batch:
         """`work`, of which nobody may think that it is done when what it ran has cancelled its task."""
         try:
             await work
+        except JournalError:
+            # Those beside it are cut off with it, and nobody has cancelled them: their runs are to be taken up again.
+            self._run.driven.given_up = True
+            raise
         except asyncio.CancelledError as error:
             if self._run.driven.is_cancelled():
                 raise

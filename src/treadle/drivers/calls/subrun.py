@@ -77,8 +77,9 @@ async def carried(
         except asyncio.CancelledError:
             # What it took is told, also where the parent ends at once. Where anything else is raised it is not, and
             # stays claimed: the call is taken up again.
-            parent.feed(recorded_for_call(len(parent.state.steps), record, tool, child, False)[0])
-            give_back(child)
+            if not parent.driven.is_given_up():
+                parent.feed(recorded_for_call(len(parent.state.steps), record, tool, child, False)[0])
+                give_back(child)
             raise
         give_back(child)
     return recorded_for_call(len(parent.state.steps), record, tool, child, below.final)

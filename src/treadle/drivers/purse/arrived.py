@@ -12,7 +12,7 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
 from treadle.models.bounds import LONGEST_REPLY, as_far_as_it_is_taken, check_reply, size_of_piece
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
-from treadle.models.sound import is_sound_usage, tokens_of_reply
+from treadle.models.sound import counts_itself, is_sound_usage, tokens_of_reply
 
 GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 """How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
@@ -57,6 +57,9 @@ class Arrived:
     @property
     def cost(self) -> Decimal | None:
         """Dollars that the provider says that this cost; None if it said nothing."""
+        whole = self.whole
+        if whole is not None and (said := dollars(whole.cost)) is not None:
+            return said
         told = self._told()
         return None if told is None or told[1] is None else dollars(told[1])
 
@@ -82,7 +85,7 @@ class Arrived:
             match event:
                 case TextDelta(text) | ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
                     pieces.append(text)
-                case ModelReply(usage=usage) if not (isinstance(usage, Usage) and is_sound_usage(usage)):
+                case ModelReply(usage=usage) if not counts_itself(usage):
                     whole = tokens_of_reply(event)
                 case _:
                     pass
