@@ -42,7 +42,7 @@ def against(make: Any, confront: Callable[..., Comparison]) -> Callable[..., Com
         (
             [*ROWS, ROWS[0]],
             "duplicates",
-            "right holds identical rows; taken once each, 1 keys that differ would be equal",
+            "right holds identical rows; taken once each, 1 key that differs would be equal",
         ),
         ([row for row in ROWS if row[1] == "01"], "absent", "right has no row at all for period 02, left has"),
         ([(c, "#", v) for c, _, v in ROWS], "granularity", "right does not break down by period"),
@@ -83,14 +83,14 @@ def test_identical_rows_are_found_in_every_kind_of_file(
         "right holds identical rows; taken once each, 2 keys that differ would be equal"
     ]
     some = confront(source("left", rows), source("right", twice), filters={"company": ["1", "2"]})
-    assert "1 keys that differ" in some.warnings[0].message
+    assert "1 key that differs" in some.warnings[0].message
     assert "duplicates" not in kinds(confront(source("left", rows), source("right", twice), filters={"company": "1"}))
 
 
 def test_identical_rows_are_looked_for_where_the_other_side_is_finer(against: Callable[..., Comparison]) -> None:
     finer = [(company, period, f"{float(amount) / 2:.2f}") for company, period, amount in ROWS for _ in range(2)]
     found = against(finer, [*ROWS, ROWS[0]])
-    assert "left holds identical rows; taken once each, 1 keys" in found.warnings[-1].message
+    assert "left holds identical rows; taken once each, 1 key that differs" in found.warnings[-1].message
 
 
 def test_as_many_rows_as_on_the_other_side_are_no_duplicates(against: Callable[..., Comparison]) -> None:
@@ -159,9 +159,7 @@ def test_both_sides_empty(against: Callable[..., Comparison], dimensions: Any) -
     assert found.summary.total_status is None
     assert found.summary.total_source_a is None
     assert found.rows == []
-    assert (
-        found.interpretation == "Neither left nor right has a row that passes the filters: there is nothing to compare."
-    )
+    assert found.interpretation == "Neither left nor right has a row at all: there is nothing to compare."
 
 
 def test_no_key_in_common(against: Callable[..., Comparison]) -> None:

@@ -120,7 +120,9 @@ def unit_claims(
             proof = together(*(_proof(side, measure) for side, measure in zip(sides, pair, strict=True)))
             yield Claim(kind="different_currencies", facts=told, filters=filters, proof=proof)
     for at in (0, 1):
-        if both[1 - at].text and not both[at].text and not both[at].currencies and not pair[at].unit:
+        # A side that declares a currency and shows none has no rows: nothing of it is unknown.
+        declared = pair[at].unit or currency_of(sides[at], pair[at])
+        if both[1 - at].text and not both[at].text and not declared:
             told = {
                 "measure": pair[0].name, "own": pair[at].name, "side": names[at], "other": names[1 - at],
                 "unit": both[1 - at].text, "origin": both[1 - at].origin,

@@ -95,13 +95,15 @@ _UNITS = ("contradicted_unit", "unknown_currency", "unknown_unit")
 def _obstacle(found: Comparison) -> str:
     """Why a comparison says nothing; empty if it does."""
     total = found.summary
+    narrowed = found.filters or found.filters_a or found.filters_b
+    passing = "that passes the filters" if narrowed else "at all"
     if not total.total_rows:
-        return f"neither {found.source_a} nor {found.source_b} has a row that passes the filters"
+        return f"neither {found.source_a} nor {found.source_b} has a row {passing}"
     figures = [(one.source_a_value, one.source_b_value) for one in total.by_currency]
     figures = figures or [(total.total_source_a, total.total_source_b)]
     for at, (name, missing) in enumerate(((found.source_a, total.missing_in_a), (found.source_b, total.missing_in_b))):
         if missing == total.total_rows:
-            return f"{name} has no row that passes the filters"
+            return f"{name} has no row {passing}"
         if all(pair[at] is None for pair in figures):
             return f"{name} has rows, but {found.measure} has no value in any of them"
     if all(None in pair for pair in figures):

@@ -114,7 +114,7 @@ class Filter(BaseModel):
 
     def __str__(self) -> str:
         if not self.values:
-            return f"{self.dimension} {self.op}"
+            return f"{self.dimension} {self.op}{' []' if self.op in _LISTS else ''}"
         shown = self.values[0] if len(self.values) == 1 and self.op not in _LISTS else self.values
         ends = "" if self.inclusive == "both" else f" (inclusive: {self.inclusive})"
         return f"{self.dimension} {self.op} {shown}{ends}"

@@ -189,6 +189,7 @@ def _largest(about: About, one: Largest) -> Claim:
         status=one.found.status,
         reason=one.found.reason,
         currency=one.currency,
+        parted=about.units.currency is not None,
     )
 
 

@@ -61,14 +61,21 @@ def _plainly(template: str) -> Callable[[Facts, Filters], str]:
 
 
 def _one_empty(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{facts['empty']} has no row that passes the filters, while {facts['other']} has {facts['measure']} of "
-        f"{_amounts(facts)}: there is nothing to compare it with."
-    )
+    amounts = facts["amounts"]
+    if all(value is None for value, _ in amounts):
+        has = f"rows, but no {facts['measure']} in any of them: there is nothing to compare."
+    else:
+        has = f"{facts['measure']} of {_all_of([_amount(facts, value, unit) for value, unit in amounts])}"
+        has += ": there is nothing to compare it with."
+    return f"{_no_rows({'side': facts['empty']}, filters)}, while {facts['other']} has {has}"
 
 
-def _amounts(facts: Facts) -> str:
-    return _all_of([money(value, unit) for value, unit in facts["amounts"]])
+def _amount(facts: Facts, value: Any, unit: str) -> str:
+    """The amount of one side; of several, each with its currency."""
+    told = money(value, unit)
+    if len(facts["amounts"]) == 1 or (value is not None and unit):
+        return told
+    return f"{told} in {unit}" if unit else f"{told} without a currency"
 
 
 FIGURES = {
@@ -155,8 +162,8 @@ def _offset(facts: Facts, filters: Filters) -> str:
 
 def _largest(facts: Facts, filters: Filters) -> str:
     key = ", ".join(f"{name} {_shown(value)}" for name, value in facts["key"].items())
-    among = f"Of the keys in {facts['currency']} that do not match" if facts.get("currency") else (
-        "Of the keys that do not match")  # fmt: skip
+    of = f" in {facts['currency']}" if facts["currency"] else " without a currency" if facts["parted"] else ""
+    among = f"Of the keys{of} that do not match"
     if not facts["difference"]:
         return f"{among}, the first is {key}: {facts['reason']}."
     size = money(facts["difference"], facts["unit"])
@@ -182,7 +189,15 @@ def _filter_without_rows(facts: Facts, filters: Filters) -> str:
 
 
 def _no_rows(facts: Facts, filters: Filters) -> str:
-    return f"{facts['side']} has no row{' that passes the filters' if filters else ' at all'}"
+    return f"{facts['side']} has no row {_passing(filters)}"
+
+
+def _nothing(facts: Facts, filters: Filters) -> str:
+    return f"Neither {facts['a']} nor {facts['b']} has a row {_passing(filters)}: there is nothing to compare."
+
+
+def _passing(filters: Filters) -> str:
+    return "that passes the filters" if filters else "at all"
 
 
 def _spelling(facts: Facts, filters: Filters) -> str:
@@ -230,6 +245,11 @@ def _sign(facts: Facts, filters: Filters) -> str:
     )
 
 
+def _duplicates(facts: Facts, filters: Filters) -> str:
+    keys = f"{_keys_of(facts['count'])} that {'differs' if facts['count'] == 1 else 'differ'}"
+    return f"{_under(filters)}{facts['side']} holds identical rows; taken once each, {keys} would be equal"
+
+
 def _not_examined(facts: Facts, filters: Filters) -> str:
     return f"{facts['what']}: {facts['why']}" if facts["why"] else str(facts["what"])
 
@@ -254,7 +274,7 @@ def _in_several_groups(facts: Facts, filters: Filters) -> str:
 
 
 SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
-    "nothing": _plainly("Neither {a} nor {b} has a row that passes the filters: there is nothing to compare."),
+    "nothing": _nothing,
     "one_empty": _one_empty,
     "totals": _totals,
     "keys": _keys,
@@ -292,9 +312,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
         "{under}in {count:,} of the {total:,} keys that do not match, {large} has {factor} times the amount and "
         "{factor} times the rows of {small}: the rows of these keys were probably taken in {factor} times"
     ),
-    "duplicates": _plainly(
-        "{under}{side} holds identical rows; taken once each, {count:,} keys that differ would be equal"
-    ),
+    "duplicates": _duplicates,
     "approximate": _plainly(
         "{measure} of {side} is approximate: its column holds floating-point numbers; differences that these can be "
         "off by count as matches"
