@@ -107,3 +107,13 @@ async def test_whoever_pauses_a_run_that_is_not_under_way_is_told_what_to_do():
         await client.post(f"/api/runs/{run['id']}/decisions", json=decision(pending[0], "deny"))
     assert answer.status_code == 409
     assert answer.json()["error"]["advice"]
+
+
+@pytest.mark.parametrize("name", [".", "..", "a\0", " ", "a/b"])
+async def test_a_conversation_that_no_address_could_name_is_not_begun(name):
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        answer = await client.post("/api/runs", json={"agent": "talker", "input": "Hello?", "conversation": name})
+        there = (await client.get("/api/runs")).json()["runs"]
+    assert answer.status_code == 422
+    assert "conversation's name" in answer.json()["error"]["message"]
+    assert there == []

@@ -159,8 +159,7 @@ class Conversations:
         Raises:
             Refused: a run of it is under way or waits, the name cannot be used, or it has no such run.
         """
-        if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
-            raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
+        _check_name(name)
         with self.alone(user.name, name):
             newest = await self.newest(user, name)
             if newest is not None and newest.status != "finished":
@@ -240,6 +239,17 @@ class Conversations:
     async def _told(self, user: User, found: dict[str, RunInfo]) -> "builtins.list[Told]":
         titles = await self._journal.titles(user.name, found) if isinstance(self._journal, Titles) else {}
         return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
+
+
+def _check_name(name: str) -> None:
+    # It stands in addresses, where browsers take "." and ".." for steps, escaped too.
+    if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name or name in (".", ".."):
+        raise Refused(
+            "unfit",
+            f"a conversation's name is a text of at most {MOST_NAME} characters that can be seen, without '/'; it is "
+            "neither '.' nor '..'",
+            "A UUID will do, or let POST /api/conversations give you one.",
+        )
 
 
 def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
