@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from served import run_when, serving, talker
+from served import events_of, run_when, serving, talker
 
 from treadle import Agent
 from treadle.cli.commands.serve import serve
@@ -95,6 +95,22 @@ async def test_behind_nginx_as_the_docs_have_it_the_page_and_what_it_asks_for_ar
         for one in (*assets, "api/agents", "runs/x", "v1/models", "health"):
             assert (await client.get(forwarded(below + one))).status_code == 200, one
         assert len(assets) == 3
+
+
+async def test_the_docs_lines_for_fastapi_mount_it():
+    pytest.importorskip("fastapi")
+    text = (DOCS / "serving.md").read_text(encoding="utf-8")
+    own = re.findall(r"```python\n(.*?)```", text.partition("## As a part of your application")[2], re.DOTALL)[0]
+    lines = re.findall(r"```python\n(.*?)```", text.partition("### FastAPI, and Starlette")[2], re.DOTALL)[0]
+    named = {}
+    exec(compile(own + lines, "serving.md", "exec"), named)
+    async with serving(named["site"], headers={"x-user": "ada"}) as client:
+        assert '<base href="/agents/" />' in (await client.get("/agents/")).text
+        body = {"agent": "clerk", "input": "Ada wants her money back."}
+        run = (await client.post("/agents/api/runs", json=body)).json()["id"]
+        events = await events_of(client, f"/agents/api/runs/{run}/stream", until="pause")
+        assert [name for number, name, _ in events if number][-1] == "run_paused"
+        assert (await client.get("/agents/api/runs", headers={"x-user": ""})).status_code == 401
 
 
 def test_the_page_is_not_opened_where_only_a_proxy_has_it(tmp_path):
