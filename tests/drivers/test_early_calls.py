@@ -235,6 +235,7 @@ async def test_a_call_that_outlasts_its_reply_brings_what_its_tool_gave_and_one_
             await go_on.wait()
         except asyncio.CancelledError:
             ended.append(key)
+            go_on.set()
             raise
         return f"value of {key}"
 
@@ -244,7 +245,6 @@ async def test_a_call_that_outlasts_its_reply_brings_what_its_tool_gave_and_one_
             if isinstance(piece, ModelReply):
                 raise AssertionError("the reply is the last event")
 
-    asyncio.get_running_loop().call_later(0.05, go_on.set)
     result = await run(stream(), tools=[look])
     assert (early(result.events), ended) == (["a1", "b1"], ["b"])
     assert back(result.events) == [ToolFinished(0, "a1", "value of a")]

@@ -30,6 +30,7 @@ from treadle import (
 )
 from treadle.drivers.lease import taken
 from treadle.journal import TakenOver
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import ApprovalRequested, ToolFinished, ToolReacted, ToolStarted
 from treadle.models import AssistantMessage, ModelReply, ToolCall, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.testing import ScriptedModel
@@ -307,6 +308,9 @@ PICTURE = Image(url="https://example.org/a.png")
 async def test_a_call_that_is_made_again_and_refused_keeps_what_it_says_beside_what_was_before(given, once, again):
     """The hints of an error that said "not executed" were left out where its words were put right."""
 
+    def fails(value):
+        return isinstance(given, ToolResult) or given == "executed: false"
+
     @tool(effect="idempotent")
     async def ship() -> object:
         """Ship it."""
@@ -315,12 +319,12 @@ async def test_a_call_that_is_made_again_and_refused_keeps_what_it_says_beside_w
         return given
 
     def agent(journal):
-        fails = isinstance(given, ToolResult) or given == "executed: false"
-        return Agent(says([("ship", {})], "done"), tools=[ship], journal=journal, errors=lambda value: fails)
+        return Agent(says([("ship", {})], "done"), tools=[ship], journal=journal, errors=fails)
 
     (first,) = [message for message in (await agent(None).run("go")).messages if message.role == "tool"]
     (second,) = [message for message in (await taken_up(agent, MemoryJournal())).messages if message.role == "tool"]
     assert (first.content, second.content) == (once, again)
+    assert first.is_error == second.is_error == (isinstance(given, ToolError) or fails(given))
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
@@ -544,6 +548,7 @@ async def test_a_rule_that_is_new_since_a_call_was_cut_off_asks_before_it_is_mad
     asks = agent(journal, ask_before("ship", reason="dear"))
     waiting = await asks.resume(whole.run_id)
     assert [(one.kind, one.question) for one in waiting.pending] == [("interrupted", "dear")]
+    assert [event.why for event in waiting.events if isinstance(event, ApprovalRequested)] == ["interrupted"]
     assert len(made) == 1
     assert told(await asks.resume(whole.run_id, approve=waiting.pending)) == ["shipped"]
 
@@ -620,3 +625,37 @@ async def test_a_default_that_is_written_out_and_a_number_as_a_text_make_no_othe
     calls = [("page", {"number": 1}), ("page", {"number": "1", "size": 10}), ("page", {"number": 1, "size": 20})]
     agent = Agent(ScriptedModel([calls, "done"]), tools=[page], approvals=[deny("page", repeats=1)])
     assert told(await agent.run("go")) == ["page 1", REFUSED, "page 1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('{"fault":"write the call alone","text":"x"}', {"message": "write the call alone", "executed": False}),
+        (
+            "{}",
+            {
+                "message": "There is no tool 'invalid_call'",
+                "given": "invalid_call",
+                "available_tools": ["look"],
+            },
+        ),
+    ],
+)
+async def test_what_was_wrong_with_an_attempt_at_a_call_is_said_in_the_words_of_its_model(arguments, said):
+    call = ToolCall("c", "invalid_call", arguments)
+    agent = Agent(ScriptedModel([ModelReply(AssistantMessage((call,)), finish="tool_calls"), "done"]), tools=[look])
+    assert json.loads(told(await agent.run("go"))[0]) == {"error": True} | said
+
+
+@pytest.mark.parametrize("call", [("lok", {}), LOOK, ("one", {})])
+async def test_by_hand_a_call_that_was_made_is_not_made_again(call):
+    agent = Agent(ScriptedModel([[call], "done"]), tools=[look, *passing_on("one")])
+    run = agent.start("go")
+    run.feed(run.prepare(run.next()))
+    async for event in agent.model.stream(run.request()):
+        reply = event
+    run.feed(reply)
+    (record,) = run.next().records
+    await run.call_tool(record)
+    with pytest.raises(IllegalEvent, match="cannot take Tool"):
+        await run.call_tool(record)

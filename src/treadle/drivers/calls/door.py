@@ -222,7 +222,7 @@ class Batch:
         return admitted if found is None else check(run, found[1])
 
     def _begin(self, admitted: Admitted) -> None:
-        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=self._run.clock.now()))
+        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id))
         self._made.begun(admitted.record)
 
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:

@@ -54,7 +54,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         words = f"{why}; its outcome is unknown: it may or may not have taken effect."
         output = replace(output, content=told(words, executed="unknown"))
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
-    return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
+    return ToolFinished(step, record.call.id, content, failed, app, raised=raised), output
 
 
 def _with_what_was_before(output: ToolOutput) -> ToolOutput:
