@@ -14,7 +14,7 @@ from treadle import Misuse
 from treadle.context.policies import ClearToolResults, Facts, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.context.stubs import reference
 from treadle.context.trimming import last_exchange
-from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolCall, ToolMessage, UserMessage
 
 FACTS = st.builds(Facts, fixed=st.sampled_from([0, 500]), target=st.sampled_from([None, None, 0, 900]))
 
@@ -208,12 +208,12 @@ def test_a_summary_that_swallows_the_open_tool_call():
 
 def test_a_second_summary_covers_the_first():
     policy = Summarise("a model", 1000, 500, max_tokens=50)
-    messages = history(20)
-    first = policy.summarised(policy.covers(messages, tokens_of(messages), Facts()), "THE FIRST", Facts())
+    messages, facts = history(20), Facts(reads={"look"})
+    first = policy.summarised(policy.covers(messages, tokens_of(messages), facts), "THE FIRST", facts)
     longer = [*first.messages, *history(20)[2:]]
-    covered = policy.covers(longer, tokens_of(longer), Facts())
+    covered = policy.covers(longer, tokens_of(longer), facts)
     assert "THE FIRST" in covered.covered[0].text
-    second = policy.summarised(covered, "BOTH", Facts())
+    second = policy.summarised(covered, "BOTH", facts)
     assert [one.text.split("\n\n")[-1] for one in notices(second.messages)] == ["BOTH"]
     assert second.messages[2].left_out == 40 + len(messages) - (len(second.messages) - 1)
 
@@ -244,3 +244,67 @@ def test_a_summary_is_not_left_out_by_the_policy_after_it():
 def test_marks_that_cannot_be_right_are_refused_at_once(make):
     with pytest.raises(Misuse, match="takes"):
         make()
+
+
+def paying(number, result="paid", is_error=False, tool="pay", arguments=None):
+    call = ToolCall(f"p{number}", tool, arguments or f'{{"invoice": {number}}}')
+    return [AssistantMessage((Text(f"step {number}"), call)), ToolMessage(call.id, tool, result, is_error)]
+
+
+def told(messages):
+    (notice,) = notices(messages)
+    return notice.text.split("\n")
+
+
+READS = Facts(reads={"look"})
+
+
+@pytest.mark.parametrize("summarises", [False, True])
+def test_calls_that_may_have_changed_something_are_named_where_they_are_left_out(summarises):
+    """A model that no longer saw that it had paid paid again."""
+    messages = [*history(3), *paying(1), *paying(2, "no money", True), *history(20)[2:]]
+    if summarises:
+        policy = Summarise("a model", 1500, 1000, max_tokens=50)
+        edit = policy.summarised(policy.covers(messages, tokens_of(messages), READS), "It was paid.", READS)
+    else:
+        edit = KeepFirstAndRecent(1500, 1000).edit(messages, tokens_of(messages), READS)
+    lines = told(edit.messages)
+    assert lines[-2:] == ['- pay({"invoice": 1})', '- pay({"invoice": 2}), which was answered with an error']
+    assert "look" not in "".join(lines)
+    # The notice's own sentence comes on top.
+    assert tokens_of(edit.messages) <= 1050
+
+
+def test_what_an_earlier_notice_names_is_taken_over_and_the_oldest_are_counted():
+    policy = KeepFirstAndRecent(3000, 2000)
+    messages = [*history(0), *[one for number in range(60) for one in paying(number, "word " * 100)]]
+    first = policy.edit(messages, tokens_of(messages), READS)
+    more = [one for number in range(60, 120) for one in paying(number, "word " * 100)]
+    second = policy.edit([*first.messages, *more], tokens_of([*first.messages, *more]), READS)
+    lines = told(second.messages)
+    counted, named = int(lines[3].split()[1]), [line for line in lines if line.startswith("- pay")]
+    left = sum(isinstance(one, AssistantMessage) for one in second.messages)
+    assert lines[3] == f"- {counted} more, earlier than these"
+    assert named[-1] == f'- pay({{"invoice": {119 - left}}})'
+    assert counted + len(named) + left == 120
+    assert tokens_of(second.messages) <= 2050
+
+
+def test_what_was_said_in_a_summary_names_no_call():
+    policy = Summarise("a model", 1500, 1000, max_tokens=300)
+    messages = [*history(3), *paying(1), *history(20)[2:]]
+    first = policy.summarised(policy.covers(messages, tokens_of(messages), READS), "- one\n- two", READS)
+    longer = [*first.messages, *history(20)[2:]]
+    second = policy.summarised(policy.covers(longer, tokens_of(longer), READS), "all", READS)
+    assert told(second.messages)[5:] == ['- pay({"invoice": 1})']
+
+
+def test_a_call_is_named_on_a_line_without_what_is_redacted_and_not_at_length():
+    facts = Facts(reads={"look"}, redact=lambda text: text.replace("4711" * 60, "[KEY]"))
+    long = '{"key": "' + "4711" * 60 + '",\n"note": "' + "x" * 500 + '"}'
+    messages = [*history(3), *paying(1, arguments=long), *history(20)[2:]]
+    edit = KeepFirstAndRecent(2500, 2000).edit(messages, tokens_of(messages), facts)
+    (line,) = [one for one in told(edit.messages) if one.startswith("- ")]
+    assert line.startswith('- pay({"key": "[KEY]", "note": "xxx')
+    assert "4711" not in line
+    assert len(line) < 210

@@ -90,3 +90,30 @@ def test_a_summary_in_a_sub_run_is_not_asked_for_when_its_parent_has_not_enough_
     result = asyncio.run(agent.run("go"))
     assert not small.requests
     assert result.usage.total_tokens <= 45_000
+
+
+def test_a_run_does_not_pay_again_for_the_reason_that_it_sees_its_payment_no_more():
+    """What was left out was named by nothing, also after an overflow."""
+    paid = []
+
+    @tool
+    def pay(invoice: int) -> str:
+        """Pays an invoice."""
+        paid.append(invoice)
+        return "paid"
+
+    def turn(request):
+        if sum(len(one.text) for one in request.messages) > 12_000:
+            return ContextOverflow("too long", status=400)
+        called = [call.name for one in request.messages for call in getattr(one, "calls", ())]
+        if "pay" not in called and not any("- pay(" in one.text for one in request.messages):
+            return [("pay", {"invoice": 7})]
+        return "done" if request.step == 20 else ("thought " * 200, [("look", {"n": request.step})])
+
+    for context in (None, KeepFirstAndRecent(3000, 1500)):
+        paid.clear()
+        agent = Agent(ScriptedModel(turn), tools=[pay, look], context=context, limits=Limits(steps=40))
+        result = asyncio.run(agent.run("Pay invoice 7, and look around."))
+        assert (result.text, paid) == ("done", [7])
+        edits = [one for one in result.events if isinstance(one, ContextEdited) and one.policy == "KeepFirstAndRecent"]
+        assert edits, context

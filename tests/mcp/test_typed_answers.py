@@ -1,7 +1,7 @@
-"""An agent whose answer has a type, served: the type is listed, and each answer is structured content that fits it."""
+"""An agent or a tool with a type, served: the type is listed, and what is given is structured content that fits it."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -10,7 +10,7 @@ pytest.importorskip("mcp")
 from mcp import Client
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle import Agent, Limits, MemoryJournal, external_tool, handoff
+from treadle import Agent, Limits, MemoryJournal, ToolError, ToolResult, external_tool, handoff, tool
 from treadle.mcp import MCPServer, server_of
 from treadle.mcp.secrets import Secrets
 from treadle.testing import ScriptedModel
@@ -131,3 +131,120 @@ def of(served: Any) -> Any:
 
     streams = runpy.run_path(str(Path(__file__).with_name("handshake.py")))["of_before"]
     return streams(served, before=False)
+
+
+class Node(BaseModel):
+    name: str
+    below: list["Node"] = []
+
+
+@tool(effect="read")
+def invoice() -> Invoice:
+    """Gives an invoice."""
+    return Invoice(number=7, lines=[Line(text="nut", price=Decimal("2.50"))])
+
+
+@tool(effect="read")
+def totals() -> list[Decimal]:
+    """Gives totals."""
+    return [Decimal("2.50")]
+
+
+@tool(effect="read")
+def tree() -> Node:
+    """Gives a tree."""
+    return Node(name="a", below=[Node(name="b")])
+
+
+@tool(effect="read")
+def grade() -> Literal["1", "2"]:
+    """Gives a grade, which is a text."""
+    return "1"
+
+
+@tool(effect="read")
+def share() -> float:
+    """Gives a share that is no number."""
+    return float("nan")
+
+
+@tool(effect="read", max_output=200)
+def many() -> list[int]:
+    """Gives more than is shown."""
+    return list(range(1000))
+
+
+@tool(effect="read")
+def breaks() -> list[int]:
+    """Fails."""
+    raise ToolError("there are none")
+
+
+@tool(effect="read")
+def words() -> str | int:
+    """Gives words."""
+    return "5"
+
+
+@tool(effect="read")
+def whatever() -> ToolResult:
+    """Gives something."""
+    return ToolResult("a", {"a": 1})
+
+
+async def given(one: Any, mode: str) -> tuple[Any, Any]:
+    """What is listed of the tool's results, and what a call of it gives."""
+    async with Client(server_of([one]), mode=mode) as client:
+        (listed,) = (await client.list_tools()).tools
+        return listed.output_schema, await client.call_tool(one.name, {})
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("one", "shown"),
+    [
+        (invoice, {"no": 7, "lines": [{"text": "nut", "price": "2.50"}]}),
+        (totals, {"result": ["2.50"]}),
+        (tree, {"result": {"name": "a", "below": [{"name": "b", "below": []}]}}),
+        (grade, {"result": "1"}),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+async def test_what_a_tool_gives_is_listed_and_fits_it(one, shown, mode):
+    """Agents had a form, and tools none."""
+    schema, found = await given(one, mode)
+    assert schema["type"] == "object"
+    assert (found.structured_content, found.is_error) == (shown, False)
+    assert found.content[0].text
+
+
+@ERAS
+@pytest.mark.parametrize(("one", "says"), [(share, "NaN"), (many, "["), (breaks, "there are none")], ids=lambda one: "")
+async def test_a_result_that_is_not_of_the_form_is_an_error_which_shows_it(one, says, mode):
+    schema, found = await given(one, mode)
+    assert schema is not None
+    assert (found.structured_content, found.is_error) == (None, True)
+    assert says in found.content[-1].text
+    assert (len(found.content) == 2) == (one is not breaks)
+
+
+@pytest.mark.parametrize("one", [words, whatever], ids=lambda one: one.name)
+async def test_nothing_is_listed_of_a_tool_that_may_give_any_text(one):
+    schema, found = await given(one, "auto")
+    assert (schema, found.structured_content, found.is_error) == (None, None, False)
+
+
+async def test_a_result_that_is_asked_for_again_under_its_key_has_its_form_too():
+    keyed = {"io.treadle/idempotency-key": "once"}
+    async with Client(server_of([totals], journal=MemoryJournal())) as client:
+        found = [await client.call_tool("totals", {}, meta=keyed) for _ in range(2)]
+    assert [one.structured_content for one in found] == [{"result": ["2.50"]}] * 2
+    assert found[0].meta == found[1].meta
+
+
+async def test_a_tool_of_a_server_is_served_on_with_its_form():
+    """Through two servers."""
+    transport = lambda _: of(server_of([totals]))  # noqa: E731
+    async with MCPServer("shop", transport, Secrets({}), "in memory", {}) as shop:
+        (listed,) = await shop.listed()
+    assert listed.output_schema["properties"]["result"]["type"] == "array"

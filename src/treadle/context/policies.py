@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.done import NONE, calls_in
 from treadle.context.stubs import READ_RESULT, Redact, left_out, shortened, stub, summary
 from treadle.context.tokens import estimate_tokens
 from treadle.context.trimming import Weighed, expendable, last_exchange
@@ -31,6 +32,13 @@ Mark = int | float
 
 WORTH = 0.25
 """The share of the way down to the low mark that an edit must go: less is not worth a broken cache."""
+
+
+NAMED = 0.2
+"""The share of the low mark that the calls may take which a notice names."""
+
+MOST_NAMED = 1000
+"""Tokens that they may take at most, by estimate."""
 
 
 class Facts(Struct, frozen=True):
@@ -46,6 +54,7 @@ class Facts(Struct, frozen=True):
         redact: what the journal is given texts through; call it on a text before cutting it. None if it keeps them as
             they are.
         keep: the tools whose results stay, whole.
+        reads: the tools that only read. The calls of others are named where they are left out.
     """
 
     window: int | None = None
@@ -56,6 +65,7 @@ class Facts(Struct, frozen=True):
     readable: bool = False
     redact: Redact | None = None
     keep: Collection[str] = ()
+    reads: Collection[str] = ()
 
     def keeps(self, message: Message) -> bool:
         """Whether a message is a result that stays as it is: of a tool that says so, and no error."""
@@ -83,7 +93,9 @@ class ContextPolicy(Protocol):
 
 
 class KeepFirstAndRecent(Struct, frozen=True):
-    """Leaves out the oldest exchanges; a line in their place says how many messages there were.
+    """Leaves out the oldest exchanges; a notice in their place says how many messages there were.
+
+    It names the calls among them of tools that may do more than read, so that the model does not make them again.
 
     Args:
         high: acts when the request reaches this mark.
@@ -104,7 +116,7 @@ class KeepFirstAndRecent(Struct, frozen=True):
         dropped = oldest(messages, tokens, low, facts)
         if dropped is None:
             return None
-        return dropped.replaced(left_out(dropped.count), low, facts)
+        return dropped.replaced(left_out(dropped.count, dropped.done), low, facts)
 
 
 class ClearToolResults(Struct, frozen=True):
@@ -234,17 +246,21 @@ class Summarise(Struct, frozen=True):
     def summarised(self, dropped: "Dropped", text: str, facts: Facts = UNKNOWN) -> Edit | None:
         """The edit that puts the summary `text` in the place of `dropped`."""
         low = aim(self.high, self.low, dropped.before, facts)
-        return None if low is None else dropped.replaced(summary(dropped.count, text), low, facts)
+        return None if low is None else dropped.replaced(summary(dropped.count, text, dropped.done), low, facts)
 
 
 class Dropped(Struct, frozen=True):
-    """Messages that are to go, by index, out of `messages`; `count` is how many messages they stand for."""
+    """Messages that are to go, by index, out of `messages`.
+
+    `count` is how many messages they stand for, `done` what is said of the calls among them that may change something.
+    """
 
     messages: Sequence[Message]
     weighed: Weighed
     indices: tuple[int, ...]
     count: int
     before: int
+    done: str = ""
 
     @property
     def covered(self) -> list[Message]:
@@ -274,19 +290,21 @@ def oldest(
     """
     weighed = Weighed.of(messages, tokens, facts.fixed)
     indices: list[int] = []
-    count, exchanges, after = 0, 0, float(tokens)
+    count, exchanges, after, done = 0, 0, float(tokens), NONE
+    most = min(MOST_NAMED, int(low * NAMED))
     for exchange in expendable(messages, facts.pinned, facts.keeps):
         first = messages[exchange[0]]
         stands_for = first.left_out if isinstance(first, UserMessage) else 0
         if isinstance(first, UserMessage) and first.summary and not summaries:
             continue
-        if after <= low and not stands_for:
+        if after + weighed.factor * done.tokens <= low and not stands_for:
             break
+        done = (done + calls_in([messages[i] for i in exchange], facts.reads, facts.redact)).within(most)
         indices.extend(exchange)
         count += stands_for or len(exchange)
         exchanges += not stands_for
         after -= sum(weighed.tokens[i] for i in exchange)
-    return Dropped(messages, weighed, tuple(indices), count, tokens) if exchanges else None
+    return Dropped(messages, weighed, tuple(indices), count, tokens, done.told) if exchanges else None
 
 
 def aim(high: Mark, low: Mark, tokens: int, facts: Facts) -> int | None:

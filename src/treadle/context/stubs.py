@@ -27,17 +27,21 @@ HEAD = 0.7
 """The share of a shortened result that is its head; the rest is its tail."""
 
 
-def left_out(count: int) -> UserMessage:
-    """The notice that `count` messages were left out."""
+def left_out(count: int, done: str = "") -> UserMessage:
+    """The notice that `count` messages were left out; `done` is what is said of the calls among them."""
     were = "message was" if count == 1 else "messages were"
-    return UserMessage(f"[treadle: {count} earlier {were} left out here to make room.]", count)
+    return UserMessage(_with(f"[treadle: {count} earlier {were} left out here to make room.]", done), count)
 
 
-def summary(count: int, text: str) -> UserMessage:
-    """The notice that `count` messages are summarised by `text`."""
+def summary(count: int, text: str, done: str = "") -> UserMessage:
+    """The notice that `count` messages are summarised by `text`; `done` is what is said of the calls among them."""
     are = "message is" if count == 1 else "messages are"
     said = f"[treadle: {count} earlier {are} summarised here to make room.]\n\n{text.strip()}"
-    return UserMessage(said, count, summary=True)
+    return UserMessage(_with(said, done), count, summary=True)
+
+
+def _with(notice: str, done: str) -> str:
+    return f"{notice}\n\n{done}" if done else notice
 
 
 def reference(call_id: str, content: str | tuple[Content, ...]) -> str:

@@ -160,10 +160,11 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     window, readable = _window(run), READ_RESULT in run.config.tools
     # The instructions of a skill stay where the agent that takes the run up does not have it, too.
     keep = frozenset([ACTIVATE, *[tool.name for tool in run.config.tools.values() if tool.keep]])
+    reads = frozenset([tool.name for tool in run.config.tools.values() if tool.effect == "read"])
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0
-        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, run.redact, keep)
+        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, run.redact, keep, reads)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:

@@ -12,12 +12,12 @@ import anyio
 from treadle.agent import Agent
 from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Content, File, Image, Text
+from treadle.kernel.messages import Content, File, Image, Text, ToolMessage
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
 from treadle.mcp.keyed import key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
-from treadle.mcp.typed import Typed
+from treadle.mcp.typed import Form, Typed, content_of, form_of_results
 from treadle.result import Pending, RunResult
 from treadle.tools.raised import log_raised
 from treadle.tools.server import ServerFailed
@@ -45,11 +45,14 @@ class Calls:
 
     Attributes:
         typed: what is given of the agent's answers as structured content.
+        forms: those of what its tools give, by their names, where they are known.
     """
 
     def __init__(self, agent: Agent[Any, Any], names: Collection[str], *, is_agent: bool) -> None:
         self._agent, self._names, self._is_agent = agent, names, is_agent
         self.typed = Typed(agent)
+        found = {name: form_of_results(tool) for name, tool in agent.tools.items() if not is_agent}
+        self.forms: Mapping[str, Form] = {name: form for name, form in found.items() if form is not None}
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
 
     async def call(
@@ -200,10 +203,7 @@ class Calls:
         if result.stop.reason == "waiting":
             return _failed(_waits(result), meta)
         if record is not None and record.result is not None:
-            content = record.result.content
-            parts: Sequence[Content] = (Text(content),) if isinstance(content, str) else content
-            blocks = [_block(part) for part in parts]
-            return mcp_types.CallToolResult(content=blocks, is_error=record.is_error, _meta=meta)
+            return self._given(record.doing.name, record.result, meta)
         if not result.finished:
             why = f"The agent stopped before it was done ({result.stop.reason}: {result.stop.detail})."
             return _failed(f"{why} {result.text}".strip(), meta)
@@ -214,6 +214,22 @@ class Calls:
             return _failed(f"{why} {result.text}".strip(), meta)
         text = mcp_types.TextContent(type="text", text=result.text)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
+
+    def _given(self, tool: str, result: ToolMessage, meta: Mapping[str, Any]) -> Any:
+        """What a tool gave; as structured content too, where its form is listed."""
+        import mcp_types
+
+        parts: Sequence[Content] = (Text(result.content),) if isinstance(result.content, str) else result.content
+        blocks, form, data = [_block(part) for part in parts], self.forms.get(tool), None
+        is_error = result.is_error
+        if form is not None and not is_error:
+            try:
+                data = content_of(form, result.content)
+            except ValueError as error:
+                # The call was made: whoever asked for it is to see what it gave.
+                why = f"{tool} was called, and what it gave is not of the form that is listed: {error}."
+                blocks, is_error = [mcp_types.TextContent(type="text", text=why), *blocks], True
+        return mcp_types.CallToolResult(content=blocks, structured_content=data, is_error=is_error, _meta=dict(meta))
 
 
 @dataclass

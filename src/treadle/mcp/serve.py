@@ -124,7 +124,8 @@ def _offered(
         raise Misuse(f"{ends.name} has no function, and nobody waits for its result: it cannot be served")
     agent = Agent(Relay(), tools=tools, journal=journal, name="mcp", on_limit="stop", watch_progress=False)
     calls = Calls(agent, set(agent.tools), is_agent=False)
-    return calls, [_listed(one.spec, one.effect) for one in tools], "treadle"
+    schemas = {name: form.schema for name, form in calls.forms.items()}
+    return calls, [_listed(one.spec, one.effect, schemas.get(one.name)) for one in tools], "treadle"
 
 
 def _is_name(name: str) -> bool:

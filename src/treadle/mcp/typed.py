@@ -1,6 +1,10 @@
-"""Typed: the answer of an agent that has a type, as structured content, and what is listed of its form."""
+"""Typed: what is listed of the form of an answer or a result, and what is given of it as structured content.
+
+Structured content is an object, in all versions of the protocol: what is none stands in one, under "result".
+"""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -8,19 +12,90 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from treadle.agent import Agent
 from treadle.drivers.below import Below
 from treadle.drivers.output import WRAPPED, in_an_object
-from treadle.kernel.messages import Json
+from treadle.kernel.messages import Content, Json
 from treadle.result import RunResult
 from treadle.tools import Tool
 from treadle.tools.arguments import schema_of_result
 
 _LONGEST_FAULT: Final = 500
 
+_ANY_TEXT: Final = "a text that is of no form"
+
+
+class Form:
+    """A form that is listed, and held to.
+
+    Args:
+        schema: the JSON Schema of the values.
+
+    Attributes:
+        schema: that of the structured content.
+
+    Raises:
+        ValueError: it cannot be held to: it has a pattern, say, that is Python's alone. A client could not either.
+    """
+
+    def __init__(self, schema: Json) -> None:
+        import jsonschema_rs
+
+        self._wrapped = schema.get("type") != "object"
+        self.schema = in_an_object(schema) if self._wrapped else schema
+        self._validator = jsonschema_rs.validator_for(self.schema, offline=True)
+
+    def content(self, value: Any) -> Json:
+        """The structured content that has `value`.
+
+        Raises:
+            ValueError: the value has another form.
+        """
+        data: Json = {WRAPPED: value} if self._wrapped else value
+        wrong = next(self._validator.iter_errors(data), None)
+        if wrong is not None:
+            raise ValueError(wrong.message[:_LONGEST_FAULT])
+        return data
+
+
+def form_of(schema: Json | None) -> Form | None:
+    """The form of what has that JSON Schema; None if it has none that JSON Schema can tell."""
+    if schema is None:
+        return None
+    try:
+        return Form(schema)
+    except ValueError:
+        return None
+
+
+def form_of_results(tool: Tool) -> Form | None:
+    """The form of what the tool gives; None if it may give any text, which can be read in one way only as it is."""
+    found = form_of(tool.spec.output_schema)
+    if found is None:
+        return None
+    try:
+        found.content(_ANY_TEXT)
+    except ValueError:
+        return found
+    return None
+
+
+def content_of(form: Form, given: str | Sequence[Content]) -> Json:
+    """The structured content of a result, which is JSON text, or a text that is the value.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    if not isinstance(given, str):
+        raise ValueError("it gave images or files")
+    try:
+        return form.content(json.loads(given))
+    except ValueError as error:
+        try:
+            return form.content(given)
+        except ValueError:
+            raise error from None
+
 
 class Typed:
     """The structured content of an agent's answers, in the form of their type as Pydantic writes it.
-
-    Structured content is an object, in all versions of the protocol: an answer that is none stands in one, under
-    "result".
 
     Args:
         agent: whose answers they are.
@@ -32,22 +107,10 @@ class Typed:
 
     def __init__(self, agent: Agent[Any, Any]) -> None:
         output = agent._config.output
-        self.schema: Json | None = None
-        if output is None or any(_ends_otherwise(one) for one in agent.tools.values()):
-            return
-        import jsonschema_rs
-
-        schema = schema_of_result(output.kind)
-        if schema is None:
-            return
-        self._wrapped = schema.get("type") != "object"
-        listed = in_an_object(schema) if self._wrapped else schema
-        try:
-            self._validator = jsonschema_rs.validator_for(listed, offline=True)
-        except ValueError:
-            # It has a pattern, say, that is Python's alone: a client could not check it either.
-            return
-        self.schema, self._kind = listed, output.kind
+        self._form: Form | None = None
+        if output is not None and not any(_ends_otherwise(one) for one in agent.tools.values()):
+            self._form, self._kind = form_of(schema_of_result(output.kind)), output.kind
+        self.schema = None if self._form is None else self._form.schema
 
     def content(self, result: RunResult[Any]) -> Json | None:
         """The structured content of a run that is finished; None if its answer has no form.
@@ -55,7 +118,7 @@ class Typed:
         Raises:
             ValueError: it has another form than the schema says.
         """
-        if self.schema is None:
+        if self._form is None:
             data = None if result.output is None else to_jsonable_python(result.output)
             return data if isinstance(data, dict) else None
         if result.output is None and result.stop.reason != "answered":
@@ -67,13 +130,7 @@ class Typed:
             written = TypeAdapter(self._kind).dump_json(result.output, by_alias=True, warnings=False)
         except PydanticSerializationError as error:
             raise ValueError(str(error)[:_LONGEST_FAULT]) from error
-        value = json.loads(written)
-        data = {WRAPPED: value} if self._wrapped else value
-        wrong = next(self._validator.iter_errors(data), None)
-        if wrong is not None:
-            raise ValueError(wrong.message[:_LONGEST_FAULT])
-        found: Json = data
-        return found
+        return self._form.content(json.loads(written))
 
 
 def _ends_otherwise(tool: Tool) -> bool:

@@ -1,0 +1,86 @@
+"""Done: the calls that may have changed something, among messages that are left out.
+
+A model that no longer sees that it has paid may pay again. So what stands in the place of such messages names those
+calls, as many of the latest as there is room for, and takes over what earlier notices named. Arguments alone, which the
+model wrote itself: what a tool gave back is not for the words of a notice, which are as good as a person's.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from treadle.context.stubs import Redact
+from treadle.context.texts import estimate_text
+from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+LONGEST: Final = 200
+"""Characters of a call that are shown."""
+
+_HEAD: Final = (
+    "Among them were calls of tools that may change something. Make none of them again for the reason that it is not "
+    "shown any more:"
+)
+_EARLIER: Final = re.compile(r"- (\d+) more, earlier than these")
+
+
+class Calls(Struct, frozen=True):
+    """Calls, the oldest first: a line each, and how many there are before those."""
+
+    lines: tuple[str, ...] = ()
+    earlier: int = 0
+
+    def __add__(self, other: "Calls") -> "Calls":
+        return Calls((*self.lines, *other.lines), self.earlier + other.earlier)
+
+    @property
+    def tokens(self) -> int:
+        """What they take of a request, as estimated."""
+        return estimate_text(self.told)
+
+    @property
+    def told(self) -> str:
+        """What is said of them; empty if there are none."""
+        if not self.lines and not self.earlier:
+            return ""
+        before = (f"- {self.earlier} more, earlier than these",) if self.earlier else ()
+        return "\n".join((_HEAD, *before, *self.lines))
+
+    def within(self, tokens: int) -> "Calls":
+        """As many of the latest as `tokens` tokens have room for; the others are counted."""
+        left, first = tokens - estimate_text(_HEAD), len(self.lines)
+        while first and (left := left - estimate_text(self.lines[first - 1]) - 1) >= 0:
+            first -= 1
+        return Calls(self.lines[first:], self.earlier + first)
+
+
+NONE: Final = Calls()
+
+
+def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact | None) -> Calls:
+    """The calls in `messages` of tools that are not among `reads`, and those that notices in them name."""
+    failed = {one.call_id for one in messages if isinstance(one, ToolMessage) and one.is_error}
+    lines, earlier = list[str](), 0
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            lines += [
+                _line(call.name, call.arguments, call.id in failed, redact)
+                for call in message.calls
+                if call.name not in reads
+            ]
+        elif isinstance(message, UserMessage) and message.left_out:
+            _, _, listed = message.text.rpartition(_HEAD)
+            for line in listed.splitlines():
+                if found := _EARLIER.fullmatch(line):
+                    earlier += int(found[1])
+                elif line.startswith("- "):
+                    lines.append(line)
+    return Calls(tuple(lines), earlier)
+
+
+def _line(name: str, arguments: str, failed: bool, redact: Redact | None) -> str:
+    # Half of what is to be hidden would no longer be known for it.
+    given = " ".join(f"{name}({arguments if redact is None else redact(arguments)})".split())
+    shown = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
+    return f"- {shown}{', which was answered with an error' if failed else ''}"
