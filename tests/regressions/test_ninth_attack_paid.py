@@ -1,13 +1,23 @@
 """What a hostile user found in what is told of replies that were paid for and not used."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Budget, RunResult, Text, Usage
+from treadle import Agent, Budget, Limits, MemoryJournal, RunResult, Text, Usage
 from treadle.kernel.events import ModelFailed
-from treadle.models import AssistantMessage, FallbackModel, FinishReason, ModelEvent, ModelReply, ModelRequest
+from treadle.models import (
+    AssistantMessage,
+    FallbackModel,
+    FinishReason,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    Overloaded,
+    TextDelta,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -75,3 +85,33 @@ async def test_what_it_says_that_it_cost_is_what_it_cost(several: bool, usage: U
 
 def _failed(result: RunResult[str]) -> ModelFailed:
     return next(event for event in result.events if isinstance(event, ModelFailed))
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "deadline"])
+async def test_the_error_of_a_call_that_was_cut_off_is_not_that_of_the_attempt_before_it(ended: str) -> None:
+    """It was the attempt's until the run was read back from its journal, and another then."""
+    asked = asyncio.Event()
+
+    class Stumbles:
+        name = "stumbles"
+        times = 0
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            self.times += 1
+            if self.times == 1:
+                raise Overloaded("busy", retry_after=0.001)
+            yield TextDelta("Well, ")
+            asked.set()
+            await asyncio.sleep(60)
+
+    limits = Limits(seconds=1 if ended == "deadline" else 60)
+    agent = Agent(Stumbles(), limits=limits, journal=MemoryJournal())
+    async with agent.stream("Go.") as run:
+        await asyncio.wait_for(asked.wait(), 30)
+        if ended == "cancelled":
+            await run.cancel()
+        async for _ in run:
+            pass
+    again = await agent.resume(run.run_id)
+    assert (run.result.stop.reason, type(run.result.error)) == (ended, type(again.error))
+    assert (str(run.result), run.result.to_dict()) == (str(again), again.to_dict())

@@ -64,6 +64,8 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             event = run.asking.replied(await _reply(run, hear, attempt))
         except asyncio.CancelledError as error:
             if run.driven.is_cancelled():
+                # What an earlier attempt failed for is not what ended this one.
+                run.error = None
                 run.feed(_cut_off(run, attempt))
                 raise
             failure: ModelError = _unexpected(error)
