@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import AnalystError, Catalog, CompareRequest, Dimension, Measure, Source
-from treadle.analyst.checks import Check, CheckFile, History, Report, ReportFile, run_checks
+from treadle.analyst.checks import Check, CheckFile, History, Levels, Report, ReportFile, judge, run_checks
 from treadle.analyst.checks.files import write_report
 from treadle.analyst.checks.history import RUNS_WITH_KEYS
 
@@ -276,3 +276,27 @@ def test_the_xml_counts_as_build_servers_do(tmp_path: Path) -> None:
     assert failure is not None
     assert failure.get("message") == report.verdicts[0].sentence
     assert suite.get("timestamp") == "2024-02-01T06:00:00"
+
+
+def test_totals_that_moved_while_every_key_matches_are_a_change(tmp_path: Path) -> None:
+    a = [(str(number), "1.00") for number in range(100)]
+    first = run(tmp_path, a, a)
+    moved = run(tmp_path, a, [(number, "0.99") for number, _ in a], day=1)
+    assert (first.outcome, moved.outcome) == ("passed", "failed")
+    assert moved.verdicts[0].sentence.endswith("which keys differ has not changed, nor by how much")
+    again = run(tmp_path, a, [(number, "0.99") for number, _ in a], day=2)
+    assert again.verdicts[0].sentence.endswith("nothing has changed")
+    more = [*a, ("new", "5.00")]
+    assert "nothing has changed" not in run(tmp_path, more, more, day=3).verdicts[0].sentence
+
+
+def test_totals_that_are_worse_than_any_key_may_differ_by_less(tmp_path: Path) -> None:
+    a, b = [("x", "1000.00"), ("y", "-990.00")], [("x", "1400.00"), ("y", "-1190.00")]
+    report = run(tmp_path, a, b, relative_tolerance=Decimal("0.5"))
+    found = report.verdicts[0].comparison
+    assert found is not None
+    judged = judge(found, levels=Levels(minor="ignore"))
+    assert judged.why == (
+        "the totals come out worse than any key: 2,000 % of A is at or above 50 %, though 200.00 is below the "
+        "materiality of 5,000",
+    )

@@ -313,7 +313,7 @@ def test_totals_are_judged_and_told_by_currency(tmp_path: Path) -> None:
     report = ran(tmp_path, sources, check())
     assert report.outcome == "failed"
     sentence = report.verdicts[0].sentence
-    assert "the totals in USD differ more than any key" in sentence
+    assert "the totals in USD come out worse than any key" in sentence
     assert sentence.endswith("the totals are 10.00 USD apart")
 
 
@@ -322,7 +322,7 @@ def test_totals_that_differ_more_than_any_key_count(tmp_path: Path) -> None:
     b = [(str(number), "0.99") for number in range(1000)]
     report = ran(tmp_path, [source(tmp_path, "a", a), source(tmp_path, "b", b)], check())
     assert report.outcome == "failed"
-    assert "the totals differ more than any key" in report.verdicts[0].sentence
+    assert "the totals come out worse than any key" in report.verdicts[0].sentence
 
 
 # Conditions of each side.

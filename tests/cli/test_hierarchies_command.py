@@ -60,7 +60,7 @@ def test_a_check_fails_by_a_subtotal_that_is_worse_than_every_key(treadle: Any, 
     assert done.code == 6
     first, second = done.out.splitlines()[:2]
     assert first.startswith(
-        "failed   companies: 6 of 6 keys match (100 %): the subtotals of Group differ more than any"
+        "failed   companies: 6 of 6 keys match (100 %): the subtotals of Group come out worse than any"
     )
     assert second.startswith("passed   keys alone")
     found = json.loads((place / "found.json").read_text())["verdicts"][0]["comparison"]

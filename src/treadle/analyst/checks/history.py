@@ -155,13 +155,14 @@ def _changes(
 ) -> Changes:
     """What is different from the last verdict that asked the same."""
     last = database.execute(
-        "SELECT verdicts.id, started, verdicts.outcome, question, whole FROM verdicts JOIN runs ON runs.id = run "
+        "SELECT verdicts.id, started, verdicts.outcome, question, whole, keys, matches, minor, major, missing_in_a, "
+        "missing_in_b, total_a, total_b, total_diff FROM verdicts JOIN runs ON runs.id = run "
         "WHERE name = ? AND measure = ? AND verdicts.outcome != 'not_run' ORDER BY question = ? DESC, verdicts.id DESC",
         (_storable(verdict.check), _storable(verdict.measure), question),
     ).fetchone()
     if last is None:
         return Changes()
-    number, started, outcome, asked, was_whole = last
+    number, started, outcome, asked, was_whole, *figures = last
     since = datetime.fromisoformat(started)
     if asked != question:
         return Changes(note="first run that asks just this; what has changed is told from the next one on")
@@ -170,7 +171,8 @@ def _changes(
     found = database.execute("SELECT key, status, diff FROM differences WHERE verdict = ?", (number,))
     before: Keys = {key: (status, Decimal(diff)) for key, status, diff in found}
     now: Keys = {_key(row): (row.status, row.diff) for row in rows}
-    return _apart(since, outcome, before, now)
+    same = None not in figures and (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
+    return replace(_apart(since, outcome, before, now), same=same)
 
 
 def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Changes:

@@ -81,7 +81,7 @@ def judge(
         outcome = _OUTCOME[getattr(levels, total)]
         worst = max(worst, outcome, key=OUTCOMES.index)
         if outcome != "passed":
-            why.append(f"{where} differ more than any key: {reason}")
+            why.append(f"{where} come out worse than any key: {reason}")
     return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes, idle)
 
 

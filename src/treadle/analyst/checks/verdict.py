@@ -39,6 +39,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         new: keys that differ now and did not, the largest first.
         gone: keys that differed and do not any more, the largest first.
         moved: keys that differ as before, but by another amount or in another class.
+        same: whether the number of keys, the classes and the totals are known to be as they were, too.
         note: why this cannot be told, if it cannot; the lists are empty then.
     """
 
@@ -47,6 +48,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     new: tuple[Change, ...] = ()
     gone: tuple[Change, ...] = ()
     moved: tuple[Change, ...] = ()
+    same: bool = False
     note: str = ""
 
     @property
@@ -57,7 +59,9 @@ class Changes(Struct, frozen=True, kw_only=True):
         parts = [f"{label}: {_named(keys)}" for label, keys in
                  (("new", self.new), ("gone", self.gone), ("changed", self.moved)) if keys]  # fmt: skip
         since = f"since {self.since.astimezone():%Y-%m-%d %H:%M}"
-        return f"{since} {'; '.join(parts) if parts else 'nothing has changed'}"
+        # Keys that match are not kept: where the totals moved, or have several currencies, something there may have.
+        nothing = "nothing has changed" if self.same else "which keys differ has not changed, nor by how much"
+        return f"{since} {'; '.join(parts) or nothing}"
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
