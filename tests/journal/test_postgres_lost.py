@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from postgres_server import Server
+from wire import END, Wire
 
 from treadle.journal import JournalConflict, JournalUnavailable, PostgresJournal
 from treadle.journal.postgres import connection, writer
 from treadle.kernel.events import Event, NudgeGiven, RunStarted
-
-from .wire import END, Wire
 
 pytestmark = pytest.mark.anyio
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from postgres_server import Server
+from wire import Wire
 
 from treadle.journal import JournalUnavailable, PostgresJournal
 from treadle.journal.postgres import reader
 from treadle.kernel.events import RunStarted
-
-from .wire import Wire
 
 pytestmark = pytest.mark.anyio
 

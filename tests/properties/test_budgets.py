@@ -1,14 +1,17 @@
 """Runs that share budgets, in whatever order they come and whatever becomes of them: together they never take more."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import count
 
+import pytest
 from clock import run_quickly
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import examples
 
-from treadle import Agent, Budget, Limits, Retries, Usage, tool
+from treadle import Agent, Budget, BudgetUnavailable, Limits, MemoryJournal, Retries, Usage, tool
+from treadle.drivers.purse.rows import BudgetBusy, BudgetLost
 from treadle.models import ModelReply, Overloaded, TextDelta, UsageReported
 from treadle.testing import ScriptedModel
 
@@ -67,12 +70,39 @@ def agent(replies, bills, budget, **options):
     return Agent(Billing(replies, bills), tools=tools, budget=budget, retries=retries, watch_progress=False, **options)
 
 
+PLACES = st.sampled_from(["memory", "a file", "a database"])
+
+_schemas = count(1)
+
+
+@pytest.fixture(scope="session")
+def at(server, tmp_path_factory):
+    """Says where budgets are that are kept in such a place, in which nothing is."""
+
+    @contextmanager
+    def new(place):
+        name = f"world{next(_schemas)}"
+        if place == "memory":
+            yield {}
+        elif place == "a file":
+            yield {"path": tmp_path_factory.mktemp("budgets") / "spend.db"}
+        else:
+            yield {"path": f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/postgres", "schema": name}
+            server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+    return new
+
+
 @examples(60, shrink=False)
-@given(st.lists(lives, min_size=1, max_size=5), st.integers(0, 3000), st.integers(0, 1500), st.booleans())
-def test_runs_at_once_never_take_more_than_they_share(tmp_path_factory, runs, all_of_it, each, in_a_file):
-    path = tmp_path_factory.mktemp("budgets") / "spend.db" if in_a_file else None
-    shared = Budget(tokens=all_of_it, path=path)
-    per_user = Budget(tokens=each, per="user", path=path)
+@given(st.lists(lives, min_size=1, max_size=5), st.integers(0, 3000), st.integers(0, 1500), PLACES)
+def test_runs_at_once_never_take_more_than_they_share(at, runs, all_of_it, each, place):
+    with at(place) as where:
+        _live_together(runs, all_of_it, each, where)
+
+
+def _live_together(runs, all_of_it, each, where):
+    shared = Budget(tokens=all_of_it, **where)
+    per_user = Budget(tokens=each, per="user", **where)
     bills = {user: [] for user in ("anna", "ben")}
     results, owned = [], []
 
@@ -105,3 +135,79 @@ def test_runs_at_once_never_take_more_than_they_share(tmp_path_factory, runs, al
         assert own.spent().tokens == result.usage.total_tokens <= own.tokens
     for budget in (shared, per_user):
         budget.close()
+
+
+FAULTS = st.sampled_from(["fails", "is held", "is lost before it", "is lost after it"])
+"""What happens to a transaction: it is refused for good, or for now, or nobody answers, and it was done or not."""
+
+
+class Faulty:
+    """A store at which something happens at some of its transactions, by their number."""
+
+    def __init__(self, store, faults):
+        self._store, self._faults, self._made = store, faults, 0
+
+    def __getattr__(self, name):
+        found = getattr(self._store, name)
+        if name not in ("look", "change", "rows", "rename", "key_of", "keys"):
+            return found
+
+        def happens(*given):
+            self._made += 1
+            match self._faults.get(self._made):
+                case "fails":
+                    raise BudgetUnavailable("the disk is full", where="here")
+                case "is held":
+                    raise BudgetBusy("somebody else is there", where="here")
+                case "is lost before it":
+                    raise BudgetLost("nobody answers", where="here")
+                case "is lost after it":
+                    found(*given)
+                    raise BudgetLost("nobody answers", where="here")
+            return found(*given)
+
+        return happens
+
+
+@examples(150, shrink=False)
+@given(
+    st.lists(lives, min_size=1, max_size=3),
+    st.integers(0, 2500),
+    st.dictionaries(st.integers(1, 40), FAULTS, max_size=12),
+    PLACES,
+)
+def test_a_place_that_fails_at_any_moment_lets_nothing_be_taken_beyond_it_and_forgets_nothing(
+    at, runs, all_of_it, faults, place
+):
+    with at(place) as where:
+        _live_with_faults(runs, all_of_it, faults, where)
+
+
+def _live_with_faults(runs, all_of_it, faults, where):
+    shared, journal, bills, results = Budget(tokens=all_of_it, **where), MemoryJournal(), [], []
+    true, shared.ledger.store = shared.ledger.store, Faulty(shared.ledger.store, faults)
+
+    async def live(number, life):
+        name = f"agent {number}"
+        one = agent(life["replies"], bills, shared, limits=Limits(tokens=life["limit"]), journal=journal, name=name)
+        begun = []
+        while True:
+            try:
+                results.append((one, await (one.resume(begun[0]) if begun else one.run("go"))))
+                return
+            except BudgetUnavailable:
+                begun = [info.run_id for info in await journal.list() if info.agent == name]
+
+    async def all_at_once():
+        await asyncio.gather(*[live(number, life) for number, life in enumerate(runs)])
+        assert sum(bills) <= all_of_it
+        # Whoever asks for a run that has ended has its rows set to what its journal says.
+        shared.ledger.store = true
+        for one, result in results:
+            assert (await one.resume(result.run_id)).usage == result.usage
+
+    run_quickly(all_at_once)
+    taken = sum(result.usage.total_tokens for _, result in results)
+    assert sum(bills) <= taken <= all_of_it
+    assert (shared.spent().tokens, shared.spent().held_tokens) == (taken, 0)
+    shared.close()

@@ -29,6 +29,7 @@ import textwrap
 import threading
 import time
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -97,13 +98,28 @@ def looks(steps):
     return lambda request: [("look", {"key": "a"})] if request.step < steps else "done"
 
 
+_databases = count(1)
+
+
+@pytest.fixture(params=["file", "database"])
+def place(request, tmp_path):
+    """Where purses are that processes share."""
+    if request.param != "database":
+        yield str(tmp_path / "spend.db") if request.param == "file" else None
+        return
+    server, name = request.getfixturevalue("server"), f"b{next(_databases)}"
+    server.execute(f"CREATE DATABASE {name}")
+    yield f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/{name}"
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 # --- what is shared
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-@pytest.mark.parametrize("path", [None, "spend.db"])
-async def test_runs_share_a_budget(at_once, path, tmp_path):
-    budget = Budget(tokens=1000, path=path and tmp_path / path)
+@pytest.mark.parametrize("place", ["file", "database", "memory"], indirect=True)
+async def test_runs_share_a_budget(at_once, place):
+    budget = Budget(tokens=1000, path=place)
     model = Honest()
     one, other = Agent(model, budget=budget), Agent(model, name="other", budget=budget)
     runs = [(one, other)[n % 2].run("go") for n in range(20)]
@@ -171,8 +187,8 @@ async def test_without_a_budget_nothing_is_another():
 # --- whose
 
 
-async def test_each_user_has_a_purse(tmp_path):
-    budget = Budget(tokens=150, per="user", path=tmp_path / "spend.db")
+async def test_each_user_has_a_purse(place):
+    budget = Budget(tokens=150, per="user", path=place)
     one = agent(budget=budget)
     for user in ("anna", "ben"):
         assert (await one.run("go", user=user)).finished
@@ -266,9 +282,9 @@ async def test_a_new_day_has_a_new_purse(monkeypatch):
     assert (await one.resume(results[2], message="go on")).finished
 
 
-async def test_a_run_that_is_taken_up_the_next_day_counts_there_what_it_takes_there(monkeypatch, tmp_path):
+async def test_a_run_that_is_taken_up_the_next_day_counts_there_what_it_takes_there(monkeypatch, place):
     clock = Clock(monkeypatch, MIDNIGHT - 10)
-    journal, path = MemoryJournal(), tmp_path / "spend.db"
+    journal, path = MemoryJournal(), place
     model = Honest(lambda request: [("pay", {"amount": 1})] if request.step == 0 else "done")
 
     def one(budget):
@@ -320,11 +336,10 @@ async def test_an_agent_below_has_a_budget_of_its_own_as_well():
     assert any("the budget 'own' that runs share" in words for words in told(refused))
 
 
-@pytest.mark.parametrize("same", ["object", "file"])
-async def test_one_budget_above_and_below_counts_once(same, tmp_path):
-    path = tmp_path / "spend.db"
-    budget = Budget(tokens=10_000, path=path)
-    other = budget if same == "object" else Budget(tokens=350, path=str(path))
+@pytest.mark.parametrize("same", ["object", "place"])
+async def test_one_budget_above_and_below_counts_once(same, place):
+    budget = Budget(tokens=10_000, path=place)
+    other = budget if same == "object" else Budget(tokens=350, path=place)
     below = agent(name="below", budget=other)
     result = await agent(Honest(calls("below")), tools=[below.as_tool()], budget=budget).run("go")
     assert budget.spent().tokens == result.usage.total_tokens
@@ -672,10 +687,9 @@ def pays(request):
 
 
 @pytest.mark.parametrize("kind", [{"per": "user"}, {}, {"per": "run"}])
-async def test_a_paused_run_counts_on_in_another_process(kind, tmp_path):
-    path = tmp_path / "spend.db"
+async def test_a_paused_run_counts_on_in_another_process(kind, place, tmp_path):
     journal = SqliteJournal(tmp_path / "runs.db")
-    budgets = [Budget(tokens=10_000, path=path, **kind) for _ in range(3)]
+    budgets = [Budget(tokens=10_000, path=place, **kind) for _ in range(3)]
     user = "anna" if kind.get("per") == "user" else None
     result = await waits(Honest(pays), journal, budgets[0]).run("go", user=user)
     key = user or (result.run_id if kind else None)
@@ -711,8 +725,8 @@ async def test_a_run_under_a_budget_is_not_taken_up_without_one():
 
 
 @pytest.mark.parametrize("again", ["budget", "limits", "message"])
-async def test_what_a_budget_stopped_goes_on_under_a_larger_one(again, tmp_path):
-    path = tmp_path / "spend.db"
+async def test_what_a_budget_stopped_goes_on_under_a_larger_one(again, place):
+    path = place
     small, large = Budget(tokens=150, path=path), Budget(tokens=10_000, path=path)
     one = agent(Honest(looks(3)), tools=[Bank().look], journal=MemoryJournal())
     stopped = await one.run("go", budget=small)
@@ -730,9 +744,9 @@ async def test_what_a_budget_stopped_goes_on_under_a_larger_one(again, tmp_path)
 
 
 @pytest.mark.parametrize("events", range(1, 14))
-async def test_a_run_that_is_taken_up_again_counts_once(events, tmp_path):
+async def test_a_run_that_is_taken_up_again_counts_once(events, place):
     """A crash after any number of events, one of a run below included."""
-    path, journal = tmp_path / "spend.db", Failing(999)
+    path, journal = place, Failing(999)
     first, second = Budget(tokens=100_000, path=path), Budget(tokens=100_000, path=path)
 
     def top(budget, journal):
@@ -764,9 +778,9 @@ async def test_a_run_that_is_taken_up_again_counts_once(events, tmp_path):
         budget.close()
 
 
-async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_taken_up(tmp_path):
+async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_taken_up(place):
     """The run above does not know yet what the one below has used when it is taken up; the row must not dip."""
-    path = tmp_path / "spend.db"
+    path = place
     journal, budget = MemoryJournal(), Budget(tokens=10_000, path=path)
     dead = asyncio.Event()
 
@@ -842,11 +856,11 @@ asyncio.run(main())
 """
 
 
-def process(tmp_path, per="", mode=""):
+def process(place, per="", mode=""):
     """A process that spends, waiting for a word to begin."""
     environment = os.environ | {"PYTHONPATH": str(Path(treadle.__file__).parents[1])}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(SPENDS), tmp_path / "spend.db", per, mode],
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(SPENDS), place, per, mode],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -863,36 +877,36 @@ def begin(*processes):
 
 
 @pytest.mark.parametrize("per", ["", "user"])
-def test_processes_together_never_exceed_a_budget(tmp_path, per):
-    processes = [process(tmp_path, per) for _ in range(3)]
+def test_processes_together_never_exceed_a_budget(place, per):
+    processes = [process(place, per) for _ in range(3)]
     begin(*processes)
     said = [one.communicate(timeout=120)[0] for one in processes]
     assert [one.returncode for one in processes] == [0, 0, 0]
     billed = sum(int(text.split()[-1]) for text in said)
     assert 900 < billed <= 1000
     assert sum(text.count("warned") for text in said) == 1
-    budget = Budget(usd=1, per=per or None, path=tmp_path / "spend.db")
+    budget = Budget(usd=1, per=per or None, path=place)
     spent = budget.spent("anna" if per else None)
     assert (spent.tokens, spent.usd, spent.held_tokens) == (billed, Decimal(billed) / 1000, 0)
     budget.close()
 
 
-def test_what_a_killed_process_set_aside_stays(tmp_path):
-    with process(tmp_path, mode="hangs") as one:
+def test_what_a_killed_process_set_aside_stays(place):
+    with process(place, mode="hangs") as one:
         begin(one)
         for _ in range(3):
             assert one.stdout.readline() == "calling\n"
         one.send_signal(signal.SIGKILL)
         one.wait(30)
-    budget = Budget(usd=1, path=tmp_path / "spend.db")
+    budget = Budget(usd=1, path=place)
     assert budget.spent().tokens == 0
     assert budget.spent().held_tokens >= 3 * 98
     assert budget.spent().left_usd <= Decimal("0.706")
     budget.close()
 
 
-def test_threads_share_a_budget(tmp_path):
-    for budget in (Budget(tokens=1000), Budget(tokens=1000, path=tmp_path / "spend.db")):
+def test_threads_share_a_budget(place):
+    for budget in (Budget(tokens=1000), Budget(tokens=1000, path=place)):
         models = [Honest() for _ in range(4)]
 
         async def spend(model, budget=budget):
@@ -912,7 +926,7 @@ def test_threads_share_a_budget(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_opens_the_file_for_itself(tmp_path):
+def test_a_forked_process_opens_the_place_for_itself(place):
     program = """
     import asyncio, os, sys
     from treadle import Agent, Budget, Usage
@@ -929,7 +943,7 @@ def test_a_forked_process_opens_the_file_for_itself(tmp_path):
         print(budget.spent().tokens)
     """
     environment = os.environ | {"PYTHONPATH": str(Path(treadle.__file__).parents[1])}
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program), tmp_path / "spend.db"]
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program), place]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert (done.stdout, done.stderr) == ("300\n", "")
 
@@ -1021,8 +1035,8 @@ async def test_a_file_that_was_removed_begins_anew(tmp_path):
 # --- warnings
 
 
-async def test_each_share_is_told_once(tmp_path, caplog):
-    told, path = [], tmp_path / "spend.db"
+async def test_each_share_is_told_once(place, caplog):
+    told, path = [], place
 
     def budget(tokens=1000):
         return Budget(tokens=tokens, path=path, warn=(0.2, 0.5), on_warning=lambda *given: told.append(given))
@@ -1089,6 +1103,17 @@ async def test_money_is_exact():
         ({"usd": 1, "name": "\ud800"}, "takes a text"),
         ({"usd": 1, "path": ""}, "path= as the path of a file"),
         ({"usd": 1, "path": ":memory:"}, "path= as the path of a file"),
+        ({"usd": 1, "path": "postgres:/owner:secret@host/db"}, "path= as the path of a file, or as postgresql://"),
+        (
+            {"usd": 1, "path": Path("postgresql://owner:secret@host/db")},
+            "path= as the path of a file, or as postgresql",
+        ),
+        ({"usd": 1, "path": "postgresql+psycopg://owner:secret@host/db"}, "path= as the path of a file, or as postgre"),
+        ({"usd": 1, "path": "postgresql://owner:se@cret@host/db"}, "this is not the address of a PostgreSQL database"),
+        ({"usd": 1, "path": "postgresql://host/db", "schema": "no name"}, "a schema is a name of small letters"),
+        ({"usd": 1, "path": "postgresql://host/db", "schema": ""}, "a schema is a name of small letters"),
+        ({"usd": 1, "path": "spend.db", "schema": "treadle"}, "schema= beside the address of a database"),
+        ({"usd": 1, "schema": "treadle"}, "schema= beside the address of a database"),
         ({"usd": 1, "path": 5}, "path= as the path of a file"),
         ({"usd": 1, "path": b"x"}, "path= as the path of a file"),
         ({"usd": 1, "warn": 0.5}, "warn= as shares"),

@@ -1,6 +1,6 @@
-"""An agent whose runs share a purse a user, in a file: each makes one call, which may cost far more than it does.
+"""An agent whose runs share a purse a user: each makes one call, which may cost far more than it does.
 
-Where the file is and what each purse has is said in the environment, and where each call leaves its process's number.
+Where the purses are and what each has is said in the environment, and where each call leaves its process's number.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ def note():
 async def says(request):
     """An answer, after a moment."""
     note()
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(float(os.environ.get("PURSE_SECONDS", "0.02")))
     return "fine"
 
 
@@ -28,5 +28,5 @@ agent = Agent(
     ScriptedModel(says, usage=Usage(20, 10), price=Price(input=1, output=1), keep_requests=False),
     name="fleet",
     settings=ModelSettings(max_tokens=1000),
-    budget=Budget(usd=float(os.environ["PURSE_USD"]), per="user", path=os.environ["PURSE_FILE"]),
+    budget=Budget(usd=float(os.environ["PURSE_USD"]), per="user", path=os.environ["PURSE_PATH"]),
 )

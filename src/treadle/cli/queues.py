@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from treadle.cli.addresses import in_postgres
 from treadle.cli.storage import journal_named, told, without_schema
+from treadle.journal.addresses import in_postgres
 
 if TYPE_CHECKING:
     from treadle.workers import PostgresQueue, TemporalQueue

@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from treadle.cli.addresses import in_postgres, is_mistyped
+from treadle.journal.addresses import in_postgres, is_mistyped
 
 Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd", "seconds"]
 

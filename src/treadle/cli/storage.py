@@ -10,10 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from treadle.cli.addresses import in_postgres, is_mistyped
 from treadle.cli.settings import setting
 from treadle.cli.terminal import note, prose
 from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal.addresses import in_postgres, is_mistyped
 from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
 from treadle.journal.sqlite_file import is_held

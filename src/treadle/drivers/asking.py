@@ -67,7 +67,7 @@ class Asking:
 
         Raises:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
-            BudgetUnavailable: the file of a budget cannot be used, or another process has held it for a moment.
+            BudgetUnavailable: the file or database of a budget cannot be used, or is held.
         """
         event = self.reckoned(command, chosen)
         refused = claim(self._run, event.reserve)

@@ -26,7 +26,7 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     """What carries `command` out, as `Run.prepare`, when it is the run's turn.
 
     Raises:
-        BudgetUnavailable: the file of a budget cannot be used.
+        BudgetUnavailable: the file or database of a budget cannot be used.
     """
     loop, pause = asyncio.get_running_loop(), 0.01
     end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)

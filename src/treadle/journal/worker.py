@@ -1,4 +1,4 @@
-"""The threads of a journal: each owns one connection and does the jobs that are put to it, in order.
+"""The threads of a journal, or of a budget: each owns one connection and does the jobs that are put to it, in order.
 
 A job is the future of its own outcome, which belongs to no event loop, so that one journal serves any number of loops
 and threads. The writer is given everything that has queued up at once: while one commit waits for the disk, the next
@@ -61,10 +61,18 @@ class Hands(Protocol[A]):
 
 
 class Worker(Generic[A]):
-    """A thread with a connection of its own; whether it `writes`: the last to close has to, to leave one file."""
+    """A thread with a connection of its own.
 
-    def __init__(self, hands: Hands[A], name: str, *, writes: bool = False) -> None:
+    Args:
+        hands: what it works with.
+        name: what the thread is called.
+        writes: whether it writes: the last to close has to, to leave one file.
+        patience: seconds that its end is waited for at most; None for as long as it takes.
+    """
+
+    def __init__(self, hands: Hands[A], name: str, *, writes: bool = False, patience: float | None = None) -> None:
         self.writes = writes
+        self._patience = patience
         # A SimpleQueue, because a finalizer may put `stop` into it in the middle of another put or get.
         self._jobs: SimpleQueue[Job[A] | None] = SimpleQueue()
         self._ended: Future[None] = Future()
@@ -90,7 +98,7 @@ class Worker(Generic[A]):
     def stop(self) -> None:
         """`end`, and wait for it."""
         self.end()
-        self._thread.join()
+        self._thread.join(self._patience)
 
 
 _at_work: set[Worker[Any]] = set()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-from treadle.cli.addresses import in_postgres
 from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address, with_key
 from treadle.cli.environment import TAKEN
@@ -27,6 +26,7 @@ from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
+from treadle.journal.addresses import in_postgres
 from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse

@@ -15,8 +15,9 @@ from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Most
 from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.reckoning import Reached
-from treadle.drivers.purse.rows import Mark, Sums
+from treadle.drivers.purse.rows import Mark, Store, Sums
 from treadle.drivers.purse.sqlite_rows import SqliteRows
+from treadle.journal.addresses import in_postgres, is_mistyped
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop
@@ -25,6 +26,9 @@ from treadle.tools.errors import did_you_mean, nearest
 log = logging.getLogger("treadle")
 
 Per = Literal["run", "conversation", "user", "day"]
+
+SCHEMA: Final = "treadle"
+"""Where its tables are in a database, unless something else is said."""
 
 MOST_TOKENS: Final = 2**53
 """More tokens than a budget is about; a number above it is a mistake."""
@@ -67,9 +71,12 @@ class Budget:
             None is one purse for all.
         name: what it is called. Budgets in one file share their purses if they have the same name and the same `per`;
             what each allows may differ.
-        path: an SQLite file on a local disk, made when it is first used, which processes share. It holds names, tokens
-            and dollars, and nothing that was said. None keeps the purses in this object, for the runs of this process
-            that are given it, in whatever threads they are.
+        path: where its purses are, which processes share: an SQLite file on a local disk, or for processes on several
+            machines a PostgreSQL database, as `postgresql://user:password@host:port/database`; both are made ready
+            when they are first used. They hold names, tokens and dollars, and nothing that was said. None keeps the
+            purses in this object, for the runs of this process that are given it, in whatever threads they are.
+        schema: in a database, the schema with its tables, which may be a journal's; None for `treadle`, the journal's
+            own default.
         warn: shares, such as `(0.5, 0.9)`. When so much is used it is told once for each purse, whatever the number of
             processes: the logger `treadle` warns, and `on_warning` is called.
         on_warning: a plain function that is called with the share and the `Balance`. What it raises is logged.
@@ -86,6 +93,7 @@ class Budget:
         per: Per | None = None,
         name: str = "",
         path: str | PathLike[str] | None = None,
+        schema: str | None = None,
         warn: Iterable[float] = (),
         on_warning: Callable[[float, Balance], object] | None = None,
         **unknown: Never,
@@ -100,8 +108,9 @@ class Budget:
         self.most = _most(usd, tokens)
         self.per = per
         self.name = checked_name("Budget(name=…)", name, may_be_empty=True)
-        self.path = _file(path)
-        self.ledger = Ledger(SqliteRows(self.path))
+        database = _database(path, schema)
+        self.path = _file(path) if database is None else None
+        self.ledger = Ledger(SqliteRows(self.path) if database is None else database)
         self.marks = {mark: share for share in _shares(warn) for mark in self._marks(share)}
         if on_warning is not None and (not callable(on_warning) or inspect.iscoroutinefunction(on_warning)):
             raise Misuse(
@@ -140,7 +149,7 @@ class Budget:
 
         Raises:
             Misuse: it does not say whose.
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         if self.per is None and key is not None:
             raise Misuse(f"all share this budget, and nobody has a purse of their own: spent(), and not spent({key!r})")
@@ -154,17 +163,20 @@ class Budget:
         """Whose purses there are: the keys of all that a run was ever begun for, sorted.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         return outside(lambda: self.ledger.keys(self.series))
 
     def close(self) -> None:
-        """Closes the file until the budget is used again. It is also closed with the program, or when forgotten."""
+        """Lets go of its place until the budget is used again, as do the end of the program and of this object."""
         self.ledger.close()
 
     def __repr__(self) -> str:
-        path = None if self.path is None else str(self.path)
+        path, schema = self.ledger.store.where or None, None
+        if path is not None and self.path is None:
+            path, schema = path.rsplit(", schema ", 1)
         given = {"usd": self.usd, "tokens": self.tokens, "per": self.per, "name": self.name or None, "path": path}
+        given["schema"] = schema
         shown = {name: value if name == "usd" else repr(value) for name, value in given.items() if value is not None}
         return f"Budget({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
@@ -274,6 +286,26 @@ def _part(whole: Decimal, share: float) -> Decimal:
     """`share` of `whole`, the share taken as it is written."""
     top, bottom = Decimal(repr(float(share))).as_integer_ratio()
     return over(times(whole, top), bottom)
+
+
+def _database(path: Any, schema: str | None) -> Store | None:
+    """The place in PostgreSQL that `path` names, if it names one."""
+    named = path if isinstance(path, str) else str(path) if isinstance(path, PathLike) else ""
+    if not in_postgres(named):
+        # It may have a password in it, and a file of such a name would have it too.
+        if is_mistyped(named) or "://" in named:
+            raise Misuse(
+                "Budget takes path= as the path of a file, or as postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            )
+        if schema is not None:
+            raise Misuse("Budget takes schema= beside the address of a database alone: path='postgresql://…'")
+        return None
+    try:
+        from treadle.drivers.purse.postgres_rows import PostgresRows
+        from treadle.journal.postgres.address import address_of
+    except ImportError as error:
+        raise Misuse("a budget in PostgreSQL needs psycopg: pip install 'treadle[postgres]'") from error
+    return PostgresRows(address_of(named, SCHEMA if schema is None else str(schema)))
 
 
 def _file(path: Any) -> Path | None:

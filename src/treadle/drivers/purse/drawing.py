@@ -5,7 +5,8 @@ kept in the row of the run in each purse: raised before a model call, where the 
 used once that stands in the journal. So a process that dies in between leaves the higher figure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -14,13 +15,16 @@ from treadle.drivers.purse.budget import Budget, checked_name, log
 from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere
 from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.reckoning import Reached
-from treadle.drivers.purse.rows import BudgetBusy, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop
 
 Budgets = Budget | Iterable[Budget] | None
+
+_UNKNOWN = Claim(tokens=-1), Claim(tokens=-1)
+"""No row has these."""
 
 
 class Whose(NamedTuple):
@@ -84,7 +88,8 @@ class Share:
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
         row = self._row(more)
-        refused = self._ledger.draw(self._place, row, budget.most)
+        with self._in_doubt():
+            refused = self._ledger.draw(self._place, row, budget.most)
         if refused is None:
             self._written, self._is_said = (row.claimed, row.used), True
         return refused
@@ -93,7 +98,7 @@ class Share:
         """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         if not self._is_said:
             self._ledger.settle(self._place, Row(self._begun(), NOTHING, NOTHING), ())
@@ -103,7 +108,7 @@ class Share:
         """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then.
 
         Raises:
-            BudgetBusy: another process holds the file.
+            BudgetBusy: another process holds the file or the purse, or a server does not answer.
         """
         if self._written is None and not self.is_over:
             return
@@ -112,7 +117,8 @@ class Share:
         try:
             row = self._row(NOTHING)
             marks = {mark: budget for budget in self.budgets for mark in budget.marks}
-            sums, told = self._ledger.settle(self._place, row, tuple(marks))
+            with self._in_doubt():
+                sums, told = self._ledger.settle(self._place, row, tuple(marks))
         except BudgetBusy:
             raise
         except BudgetUnavailable as error:
@@ -121,6 +127,16 @@ class Share:
         self._written = row.claimed, row.used
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
+
+    @contextmanager
+    def _in_doubt(self) -> Iterator[None]:
+        try:
+            yield
+        except BudgetLost:
+            # It may have been done, or is done yet. So the row is set anew, also to what it was last known to be.
+            if self._written is not None:
+                self._written = _UNKNOWN
+            raise
 
     @property
     def is_over(self) -> bool:
@@ -183,7 +199,7 @@ class Purse:
             priced: whether the price of the call is known.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         if self.budget.usd is not None and not priced:
             return self.budget.unpriced(self.share.key)
@@ -197,7 +213,7 @@ class Purse:
         """The tokens and dollars that a call may take; None without such a limit.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         self.share.turn()
         taken, most = self.share.others() + self.share.own(), self.budget.most
@@ -212,7 +228,7 @@ class Purse:
         """Why `draw` would not set aside what a call may take; None if it would.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         if self.budget.usd is not None and not priced:
             return self.budget.unpriced(self.share.key)
@@ -226,7 +242,7 @@ class Purse:
         """Whether other runs have something set aside that they may give back.
 
         Raises:
-            BudgetUnavailable: the file cannot be used.
+            BudgetUnavailable: the file or database cannot be used.
         """
         self.share.turn()
         return self.share.is_held()
@@ -330,7 +346,7 @@ def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whos
 
     Raises:
         Misuse: another user is named now.
-        BudgetUnavailable: the file of one cannot be used.
+        BudgetUnavailable: the file or database of one cannot be used.
     """
     user, conversation, budgets = None, None, tuple(budgets)
     for budget in budgets:

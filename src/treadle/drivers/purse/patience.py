@@ -1,4 +1,4 @@
-"""Patience: how long a run waits for the file of a budget that another process holds, while everything else goes on."""
+"""Patience: how long a run waits for the place of a budget that is held or lost, while everything else goes on."""
 
 import asyncio
 import time
@@ -6,49 +6,48 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from treadle.drivers.purse.rows import BudgetBusy
-from treadle.journal.sqlite_file import PATIENCE
 
 T = TypeVar("T")
 
 _LONGEST_PAUSE: Final = 0.05
 
 
-async def patiently(attempt: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """What `attempt` gives, which is made again as long as the file is held, and is one turn of the event loop.
+async def patiently(attempt: Callable[[], T], seconds: float | None = None) -> T:
+    """What `attempt` gives, which is made again as long as the place is held, and is one turn of the event loop.
 
     Between two attempts others have their turn, and the run can be cancelled.
 
     Args:
         attempt: leaves nothing behind that another attempt would mind.
-        seconds: how long it is tried at most; 0 for once.
+        seconds: how long it is tried at most; 0 for once, None for as long as the error says that it is worth it.
 
     Raises:
-        BudgetUnavailable: the file is held still, or cannot be used for another reason.
+        BudgetUnavailable: the place is held still, or cannot be used for another reason.
     """
     loop, pause = asyncio.get_running_loop(), 0.001
-    end = loop.time() + seconds
+    begun = loop.time()
     while True:
         try:
             return attempt()
-        except BudgetBusy:
-            if loop.time() >= end:
+        except BudgetBusy as error:
+            if loop.time() - begun >= (error.patience if seconds is None else seconds):
                 raise
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def outside(attempt: Callable[[], T], seconds: float = PATIENCE) -> T:
+def outside(attempt: Callable[[], T]) -> T:
     """Likewise where nobody else has to have a turn: outside of an event loop; in one, `attempt` is made once."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        end = time.monotonic() + seconds
+        begun = time.monotonic()
     else:
         return attempt()
     while True:
         try:
             return attempt()
-        except BudgetBusy:
-            if time.monotonic() >= end:
+        except BudgetBusy as error:
+            if time.monotonic() - begun >= error.patience:
                 raise
         time.sleep(_LONGEST_PAUSE)

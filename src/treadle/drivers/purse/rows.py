@@ -1,11 +1,11 @@
-"""Rows: where the ledger of a budget is kept. One port, whatever the place: `sqlite_rows.py` is a file or memory.
+"""Rows: where the ledger of a budget is kept. One port, whatever the place: a file or memory, or a PostgreSQL database.
 
 A store keeps and finds; what a run may take, and what a row and a sum come to, is reckoned in `ledger.py`.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from treadle.drivers.purse.claims import Claim
 from treadle.kernel.errors import PassesThrough
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class BudgetUnavailable(PassesThrough):
-    """The file of a budget cannot be used: it cannot be opened or written, is damaged, or is another application's.
+    """The file or database of a budget cannot be used: it cannot be opened or written, is damaged, or is not treadle's.
 
     No model is called then: what it would cost could not be set aside. The run can be resumed.
 
     Attributes:
-        where: the file.
+        where: the file or database; without a password.
     """
 
     def __init__(self, message: str, *, where: str = "") -> None:
@@ -28,7 +28,19 @@ class BudgetUnavailable(PassesThrough):
 
 
 class BudgetBusy(BudgetUnavailable):
-    """Another process, or another thread, is writing to the file."""
+    """Another process, or another thread, is writing to the file, or to the purse.
+
+    Attributes:
+        patience: seconds for which it is worth trying again.
+    """
+
+    patience: ClassVar[float] = 10.0
+
+
+class BudgetLost(BudgetBusy):
+    """The server does not answer any more. What it was asked last may have been done, or not."""
+
+    patience: ClassVar[float] = 30.0
 
 
 class Place(NamedTuple):
@@ -107,7 +119,8 @@ class Store(Protocol):
 
         Args:
             place: what is looked at.
-            decide: given what stands there, answers, and says what to leave there; None for all as it is.
+            decide: given what stands there, answers, and says what to leave there; None for all as it is. It is asked
+                again where the transaction has to be made again.
             marks: of which it is to know whether they were told.
         """
 

@@ -25,7 +25,7 @@ def amiss(budgets: Iterable[Budget], run_id: str, name: str, used: Claim) -> lis
     """The rows of an ended run that say something else than that it has `used` so much; `name` is what they are called.
 
     Raises:
-        BudgetUnavailable: the file of a budget cannot be used.
+        BudgetUnavailable: the file or database of a budget cannot be used.
     """
     found: list[Amiss] = []
     for budget in budgets:
@@ -45,7 +45,7 @@ def amend(rows: Iterable[Amiss]) -> None:
     """Sets `rows` right, unless somebody has set them since.
 
     Raises:
-        BudgetUnavailable: the file of a budget cannot be used.
+        BudgetUnavailable: the file or database of a budget cannot be used.
     """
     for budget, place, before, after in rows:
         sums, told = budget.ledger.settle(place, after, tuple(budget.marks), before)

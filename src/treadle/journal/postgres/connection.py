@@ -4,7 +4,7 @@ A journal is such a schema; the ledger of a budget has its tables in one too.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -42,7 +42,10 @@ _CAUSES: dict[type[psycopg.Error], tuple[str, str]] = {
     errors.DiskFull: ("is on a full disk", "Make room, and resume the run."),
     errors.ReadOnlySqlTransaction: ("can only be read", "Name the server that is written to."),
     errors.LockNotAvailable: ("is locked by another process", "Look for who holds it, and resume the run."),
-    errors.UndefinedTable: ("has lost its tables", "Restore them from a backup, or drop the schema to begin anew."),
+    errors.UndefinedTable: (
+        "has lost its tables",
+        "Restore them from a backup, or drop what is left of them to begin anew.",
+    ),
     errors.ProgramLimitExceeded: ("cannot take so much at once", "Let tools return less."),
 }
 
@@ -91,6 +94,7 @@ class Layout(Struct, frozen=True):
         version, set_version: the statements that look for the version, and leave it.
         end_stuck: the statement that ends transactions that have waited for their own clients for so many seconds.
         patience: seconds that a statement waits for a lock at most; None for a second more than `STUCK`.
+        silence: seconds that the server may be silent for before it counts as lost; None for as long as it likes.
     """
 
     what: str
@@ -103,6 +107,7 @@ class Layout(Struct, frozen=True):
     set_version: bytes
     end_stuck: bytes
     patience: float | None = None
+    silence: float | None = None
 
 
 S = TypeVar("S")
@@ -183,10 +188,32 @@ def _is_lost(error: psycopg.Error) -> bool:
     return isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate)
 
 
+class _Bounded(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is given up where its server is silent for longer than that."""
+
+    silence: float | None = None
+
+    def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+        """See `psycopg.Connection.wait`, which looks up from its wait several times a second."""
+        return super().wait(gen if self.silence is None else self._timely(gen, self.silence), *given, **more)
+
+    def _timely(self, gen: Generator[Any, Any, Any], silence: float) -> Generator[Any, Any, Any]:
+        end, ready = time.monotonic() + silence, None
+        while True:
+            try:
+                ready = yield gen.send(ready)
+            except StopIteration as done:
+                return done.value
+            if not ready and time.monotonic() > end:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(f"the server was silent for {silence:g} seconds")
+
+
 def _connected(session: Session[Any]) -> Connection:
     address, layout = session.address, session.layout
     try:
-        connection: Connection = psycopg.connect(address.dsn, autocommit=True, client_encoding="utf8")
+        connection = _Bounded.connect(address.dsn, autocommit=True, client_encoding="utf8")
+        connection.silence = layout.silence
     except psycopg.Error as error:
         said = address.clean(str(error).strip())
         for sign, what, remedy in _REFUSALS:

@@ -43,7 +43,7 @@ class PostgresJournal:
         dsn: the database, as `postgresql://user:password@host:port/database` or in libpq's words
             (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
             files. Its password is in no message.
-        schema: the schema that holds the journal's tables, and nothing else.
+        schema: the schema that holds the journal's tables, and nothing else but those of budgets.
         lease: as of `SqliteJournal`.
         redact: given each text of a run before it is written, returns what is written in its place; None writes them as
             they are. What it is given and what not is said in docs/journal.md.

@@ -21,13 +21,24 @@ class Wire:
     def __init__(self, port: int) -> None:
         self.cut: Callable[[bytes], str] = lambda said: ""
         self.cuts: list[str] = []
+        self._speaks = threading.Event()
+        self._speaks.set()
         self._server = port
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._sockets: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def hush(self) -> None:
+        """From now on the server is silent, though it hears everything."""
+        self._speaks.clear()
+
+    def speak(self) -> None:
+        """It says what it had to say."""
+        self._speaks.set()
+
     def close(self) -> None:
+        self.speak()
         for one in (self._listening, *self._sockets):
             _end(one)
 
@@ -66,6 +77,7 @@ class Wire:
     def _back(self, client: socket.socket, server: socket.socket, mute: threading.Event) -> None:
         with suppress(OSError):
             while told := server.recv(1 << 20):
+                self._speaks.wait()
                 if not mute.is_set():
                     client.sendall(told)
                 # The last that it says of a pipeline: ready, in no transaction.

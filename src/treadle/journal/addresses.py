@@ -1,4 +1,4 @@
-"""Addresses: whether the name of a journal is that of a file or of a database."""
+"""Addresses: whether the name of a journal, or of a budget's ledger, is that of a file or of a database."""
 
 import re
 
@@ -12,7 +12,7 @@ _MISTYPED = re.compile(r"postgres(?:ql)?(?::|//|\\)", re.I)
 
 
 def in_postgres(where: str) -> bool:
-    """Whether a journal's name is the address of a PostgreSQL database."""
+    """Whether the name is the address of a PostgreSQL database."""
     return _POSTGRES.match(where) is not None
 
 
