@@ -270,6 +270,41 @@ def test_a_narrow_screen_and_the_dark_and_paper_have_it_all(walk: Any) -> None:
     assert not page.locator(".acts").is_visible()
 
 
+def test_on_a_phone_a_conversation_has_its_title_and_its_call_in_view(walk: Any, server: Any) -> None:
+    page = walk.page
+    page.set_viewport_size({"width": 380, "height": 780})
+    page.goto(f"{server.address}/chat")
+    page.get_by_role("button", name="shop", exact=True).click()
+    page.get_by_label("Say something to shop").fill("Good morning. Would you please pay Ada?")
+    page.keyboard.press("Enter")
+    page.locator(".approval").wait_for()
+    assert page.locator(".talk > header h1").bounding_box()["width"] > 330
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 380
+    page.locator(".approval").get_by_role("button", name="Approve").click()
+    walk.sees("It is done: paid")
+
+
+@pytest.mark.parametrize("height", [820, 500])
+def test_what_forks_stays_in_view_however_much_there_is_to_choose(walk: Any, height: int) -> None:
+    walk.ask("shop", "look Ada up")
+    walk.status("finished")
+    page = walk.page
+    page.set_viewport_size({"width": 1080, "height": height})
+    page.get_by_role("button", name="Fork").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("From step").select_option("1")
+    for place in ("look_up", "broken"):
+        dialog.locator("fieldset", has_text=place).first.get_by_role("button", name="Another result").click()
+        title = dialog.get_by_role("heading", name="Fork this run").bounding_box()
+        assert title["y"] > dialog.bounding_box()["y"]
+        box = dialog.get_by_role("button", name="Fork", exact=True).bounding_box()
+        assert 0 < box["y"] < height - box["height"]
+    # What is typed into is not behind what stays.
+    field = dialog.get_by_label("Result instead").last
+    field.focus()
+    assert field.evaluate("one => one.getBoundingClientRect().top") < box["y"] - 20
+
+
 def test_a_token_is_asked_for_once(guarded: Any) -> None:
     server, walk = guarded
     page = walk.page

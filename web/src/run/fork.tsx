@@ -55,7 +55,7 @@ export function ForkDialog({ run, at, items, onClose }: Props) {
         </Field>
         <Field label="Say something more" hint="A message that the model is shown next."><textarea rows={2} value={given.message} onInput={set("message")} /></Field>
         <Field label="Instructions"><textarea rows={3} value={given.instructions} onInput={set("instructions")} /></Field>
-        <Field label="Model" hint="By name, such as anthropic/claude-sonnet-5."><input value={given.model} onInput={set("model")} autocomplete="off" spellcheck={false} /></Field>
+        <Field label="Model" hint="By name, such as anthropic:claude-sonnet-4-5."><input value={given.model} onInput={set("model")} autocomplete="off" spellcheck={false} /></Field>
         <LimitFields limits={limits} onChange={setLimits} />
         {calls.map((call) => (
           <fieldset key={call.id}>
