@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from treadle import (
     Agent,
@@ -19,6 +19,7 @@ from treadle import (
     Misuse,
     Retry,
     SqliteJournal,
+    Text,
     ToolContext,
     ToolError,
     ToolResult,
@@ -31,7 +32,15 @@ from treadle import (
 from treadle.drivers.lease import taken
 from treadle.journal import TakenOver
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import ApprovalRequested, ToolFinished, ToolReacted, ToolStarted
+from treadle.kernel.events import (
+    ApprovalRequested,
+    ResultAwaited,
+    RunFinished,
+    RunPaused,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
 from treadle.models import AssistantMessage, ModelReply, ToolCall, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.testing import ScriptedModel
 from treadle.tools.errors import AsksPerson, OutcomeUnknown
@@ -659,3 +668,54 @@ async def test_by_hand_a_call_that_was_made_is_not_made_again(call):
     await run.call_tool(record)
     with pytest.raises(IllegalEvent, match="cannot take Tool"):
         await run.call_tool(record)
+
+
+async def test_who_is_handed_on_to_is_shown_what_was_called_beside_that_after_a_model_that_paused():
+    to = ScriptedModel(["two answers"])
+    paused = ModelReply(AssistantMessage((Text("I look."),)), finish="pause")
+    model = ScriptedModel([paused, ("I hand on.", [LOOK, ("two", {})])])
+    agent = Agent(model, tools=[look, handoff(Agent(to, name="two"), name="two")])
+    assert (await agent.run("go")).text == "two answers"
+    shown = [(message.role, message.text) for message in to.requests[0].messages]
+    assert shown == [("user", "go"), ("assistant", "I look."), ("assistant", "I hand on."), ("tool", "value of a")]
+
+
+class Bill(BaseModel):
+    """What is to be paid; it is read under another name than it is told under."""
+
+    amount: int = Field(validation_alias="total")
+
+
+async def test_the_answer_of_an_agent_below_is_read_as_it_was_written_and_given_to_the_application_as_it_was_read():
+    def answers():
+        return Agent(ScriptedModel(['{"total": 5}']), name="two", output=Bill)
+
+    handed = await Agent(ScriptedModel([[("two", {})]]), tools=[handoff(answers(), name="two")], output=Bill).run("go")
+    assert (handed.output.amount, handed.steps[0].calls[0].app) == (5, {"total": 5})
+    asked = await Agent(ScriptedModel([[("two", {"task": "x"})], "done"]), tools=[answers().as_tool()]).run("go")
+    assert asked.steps[0].calls[0].app == {"amount": 5}
+
+
+async def test_a_run_below_that_waits_for_a_person_is_left_as_it_is_where_the_run_above_is_cancelled():
+    """Whoever takes that one up may still ask for what it waits for."""
+
+    @tool(effect="read")
+    async def rest() -> str:
+        """Rest until somebody comes."""
+        await asyncio.Event().wait()
+        return "rested"
+
+    def cancels(event):
+        if isinstance(event, ResultAwaited):
+            task.cancel()
+
+    below = Agent(ScriptedModel([[PAYS[0]]]), name="child", tools=[pay], approvals=[ask_before("pay")])
+    model = ScriptedModel([[("child", {"task": "x"}), ("rest", {})]])
+    agent = Agent(model, tools=[below.as_tool(), rest], journal=(journal := MemoryJournal()))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(agent.run("go", on_event=cancels))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    last = {line.run_id.count("."): (await journal.read(line.run_id))[-1] for line in await journal.list()}
+    assert isinstance(last[0], RunFinished)
+    assert [type(event) for depth, event in last.items() if depth] == [RunPaused]

@@ -271,7 +271,8 @@ def _beside(parent: Run, record: CallRecord) -> list[Message]:
             if not any(isinstance(part, ToolCall) for part in kept):
                 return []
             beside.append(AssistantMessage(tuple(kept)))
-        elif isinstance(message, ToolMessage) and message.call_id not in given:
+        elif isinstance(message, ToolMessage):
+            # Those of calls that are not kept are left out where the whole is made valid.
             beside.append(message)
     return beside
 
