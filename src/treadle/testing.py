@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from treadle.drivers.output import is_final
 from treadle.journal import Journal
 from treadle.kernel.events import Event, ModelReplied
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Text, Thinking, ToolCall, Usage
@@ -133,7 +134,9 @@ class ScriptedModel:
 class ReplayModel:
     """A model that says again what was said in a run, step by step, from the run's events; nothing is called.
 
-    Each reply is the recorded one: its parts, tokens, cost, finish, model and request id.
+    Each reply is the recorded one: its parts, tokens, cost, finish, model and request id. An answer that was given by
+    the final tool of a typed answer is given by that of the run that asks; where that has none it is the reply's text,
+    as it was the recorded run's.
 
     Args:
         events: the events of the run, as `journal.read(run_id)` returns them.
@@ -174,13 +177,14 @@ class ReplayModel:
         event = self._replies.get(request.step)
         if event is None:
             raise ScriptExhausted(f"the replayed run has no reply for step {request.step}; it has {len(self._replies)}")
-        for part in event.message.content:
+        message = _handing_in(event.message, request) if event.handed_in else event.message
+        for part in message.content:
             if isinstance(part, Text) and part.text:
                 yield TextDelta(part.text)
             elif isinstance(part, Thinking) and part.text:
                 yield ThinkingDelta(part.text)
         yield ModelReply(
-            event.message,
+            message,
             event.usage,
             # A reply that ended so was taken, in journals of earlier versions.
             "stop" if event.finish == "unknown" else event.finish,
@@ -189,6 +193,20 @@ class ReplayModel:
             event.request_id,
             event.cost,
         )
+
+
+def _handing_in(message: AssistantMessage, request: ModelRequest) -> AssistantMessage:
+    """A reply that gave its answer by the final tool, as it can be said to `request`: by that tool, else as its text.
+
+    The answer is the last text, as the reply was recorded; the others are words beside it, which are no part of it.
+    """
+    final = next((tool.name for tool in request.tools if is_final(tool)), None)
+    *others, last = [i for i, part in enumerate(message.content) if isinstance(part, Text)]
+    answer = message.content[last]
+    if final is None:
+        return AssistantMessage(tuple([part for i, part in enumerate(message.content) if i not in others]))
+    call = ToolCall(f"final_{request.step}", final, answer.text if isinstance(answer, Text) else "")
+    return AssistantMessage((*message.content[:last], call, *message.content[last + 1 :]))
 
 
 def _rate(replies: Collection[ModelReplied]) -> Decimal | None:

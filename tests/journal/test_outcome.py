@@ -2,14 +2,23 @@
 
 import asyncio
 import concurrent.futures
+import inspect
 import logging
+import re
 import sys
 import threading
+import types
 from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from treadle import Agent, SqliteJournal, tool
+from treadle.journal import outcome as outcome_module
 from treadle.journal.outcome import Outcome
+from treadle.testing import ScriptedModel
 
 
 def soon(act: Callable[[], object]) -> threading.Thread:
@@ -107,3 +116,100 @@ def test_an_event_loop_waits_for_it() -> None:
     thread = soon(lambda: outcome.set_result(5))
     assert asyncio.run(awaited(outcome)) == 5
     thread.join()
+
+
+def test_it_relies_on_no_name_that_the_standard_library_keeps_to_itself() -> None:
+    """It wrote the attributes of Future by their names of today."""
+    theirs = vars(Future()).keys()
+    outcome = Outcome[int]()
+    assert not vars(outcome).keys() & theirs
+    outcome.add_done_callback(lambda _: None)
+    outcome.set_result(3)
+    assert (outcome.done(), outcome.result(), outcome.exception()) == (True, 3, None)
+    assert not vars(outcome).keys() & theirs, "it has become what it is to become only where somebody blocks"
+    source = inspect.getsource(outcome_module)
+    assert not [name for name in theirs if re.search(rf"\b{name}\b", source)]
+
+
+class Renamed(Future[Any]):
+    """A future of a standard library that keeps everything elsewhere, and waits by other names."""
+
+    def __init__(self) -> None:
+        self._kept = Future[Any]()
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self._kept.result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        return self._kept.exception(timeout)
+
+    def set_result(self, result: Any) -> None:
+        self._kept.set_result(result)
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        self._kept.set_exception(exception)
+
+
+def test_it_is_as_good_over_a_future_of_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrent.futures, "Future", Renamed)
+    other: Any = types.ModuleType("other")
+    exec(compile(inspect.getsource(outcome_module), "other", "exec"), vars(other))
+    good, bad = other.Outcome(), other.Outcome()
+    assert isinstance(good, Renamed)
+    threads = [soon(lambda: good.set_result(3)), soon(lambda: bad.set_exception(ValueError("no")))]
+    assert good.result(10) == 3
+    assert str(bad.exception(10)) == "no"
+    with pytest.raises(ValueError, match="no"):
+        bad.result()
+    for thread in threads:
+        thread.join()
+
+
+def test_whoever_waits_for_several_misses_none_while_threads_change_at_every_turn() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            outcomes = [Outcome[int]() for _ in range(3)]
+            threads = [soon(lambda one=one: one.set_result(1)) for one in outcomes]  # type: ignore[misc]
+            waiting = [soon(lambda many=outcomes: concurrent.futures.wait(many, 30)) for _ in range(2)]  # type: ignore[misc]
+            assert set(concurrent.futures.as_completed(outcomes, timeout=30)) == set(outcomes)
+            assert concurrent.futures.wait(outcomes, 0).not_done == set()
+            for thread in (*threads, *waiting):
+                thread.join(30)
+                assert not thread.is_alive()
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_it_can_be_shown_and_asked_for_what_it_has_not() -> None:
+    outcome = Outcome[int]()
+    assert "Outcome" in repr(outcome)
+    outcome.set_result(1)
+    assert "finished" in repr(outcome)
+    assert not hasattr(outcome, "no_such_thing")
+    assert not hasattr(Outcome[int](), "__no_such_thing__")
+
+
+def test_a_run_blocks_on_none_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that no lock is made for an event."""
+    asked = list[str]()
+
+    def counted(outcome: Any, name: str) -> Any:
+        asked.append(name)
+        raise AttributeError(name)
+
+    @tool
+    def buy(number: int) -> str:
+        """Buys."""
+        return "bought"
+
+    async def run() -> int:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            turns = [[("buy", {"number": number})] for number in range(10)]
+            result = await Agent(ScriptedModel([*turns, "done"]), tools=[buy], journal=journal).run("Buy.")
+            return len(await journal.read(result.run_id))
+
+    monkeypatch.setattr(Outcome, "__getattr__", counted)
+    assert asyncio.run(run()) > 40
+    assert asked == []

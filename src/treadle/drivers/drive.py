@@ -309,7 +309,7 @@ async def finish(run: Run, command: Finish) -> None:
         if output is None or stop.reason == "external_tool":
             pass
         elif state.handed_on:
-            event, found = replace(event, output=_handed_on(output, state.output, state.text)), True
+            event, found = replace(event, output=handed_on(output, state.output, state.text)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
             answer, json = output.read(state.steps[-1].message or AssistantMessage())
             event, found = replace(event, output=json), True
@@ -333,7 +333,7 @@ async def finish(run: Run, command: Finish) -> None:
     run.feed(event)
 
 
-def _handed_on(output: AnswerType, json: object, text: str) -> object:
+def handed_on(output: AnswerType, json: object, text: str) -> object:
     """The JSON of the answer that another agent gave. Raises ValueError if it is not of the type."""
     if json is None:
         return output.read(AssistantMessage((Text(text),))).json

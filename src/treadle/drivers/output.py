@@ -23,6 +23,9 @@ from treadle.tools.exact import exact, takes_decimal
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
+_FINAL = "final_answer", "Gives the answer (", ") and ends the task."
+"""The name of the final tool, with as many underscores as it takes, and what stands around the type in its words."""
+
 WRAPPED = "result"
 """The property that holds an answer that is no object, where only objects can be asked for."""
 
@@ -59,7 +62,7 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
         return adapter.validate_json(msgspec.json.encode(json))
 
     if mode == "tool":
-        tool = ToolSpec(_free("final_answer", taken), f"Gives the answer ({name}) and ends the task.", schema)
+        tool = ToolSpec(_free(_FINAL[0], taken), f"{_FINAL[1]}{name}{_FINAL[2]}", schema)
         told = (
             f"When you have the answer, give it by calling {tool.name}, and in no other way; also where the other "
             "tools are turned off."
@@ -122,6 +125,13 @@ def handed_in(message: AssistantMessage, finish: FinishReason, tool: str) -> tup
     rest = [part for part in message.content if not isinstance(part, ToolCall) or part.name != tool]
     said = AssistantMessage((*rest, *[Text(call.arguments or "{}") for call in given]))
     return said, "stop" if finish == "tool_calls" and not said.calls else finish
+
+
+def is_final(tool: ToolSpec) -> bool:
+    """Whether a tool that a model is offered is the final one of a typed answer."""
+    name, before, after = _FINAL
+    told = tool.description
+    return tool.name.rstrip("_") == name and told.startswith(before) and told.endswith(after)
 
 
 def in_an_object(schema: Json) -> Json:

@@ -2,43 +2,53 @@
 
 Most of these nobody ever blocks on: an event loop is told by a callback, or somebody looks whether it is done. A
 `Future` of the standard library makes a lock for each, and takes it at each look, which costs more than to write an
-event. This one makes it when somebody blocks.
+event. This one becomes such a future when somebody blocks on it, or asks for whatever else only such a one has.
 """
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
-from threading import Condition
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# The words of concurrent.futures, whose `wait` and `as_completed` look at them, as at `_condition` and `_waiters`.
-_RUNNING, _FINISHED = "RUNNING", "FINISHED"
-
 log = logging.getLogger("concurrent.futures")
+
+_making = Lock()
 
 
 class Outcome(Future[T]):
     """A future that cannot be cancelled: what was handed over is done, and done in order.
 
-    It is settled once, by one thread; every attribute is written before the state that says so is, and a callback is
-    taken out of its list by whoever calls it. So nothing of it has to be locked but the sleep of those who block: these
-    have made their lock before they look at the state, and whoever settles it looks for a lock after he has changed it.
+    It is settled once, by one thread; what it came to is written before that it is over, and a callback is taken out of
+    its list by whoever calls it. So nothing of it has to be locked but the sleep of those who block: these make a
+    future of the standard library of it before they look whether it is over, and whoever settles it looks whether it is
+    one after he has said that it is over. So one of the two tells that future, or both.
     """
+
+    # Names of this class alone, whatever the standard library calls what it keeps.
+    __over = False
+    __made = False
+    __given: Any = None
+    __fault: BaseException | None = None
 
     def __init__(self) -> None:
         # Not that of the class above, which makes the lock.
-        self._state = _RUNNING
-        self._result: T | None = None
-        self._exception: BaseException | None = None
-        self._waiters = []
-        self._done_callbacks: list[Callable[[Any], object]] = []
+        self.__callbacks: list[Callable[[Any], object]] = []
 
-    @property
-    def _condition(self) -> Condition:  # type: ignore[override]
-        made: Condition = self.__dict__.setdefault("_made", Condition())
-        return made
+    def __getattr__(self, name: str) -> Any:
+        """What a future of the standard library has: it becomes one, if it is none yet."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with _making:
+            if not self.__made:
+                super().__init__()
+                self.__made = True
+        if self.__over:
+            self.__tell()
+        return object.__getattribute__(self, name)
 
     def cancel(self) -> bool:
         """False: it cannot be."""
@@ -50,11 +60,11 @@ class Outcome(Future[T]):
 
     def running(self) -> bool:
         """Whether it is not done."""
-        return self._state is _RUNNING
+        return not self.__over
 
     def done(self) -> bool:
         """Whether it has a result or an exception."""
-        return self._state is _FINISHED
+        return self.__over
 
     def set_running_or_notify_cancel(self) -> bool:
         """True: it is running from the beginning."""
@@ -62,44 +72,48 @@ class Outcome(Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """See `Future.result`."""
-        if self._state is not _FINISHED or self._exception is not None:
+        if not self.__over or self.__fault is not None:
             return super().result(timeout)
-        return self._result  # type: ignore[return-value]
+        given: T = self.__given
+        return given
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """See `Future.exception`."""
-        return self._exception if self._state is _FINISHED else super().exception(timeout)
+        return self.__fault if self.__over else super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
         """See `Future.add_done_callback`."""
-        self._done_callbacks.append(fn)
-        if self._state is _FINISHED:
-            self._call()
+        self.__callbacks.append(fn)
+        if self.__over:
+            self.__call()
 
     def set_result(self, result: T) -> None:
         """See `Future.set_result`."""
-        self._result = result
-        self._settled()
+        self.__given = result
+        self.__settled()
 
     def set_exception(self, exception: BaseException | None) -> None:
         """See `Future.set_exception`."""
-        self._exception = exception
-        self._settled()
+        self.__fault = exception
+        self.__settled()
 
-    def _settled(self) -> None:
-        self._state = _FINISHED
-        if "_made" in self.__dict__:
-            with self._condition:
-                for waiter in self._waiters:
-                    if self._exception is None:
-                        waiter.add_result(self)
-                    else:
-                        waiter.add_exception(self)
-                self._condition.notify_all()
-        self._call()
+    def __settled(self) -> None:
+        self.__over = True
+        self.__call()
 
-    def _call(self) -> None:
-        callbacks = self._done_callbacks
+    def __tell(self) -> None:
+        """Has the future of the standard library say what it came to, which it does once."""
+        with suppress(InvalidStateError):
+            if self.__fault is None:
+                super().set_result(self.__given)
+            else:
+                super().set_exception(self.__fault)
+
+    def __call(self) -> None:
+        if self.__made:
+            # Whoever is called may look at that future.
+            self.__tell()
+        callbacks = self.__callbacks
         while callbacks:
             try:
                 callback = callbacks.pop(0)

@@ -58,6 +58,7 @@ class Emitter:
         self._directly = False
         self._readable: Any = None
         self._take: Any = None
+        self._scope: Any = None
         self._legs: dict[int, trace.Span] = {}
 
     def _prepare(self) -> None:
@@ -72,7 +73,7 @@ class Emitter:
         if self._directly:
             from opentelemetry.sdk.trace import ReadableSpan
 
-            self._readable, self._take = ReadableSpan, real.span_processor.on_end
+            self._readable, self._take, self._scope = ReadableSpan, real.span_processor.on_end, _scope_of(real)
 
     def tell(self, span: Span, caller: SpanContext | None = None) -> None:
         """A span that `Spans` gives: a leg when it begins, and whatever has ended."""
@@ -150,13 +151,21 @@ class Emitter:
                 status=status,
                 start_time=span.start,
                 end_time=span.end,
-                instrumentation_scope=tracer._instrumentation_scope,
+                instrumentation_scope=self._scope,
             )
         )
 
 
+def _scope_of(tracer: Any) -> Any:
+    """What the SDK writes of who made a span; None if this SDK keeps it elsewhere."""
+    return getattr(tracer, "_instrumentation_scope", None)
+
+
 def _nobody_looks(tracer: Any) -> bool:
-    """Whether a tracer is the SDK's own, without limits of the application's, and no processor looks at what begins."""
+    """Whether a tracer is the SDK's own, without limits of the application's, and no processor looks at what begins.
+
+    The SDK tells that by names of its own; where it has other names, spans are made by way of the tracer.
+    """
     try:
         from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, Tracer
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
@@ -167,6 +176,6 @@ def _nobody_looks(tracer: Any) -> bool:
     own = (SpanProcessor.on_start, BatchSpanProcessor.on_start, SimpleSpanProcessor.on_start)
     processors = getattr(tracer.span_processor, "_span_processors", None)
     limits, usual = getattr(tracer, "_span_limits", None), SpanLimits()
-    if processors is None or limits is None or vars(limits) != vars(usual):
+    if processors is None or limits is None or _scope_of(tracer) is None or vars(limits) != vars(usual):
         return False
     return all(type(one).on_start in own for one in processors)

@@ -21,14 +21,14 @@ from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import recorded_for_call
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
-from treadle.drivers.drive import DRIVER, finish, one_step_made, perceive
+from treadle.drivers.drive import DRIVER, finish, handed_on, one_step_made, perceive
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Finish, Nudge, Pause, PrepareStep
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ResultAwaited, RunStarted, ToolFinished, ToolStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import SystemMessage, ToolCall
+from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
@@ -122,6 +122,21 @@ class Anew:
             return list(run.events[mark:])
         finally:
             run.state = before
+
+    @property
+    def cannot_read(self) -> bool:
+        """Whether the last reply, as a journal that redacts has it, holds no answer of the agent's type."""
+        output, state = self._config.output, self.run.state
+        if not self.redacted or output is None or not state.steps:
+            return False
+        try:
+            if state.handed_on:
+                handed_on(output, state.output, state.text)
+            else:
+                output.read(state.steps[-1].message or AssistantMessage())
+        except ValueError:
+            return True
+        return False
 
     def finds_out(self, record: CallRecord) -> bool:
         """Whether the tool of a call that was in flight is asked what came of it, which a replay does not do."""
