@@ -47,7 +47,7 @@ def test_identical_rows_are_found(
     )
     assert duplicates(a, b) == ["b holds identical rows; taken once each, 2 keys that differ would be equal"]
     assert duplicates(b, a) == ["b holds identical rows; taken once each, 2 keys that differ would be equal"]
-    assert "1 keys that differ" in duplicates(a, b, filters={"company": ["2", "3"]})[0]
+    assert "1 key that differs would be equal" in duplicates(a, b, filters={"company": ["2", "3"]})[0]
     assert duplicates(a, b, filters={"company": ["1", "3"]}) == []
 
 
