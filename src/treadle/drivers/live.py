@@ -147,7 +147,8 @@ class LiveRun(Generic[Output]):
         said = asked_of(text)
         if said is None:
             raise Misuse("send takes a text; it was given None")
-        if self._driving.done() and self._run.state.phase not in ("paused", "finished"):
+        # One that was cancelled before its first turn has not broken off: it ends with what was said to it.
+        if self._entered and self._driving.done() and self._run.state.phase not in ("paused", "finished"):
             raise Misuse(f"run {self.run_id} takes no message now; it has broken off: resume it with message=")
         try:
             self._run.feed(MessageAdded(said))

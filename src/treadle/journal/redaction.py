@@ -128,7 +128,9 @@ def _struct(value: S, redact: Redact) -> S:
         before = getattr(value, name)
         if before is None or name in kept:
             continue
-        after = _arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
+        after = (
+            redacted_arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
+        )
         if after is not before:
             changed[name] = after
     if not changed:
@@ -159,7 +161,7 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _arguments(text: str, redact: Redact) -> str:
+def redacted_arguments(text: str, redact: Redact) -> str:
     """The JSON of a call's arguments with each text in it passed through, and everything else as it was written.
 
     What is no JSON is one text.

@@ -1,16 +1,19 @@
 """Made: how often a run has made a call, with the same arguments, for the rules that say how often it may be.
 
 Arguments are the same if the tool is given the same, however they are written: a default that is written out, or a
-number as a text, makes no other call of it.
+number as a text, makes no other call of it. Of a call that was made before the run was taken up, a journal that redacts
+has what it was allowed to keep: one that would be kept alike is taken for the same.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
 from pydantic_core import PydanticSerializationError, to_json
 
 from treadle.drivers.run import Run
+from treadle.journal.redaction import redacted_arguments
 from treadle.judging.sameness import SHORT, arguments_key
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolCall
@@ -43,7 +46,11 @@ class MadeCalls:
             # A tool that is gone is not called again.
             calls = (call for one in records_of(run) for call in one.calls_run if call.name in run.config.tools)
             counts = self._counts = Counter(self._key(call) for call in calls)
-        return counts[self._key(record.doing)] - record.executed
+        call, redact = record.doing, self._run.redact
+        keys = {self._key(call)}
+        if redact is not None:
+            keys.add(self._key(replace(call, arguments=redacted_arguments(call.arguments, redact))))
+        return sum(counts[key] for key in keys) - record.executed
 
     def _key(self, call: ToolCall) -> tuple[str, int]:
         tool, text = self._run.config.tools[call.name], call.arguments
