@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from itertools import permutations
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -189,3 +189,27 @@ def test_a_hostile_word_anywhere_is_used_or_said_or_forbids_the_answer(
     turned = any(row["op"] != "=" for rows in filtered if rows for row in rows)
     assert heard or used or turned, (question, result.text)
     assert plain == "" or used or heard or plain not in result.text, (question, result.text)
+
+
+@tool(effect="read")
+def bank_balance(account: str, currency: Literal["EUR", "USD", "GBP"] = "EUR") -> str:
+    """Tells the balance of a bank account, in a currency."""
+    return f"{account} has 10 {currency}"
+
+
+@pytest.mark.parametrize(
+    ("question", "currency"),
+    [
+        ("What is the balance of account 4711 in USD?", "USD"),
+        ("What is the balance of account 4711?", None),
+        ("What is the balance of account 4711 in CHF?", ""),
+        ("What is the balance of account 4711 into JPY?", ""),
+    ],
+)
+def test_a_code_that_a_choice_lacks_is_not_answered_by_the_default(question: str, currency: str | None) -> None:
+    result = Agent("offline", tools=[bank_balance]).run_sync(question)
+    if currency == "":
+        assert not result.tool_calls_made
+        assert DECLINED.search(result.text)
+    else:
+        assert result.tool_calls_made[0].arguments.get("currency") == currency

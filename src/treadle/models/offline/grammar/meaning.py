@@ -119,6 +119,12 @@ _GARBLED = re.compile(
     r"(?<![\w.,])\d+,\d{1,2}(?![\d,])|(?<![\w.,])\d+,\d{4,}|(?<!\w)\d+(?:\.\d{3})+,\d+|\b\d+[eE]\d+|½|¼|¾"
     r"|(?<![\w.,])\d+\.\d+[^\W\d_]+\b"
 )
+_CODE = re.compile(r"[A-Z]{3}")
+
+
+def is_code(text: str) -> bool:
+    """Whether the text is spelled as the code of a currency or a country is."""
+    return bool(_CODE.fullmatch(text))
 
 
 def is_negation(word: str) -> bool:

@@ -66,6 +66,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             spoken += 1
         elif not (value.kind in ("name", "code") and speech.tells(value.text)):
             strict = speech.filters or speech.change or value.kind not in ("name", "code")
+            strict = strict or (speech.codes and meaning.is_code(value.text))
             (turning if strict else spare).append((value.start, value.end))
         else:
             spoken += 1
@@ -112,6 +113,8 @@ class _Speech:
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
         # A value that could have been chosen, and was not, is nothing that the tool speaks of.
         chosen = {stem(str(each)) for t in tools for p in t.params for each in p.enum}
+        # Where a tool has a choice of codes, such as currencies, one that is not among them is as good as none of them.
+        self.codes = any(p.enum and all(meaning.is_code(str(each)) for each in p.enum) for t in tools for p in t.params)
         self.names = frozenset(word for tool in tools for word in tool.name_stems)
         self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
         self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
