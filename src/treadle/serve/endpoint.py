@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, refused_by
 from treadle.serve.serving import Serving, refusal
 
 
@@ -43,7 +43,7 @@ class Endpoint(NamedTuple):
                 if self.query is not None:
                     return await self.call(serving, request, serving.query(request, self.query))
                 return await self.call(serving, request)
-            except Refused as error:
-                return refusal(error)
+            except TROUBLE as error:
+                return refusal(refused_by(error))
 
         return Route(self.path, answer, methods=[self.method], name=f"{self.method} {self.path}")
