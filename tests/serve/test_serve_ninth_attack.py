@@ -1,11 +1,13 @@
 """What a stranger's clients and start-up mistakes found in a server, the ninth time."""
 
+import asyncio
 import socket
 import subprocess
 import sys
 
 import pytest
 from served import clerk, decision, run_when, serving, talker, until, waiter
+from two_apps import Paced, asked, lifespan
 
 from treadle import MemoryJournal, SqliteJournal
 from treadle.serve import app
@@ -117,3 +119,55 @@ async def test_a_conversation_that_no_address_could_name_is_not_begun(name):
     assert answer.status_code == 422
     assert "conversation's name" in answer.json()["error"]["message"]
     assert there == []
+
+
+SAID = {"id": "m1", "role": "user"}
+DOORS = {
+    "/api/runs": {"agent": "talker", "input": "Hello?", "conversation": "one"},
+    "/ai-sdk/talker": {
+        "id": "one", "trigger": "submit-message", "messages": [{**SAID, "parts": [{"type": "text", "text": "Hello?"}]}],
+    },
+    "/ag-ui/talker": {
+        "threadId": "one", "runId": "r1", "messages": [{**SAID, "content": "Hello?"}], "tools": [], "context": [],
+        "state": {}, "forwardedProps": {},
+    },
+    "/v1/chat/completions": {"model": "talker", "messages": [{"role": "user", "content": "Hello?"}]},
+    "/v1/responses": {"model": "talker", "input": "Hello?", "conversation": "one"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_a_journal_that_is_away_in_the_middle_of_a_request_is_no_fault_of_the_server(path):
+    named = 0
+    for after in range(30):
+        shared = MemoryJournal()
+        window = Paced(shared)
+        served = app([talker()], journal=window)
+        async with lifespan(served):
+            await asyncio.sleep(0)
+            window.away(after, 1000)
+            status, answer = await asyncio.wait_for(asked(served, "POST", path, DOORS[path]), 20)
+            window.away(0, 0)
+        assert status in (200, 201, 503), (after, answer)
+        named += status == 503 and any(run in str(answer) for run in shared._runs)
+    # Clients of the other protocols ask again by themselves, and are answered by the run that was begun.
+    assert named or path != "/api/runs", "no answer names the run that was begun"
+
+
+@pytest.mark.parametrize("path", ["", "/events", "/steps", "/steps/0", "/waterfall", "/stream"])
+async def test_a_journal_that_is_away_while_a_run_is_looked_at_is_told_as_that(path):
+    for after in range(14):
+        window = Paced(MemoryJournal())
+        served = app([talker()], journal=window)
+        async with lifespan(served):
+            _, begun = await asked(served, "POST", "/api/runs", DOORS["/api/runs"])
+
+            async def has_ended(served=served, begun=begun):
+                return (await asked(served, "GET", f"/api/runs/{begun['id']}"))[1]["status"] == "finished"
+
+            await until(has_ended)
+            window.away(after, 1000)
+            status, answer = await asyncio.wait_for(asked(served, "GET", f"/api/runs/{begun['id']}{path}"), 20)
+            window.away(0, 0)
+        assert status in (200, 503), (after, answer)
+        assert status == 200 or answer["error"]["kind"] == "unavailable"

@@ -66,7 +66,7 @@ class Servers(RuleBasedStateMachine):
         body = {"agent": "clerk", "input": text, **({} if talk is None else {"conversation": talk})}
         headers = () if key is None else (("idempotency-key", key),)
         status, answer = await self.asked(which, "POST", "/api/runs", body, headers)
-        assert status in (None, 201, 409), answer
+        assert status in (None, 201, 409, 503), answer
         if status == 201:
             self.world.remember(answer["id"], text)
         return status, answer
@@ -245,6 +245,21 @@ class Servers(RuleBasedStateMachine):
             await self.world.turns(60)
             self.world.servers[which].window.calls_left = None
             await self.world.restart(which, (0,), killed=True)
+
+        self.do(work())
+
+    @rule(which=server, after=st.integers(0, 25), calls=st.integers(1, 12))
+    def the_journal_is_away(self, which, after, calls):
+        self.world.servers[which].window.away(after, calls)
+
+    @rule(which=server, after=st.integers(0, 25), calls=st.integers(1, 12), word=words, talk=talks)
+    def the_journal_is_away_in_the_middle(self, which, after, calls, word, talk):
+        async def work():
+            window = self.world.servers[which].window
+            window.away(after, calls)
+            await self._begin(which, word, talk)
+            await self.world.turns(60)
+            window.away(0, 0)
 
         self.do(work())
 

@@ -25,6 +25,8 @@ class Paced(MemoryJournal):
             setattr(self, name, getattr(of, name))
         self._pace = cycle(pace)
         self.calls_left = None
+        self.calls_until_away, self.calls_away = 0, 0
+        self.was_away = False
         self.dead = False
         self.on_death = lambda: None
 
@@ -32,14 +34,29 @@ class Paced(MemoryJournal):
         """Gives turns in another measure from here on."""
         self._pace = cycle(pace)
 
+    def away(self, after, calls):
+        """Has the journal be away for some calls, after some others: nothing is read or written by them."""
+        self.calls_until_away, self.calls_away = after, calls
+
+    def _reach(self):
+        """Raises `JournalUnavailable` where the journal is away."""
+        if self.calls_until_away:
+            self.calls_until_away -= 1
+        elif self.calls_away:
+            self.calls_away -= 1
+            self.was_away = True
+            raise JournalUnavailable("the journal is away for a while", where="memory")
+
     async def _turns(self):
         for _ in range(next(self._pace)):
             await asyncio.sleep(0)
+        self._reach()
         self._call()
 
     async def _written(self, write):
         """A write, which no cancellation cuts in half: one that comes meanwhile is raised when it is stored."""
         cancelled = None
+        self._reach()
         for stage in (self._call, write, self._call):
             for _ in range(next(self._pace)):
                 try:

@@ -66,7 +66,7 @@ class Server:
         if task.cancelled() or self.window.dead:
             return None, {}
         status, answer = task.result()
-        assert status < 500 or (status == 503 and self.window.dead), (method, path, status, answer)
+        assert status < 500 or (status == 503 and self.window.was_away), (method, path, status, answer)
         return status, answer
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from treadle.serve.refusals import refusal
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, refused_by
 from treadle.serve.serving import Serving
 
 EVENTS: Final = "text/event-stream"
@@ -48,7 +48,7 @@ class Endpoint(NamedTuple):
                 if self.query is not None:
                     return await self.call(serving, request, serving.query(request, self.query))
                 return await self.call(serving, request)
-            except Refused as error:
-                return refusal(request, error)
+            except TROUBLE as error:
+                return refusal(request, refused_by(error))
 
         return Route(self.path, answer, methods=[self.method], name=f"{self.method} {self.path}")

@@ -25,7 +25,7 @@ from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refusals import refusal
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response
 from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
@@ -69,8 +69,8 @@ def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
-        except Refused as error:
-            return refusal(request, error)
+        except TROUBLE as error:
+            return refusal(request, refused_by(error))
 
     return answer
 
@@ -241,8 +241,8 @@ class Fronts:
                 async for move in moves:
                     for part in write(move):
                         yield data(part)
-        except Refused as error:
-            yield data(trouble(error))
+        except TROUBLE as error:
+            yield data(trouble(refused_by(error)))
         if end:
             yield f"data: {end}\n\n".encode()
 

@@ -26,7 +26,7 @@ from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad
 from treadle.serve.refusals import refusal
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response
 from treadle.serve.telling import Answers, Point, Telling, say
 from treadle.serve.user import User
@@ -77,9 +77,10 @@ def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
-        except _NoModel as error:
-            return json_response(caller.no_model(error.message), error.status)
-        except Refused as error:
+        except TROUBLE as trouble:
+            error = refused_by(trouble)
+            if isinstance(error, _NoModel):
+                return json_response(caller.no_model(error.message), error.status)
             response = refusal(request, error)
             response.headers.update(NOT_AGAIN if isinstance(error, _Lost) else {})
             return response
@@ -274,8 +275,9 @@ class Fronts:
     async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
         try:
             await _written(telling, writer)
-        except Refused as error:
-            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from error
+        except TROUBLE as trouble:
+            error = refused_by(trouble)
+            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from trouble
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
             return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})
@@ -332,8 +334,8 @@ async def _chunks(telling: Telling, writer: Writer, written: Callable[[Json], by
         async with aclosing(_parts(telling, writer)) as parts:
             async for part in parts:
                 yield written(part)
-    except Refused as error:
-        yield written(caller.error_form(error))
+    except TROUBLE as error:
+        yield written(caller.error_form(refused_by(error)))
 
 
 async def _chat_chunks(telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:

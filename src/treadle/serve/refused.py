@@ -107,6 +107,15 @@ def of_journal(error: JournalError) -> Refused:
     return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
 
 
+TROUBLE: Final = (Refused, JournalError)
+"""What a route tells of in its protocol's own form: the journal may be away at any look at it."""
+
+
+def refused_by(error: Refused | JournalError) -> Refused:
+    """What a caller is told of trouble."""
+    return error if isinstance(error, Refused) else of_journal(error)
+
+
 async def kept(done: Awaitable[T]) -> T:
     """What was asked of the library, with its errors as refusals."""
     try:

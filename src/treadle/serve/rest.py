@@ -27,7 +27,7 @@ from treadle.serve.forms import (
 )
 from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, sse
 from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
 from treadle.serve.verdicts import Verb, Verdict
@@ -172,7 +172,7 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
         answer = _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
         answer.status_code = 201
         return answer
-    return await _run(serving, request, run_id, 201)
+    return await _done(serving, request, run_id, 201)
 
 
 async def list_runs(serving: Serving, request: Request, which: Which) -> Response:
@@ -200,6 +200,20 @@ async def run(serving: Serving, request: Request) -> Response:
 
 async def _run(serving: Serving, request: Request, run_id: str, status: int = 200) -> Response:
     return json_response(run_form(await serving.runs.views.describe(serving.user(request), run_id)), status)
+
+
+async def _done(serving: Serving, request: Request, run_id: str, status: int = 200) -> Response:
+    """The run for which something was done, which is told where the run cannot be."""
+    try:
+        return await _run(serving, request, run_id, status)
+    except TROUBLE as trouble:
+        if refused_by(trouble).kind != "unavailable":
+            raise
+        raise Refused(
+            "unavailable",
+            f"it was done, for run {run_id}, which cannot be shown: the journal cannot be used now",
+            "Look at the run later, and do not send this again.",
+        ) from trouble
 
 
 async def delete_run(serving: Serving, request: Request) -> Response:
@@ -250,8 +264,8 @@ async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Strea
             async for batch in batches:
                 yield b"".join([_chunk(one) for one in batch])
         yield sse("end", encoded(End(run=run_id)))
-    except Refused as error:
-        yield sse("error", encoded(error.why))
+    except TROUBLE as error:
+        yield sse("error", encoded(refused_by(error).why))
 
 
 def _chunk(one: Numbered | Piece) -> bytes:
@@ -281,7 +295,7 @@ async def decide(serving: Serving, request: Request, given: Decisions) -> Respon
     """Decides on calls that the run waits for; it then goes on."""
     user, run_id = serving.user(request), _named(request)
     await serving.runs.decide(user, run_id, [_verdict(one) for one in given.decisions])
-    return await _run(serving, request, run_id)
+    return await _done(serving, request, run_id)
 
 
 def _verdict(one: CallDecision) -> Verdict:
@@ -303,26 +317,26 @@ def _verdict(one: CallDecision) -> Verdict:
 async def say(serving: Serving, request: Request, given: Said) -> Response:
     """Says something to a run under way."""
     await serving.runs.say(serving.user(request), _named(request), given.text)
-    return await _run(serving, request, _named(request))
+    return await _done(serving, request, _named(request))
 
 
 async def cancel(serving: Serving, request: Request) -> Response:
     """Ends a run as cancelled."""
     await serving.runs.cancel(serving.user(request), _named(request))
-    return await _run(serving, request, _named(request))
+    return await _done(serving, request, _named(request))
 
 
 async def pause(serving: Serving, request: Request) -> Response:
     """Has a run pause after the step under way."""
     await serving.runs.pause(serving.user(request), _named(request))
-    return await _run(serving, request, _named(request), 202)
+    return await _done(serving, request, _named(request), 202)
 
 
 async def resume(serving: Serving, request: Request, given: Resume) -> Response:
     """Goes on with a run."""
     user = serving.user(request)
     await serving.runs.resume(user, _named(request), limits=_limits(given.limits), message=given.message)
-    return await _run(serving, request, _named(request))
+    return await _done(serving, request, _named(request))
 
 
 async def fork(serving: Serving, request: Request, given: Fork) -> Response:
@@ -332,7 +346,7 @@ async def fork(serving: Serving, request: Request, given: Fork) -> Response:
         user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
         limits=_limits(given.limits), instructions=given.instructions,
     )  # fmt: skip
-    return await _run(serving, request, run_id, 201)
+    return await _done(serving, request, run_id, 201)
 
 
 async def replay(serving: Serving, request: Request) -> Response:

@@ -124,7 +124,9 @@ class Views:
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]
         if not user.inside:
             under = [*map(_veiled_line, under)]
-        return Described(line, state, events, result_of(state, None, events), waits, driven, under)
+        # Of one that has ended its lease is given back a moment later.
+        is_driven = driven and state.phase != "finished"
+        return Described(line, state, events, result_of(state, None, events), waits, is_driven, under)
 
     async def look(self, user: User, run_id: str, *, decides: bool = False) -> None:
         """Looks whether there is such a run for the user, and whether they may decide on it, if they want to.
