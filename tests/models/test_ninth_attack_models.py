@@ -1,13 +1,34 @@
 """What a history begins with, what a schema may hold, what order calls have, and the tools that a run goes on with."""
 
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle import Agent, ClearToolResults, Conversation, Limits, MemoryJournal, Summarise, tool
-from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle import (
+    Agent,
+    ClearToolResults,
+    Conversation,
+    Limits,
+    MemoryJournal,
+    Retries,
+    Summarise,
+    Text,
+    Usage,
+    tool,
+)
+from treadle.kernel.events import ModelFailed
+from treadle.models import (
+    AnthropicModel,
+    AssistantMessage,
+    FallbackModel,
+    ModelReply,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    TextDelta,
+)
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
 from treadle.testing import ScriptedModel
@@ -226,3 +247,39 @@ async def test_a_run_taken_up_offers_read_result_though_what_was_shortened_is_le
     fork = await Agent(third, tools=[look], context=summing, journal=journal).fork(result.run_id, at=1)
     assert fork.text == "Forked."
     assert third.requests[0].tools == second.requests[1].tools
+
+
+class Counting:
+    """Says something long, counts little, and ends with a word that nobody knows; then it answers."""
+
+    name = "counting"
+    asked = 0
+
+    def cost(self, usage: Usage) -> Decimal:
+        return Decimal(usage.input_tokens + 2 * usage.output_tokens)
+
+    async def stream(self, request: Any) -> Any:
+        self.asked += 1
+        yield TextDelta("words " * 40)
+        message = AssistantMessage((Text("words " * 40),))
+        yield ModelReply(message, usage=Usage(100, 10), finish="unknown" if self.asked == 1 else "stop")
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_what_was_counted_of_a_reply_that_cannot_be_used_stands_as_it_was_told(several):
+    model = Counting()
+    agent = Agent(FallbackModel([model, ScriptedModel(["Well."])]) if several else model, retries=Retries(base=0.001))
+    result = await agent.run("Go.")
+    (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
+    assert (failed.usage.input_tokens, failed.usage.output_tokens, failed.usage.estimated) == (100, 10, False)
+
+
+@pytest.mark.parametrize("status", ["a_word_of_tomorrow", "failed"])
+async def test_what_responses_counted_of_a_response_that_is_not_whole_stands_as_it_was_told(serve, status):
+    said = {"type": "message", "content": [{"type": "output_text", "text": "words " * 40}]}
+    response = RESPONSES | {"status": status, "output": [said], "usage": {"input_tokens": 100, "output_tokens": 10}}
+    piece = {"type": "response.output_text.delta", "output_index": 0, "delta": "words " * 40}
+    server = streamed(serve, piece, {"type": "response.done", "response": response})
+    model = OpenAIResponsesModel("m", base_url=server.url, api_key="k")
+    result = await Agent(model, retries=0).run("Go.")
+    assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.estimated) == (100, 10, False)

@@ -253,7 +253,7 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
                 sound = sound_event(event)
             except ModelError:
                 if isinstance(usage, Usage) and is_sound_usage(usage):
-                    yield UsageReported(usage)
+                    yield UsageReported(usage, whole=True)
                 elif isinstance(event, ModelReply):
                     yield UsageReported(Usage(0, tokens_of_reply(event), estimated=True))
                 raise
