@@ -283,3 +283,37 @@ async def test_what_responses_counted_of_a_response_that_is_not_whole_stands_as_
     model = OpenAIResponsesModel("m", base_url=server.url, api_key="k")
     result = await Agent(model, retries=0).run("Go.")
     assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.estimated) == (100, 10, False)
+
+
+@pytest.mark.parametrize("calls", [False, True])
+async def test_a_stream_of_google_that_comes_as_one_list_is_read_to_its_end(serve, calls):
+    """So it comes where a proxy takes `alt=sse` off; the first of the list is not the reply."""
+    written: list[str] = []
+
+    @tool
+    def write_down(word: str) -> str:
+        """Writes a word down."""
+        written.append(word)
+        return "done"
+
+    call = {"functionCall": {"name": "write_down", "args": {"word": "a"}}}
+    pieces = [{"text": "Hel"}, {"text": "lo"}, *([call] if calls else [])]
+    chunks: list[Any] = [{"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces]
+    chunks[-1]["candidates"][0]["finishReason"] = "STOP"
+    chunks[-1]["usageMetadata"] = {"promptTokenCount": 9, "candidatesTokenCount": 2}
+    server = answering(serve, chunks)
+    model = GoogleModel("gemini-2.5-flash", base_url=server.url, api_key="k")
+    result = await Agent(model, tools=[write_down], limits=Limits(steps=1), on_limit="stop", retries=0).run("Go.")
+    assert result.text == "Hello", result.error
+    assert written == (["a"] if calls else [])
+    assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.estimated) == (9, 2, False)
+
+
+async def test_a_list_of_google_that_ends_in_an_error_is_that_error(serve):
+    begun = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hel"}]}}]}
+    failed = {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}
+    server = answering(serve, [begun, failed])
+    model = GoogleModel("gemini-2.5-flash", base_url=server.url, api_key="k")
+    result = await Agent(model, retries=0).run("Go.")
+    assert type(result.error).__name__ == "Overloaded"
+    assert result.usage.output_tokens > 0
