@@ -14,6 +14,8 @@ from treadle import (
     Limits,
     MemoryJournal,
     Retries,
+    StepContext,
+    StepSettings,
     Summarise,
     Text,
     Usage,
@@ -28,6 +30,7 @@ from treadle.models import (
     OpenAIChatModel,
     OpenAIResponsesModel,
     TextDelta,
+    ToolCall,
 )
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
@@ -317,3 +320,30 @@ async def test_a_list_of_google_that_ends_in_an_error_is_that_error(serve):
     result = await Agent(model, retries=0).run("Go.")
     assert type(result.error).__name__ == "Overloaded"
     assert result.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize("dialect", GREETERS)
+@pytest.mark.parametrize("cut", range(9))
+async def test_a_history_that_is_cut_anywhere_begins_with_the_user_and_has_each_call_answered(serve, dialect, cut):
+    make, body, field = GREETERS[dialect]
+    server = answering(serve, body)
+    talk = Conversation()
+    for number in range(2):
+        talk.add_user(f"Question {number}?")
+        talk.add_assistant("Let me look.", [ToolCall(f"c{number}", "look", '{"page": 1}')])
+        talk.add_tool_result(f"c{number}", "a page")
+        talk.add_assistant("Looked.")
+
+    def shorter(context: StepContext) -> StepSettings:
+        return StepSettings(messages=context.messages[cut:])
+
+    agent = Agent(make(server.url), tools=[look], prepare_step=shorter)
+    result = await agent.run("And now?", conversation=talk)
+    assert result.text == "Hello.", result.error
+    turns = sent(server)[field]
+    other = "model" if field == "contents" else "assistant"
+    assert [turn["role"] for turn in turns] == [("user", other)[place % 2] for place in range(len(turns))]
+    assert turns[-1]["role"] == "user"
+    told = json.dumps(turns)
+    calls = [told.count(word) for word in ('"functionCall"', '"tool_use"', '"toolUse"')]
+    assert calls == [told.count(word) for word in ('"functionResponse"', '"tool_result"', '"toolResult"')]
