@@ -5,7 +5,7 @@ same conversation.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration
@@ -14,9 +14,15 @@ from treadle.models.fixed import fixed_tokens
 from treadle.tools.read_result import read_result
 
 
-def reading(config: Configuration, messages: Sequence[Message]) -> Configuration:
-    """`config` with the tool `read_result`, if something in `messages` was shortened and it does not have it."""
-    shortened = any([isinstance(message, ToolMessage) and message.whole is not None for message in messages])
+def reading(config: Configuration, messages: Sequence[Message], offered: Collection[str] = ()) -> Configuration:
+    """`config` with the tool `read_result`, if something in `messages` was shortened and it does not have it.
+
+    So it is where the run has had it from its beginning, as the tools that it `offered` tell: what was shortened may
+    have been left out since, and a request of the run begins with its tools.
+    """
+    shortened = READ_RESULT in offered or any(
+        [isinstance(message, ToolMessage) and message.whole is not None for message in messages]
+    )
     if not shortened or READ_RESULT in config.tools:
         return config
     tools, specs = {**config.tools, READ_RESULT: read_result}, (*config.specs, read_result.spec)

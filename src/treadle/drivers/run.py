@@ -115,7 +115,7 @@ class Run:
         parent: "Run | None" = None,
         journal: Journal | None = None,
     ) -> None:
-        self.config = config if state is None else reading(_listed(config, state), state.messages)
+        self.config = config if state is None else reading(_listed(config, state), state.messages, state.started.tools)
         self.driver = driver
         self.deps = deps
         self.state = self._before = RunState() if state is None else state

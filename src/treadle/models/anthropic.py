@@ -32,7 +32,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
-from treadle.models.codec import Decoder, body_bytes, json_bytes, json_history
+from treadle.models.codec import OPENING, Decoder, body_bytes, json_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
@@ -42,7 +42,7 @@ from treadle.models.history import Trail
 from treadle.models.hosts import ANTHROPIC, ANTHROPIC_ELSEWHERE, Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.media import DATA_URL, TEXTUAL
-from treadle.models.output_schema import anthropic_schema
+from treadle.models.output_schema import anthropic_holds, anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
 
@@ -114,7 +114,7 @@ class AnthropicCodec:
         self.provider = provider
         self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
         self.max_tokens = max_tokens
-        self._history = json_history(self._turn, _same_turn)
+        self._history = json_history(self._turn, _same_turn, opening=Turn("user", [TextBlock(OPENING)]))
         self._breakpoint: Json | None = None
         self._mark: bytes | None = None
         self.cache = cache
@@ -152,7 +152,8 @@ class AnthropicCodec:
             if settings.stop:
                 body["stop_sequences"] = list(settings.stop)
             body |= thinking_fields(settings, model, most, choice not in ("auto", "none"))
-            if request.output_schema is not None:
+            # The instructions have the schema too, so one that would be refused is left to them.
+            if request.output_schema is not None and anthropic_holds(request.output_schema):
                 form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
                 body["output_config"] = body.get("output_config", {}) | {"format": form}
             if tools:

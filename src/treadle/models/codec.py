@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message, ModelSettings
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings
 from treadle.models.errors import ModelError
 from treadle.models.halves import without_halves
 from treadle.models.history import History
@@ -22,6 +22,8 @@ from treadle.models.profile import ModelProfile
 
 # What a decoder is fed for a `[DONE]` line, the server's word that the stream is whole; other dialects look past it.
 DONE: Final[Json] = {"type": "[DONE]"}
+# What a user's turn says that only stands there because the provider wants one first.
+OPENING: Final = "(no content)"
 
 
 class Decoder(Protocol):
@@ -81,6 +83,7 @@ def json_history(
     encode_group: Callable[[Sequence[Message]], Iterable[object]],
     joins: Callable[[Message, Message], bool] = lambda previous, message: False,
     limit: int = 32_000_000,
+    opening: object | None = None,
 ) -> History[bytearray]:
     """A history kept as JSON: the items that `encode_group` gives for each group of messages, a comma after each.
 
@@ -88,10 +91,15 @@ def json_history(
         encode_group: the provider's messages for one group.
         joins: whether a message belongs to the group of the one before it; by default never.
         limit: the most bytes of JSON to keep.
+        opening: what goes before words of the model that come first, at a provider that refuses a history which does
+            not begin with the user.
     """
 
     def put(group: Sequence[Message], made: bytearray) -> None:
         for item in encode_group(group):
+            if not made and opening is not None and any([type(message) is AssistantMessage for message in group]):
+                made += json_bytes(opening)
+                made += b","
             made += json_bytes(item)
             made += b","
 

@@ -34,7 +34,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.codec import Decoder, body_bytes, json_history
+from treadle.models.codec import OPENING, Decoder, body_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
@@ -118,8 +118,9 @@ class GoogleCodec:
 
     def __init__(self, provider: str = "google") -> None:
         self.provider = provider
-        self._unsigned = json_history(partial(self._turn, False), _same_turn)
-        self._signed = json_history(partial(self._turn, True), _same_turn)
+        opening = Turn("user", [TextPart(OPENING)])
+        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening)
+        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening)
 
     def path(self, model: str, stream: bool) -> str:
         """Where requests go; a model of one's own has a path as its name, such as "tunedModels/x" or "endpoints/1"."""

@@ -340,6 +340,11 @@ class ChatDecoder:
                 call.completed = True
                 events.append(ToolCallCompleted(call.id))
 
+    def _ordered(self) -> list[_Call]:
+        """The calls in the order in which they are numbered, where each has a number of its own; else as they came."""
+        numbered = len(self._calls) == len(self._by_index)
+        return [self._by_index[index] for index in sorted(self._by_index)] if numbered else self._calls
+
     def _parts(self) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
         if self._thinking:
@@ -347,7 +352,7 @@ class ChatDecoder:
         if text := "".join(self._text):
             parts.append(Text(text))
         first = {(call.said, call.name, call.arguments): call.id for call in reversed(self._calls) if call.said}
-        for call in self._calls:
+        for call in self._ordered():
             # What was said twice under one id has that id; see `told_once`.
             call_id = first.get((call.said, call.name, call.arguments), call.id)
             parts.append(ToolCall(call_id, call.name, call.arguments))

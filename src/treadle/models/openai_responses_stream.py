@@ -256,6 +256,8 @@ class ResponsesDecoder:
             failed = status == "failed" or response.get("error")
             fault = response.get("error") or {"message": "the response failed without a reason"}
             error = self._error(fault) if failed else _not_whole(self._provider, response, status)
+            if self._reported is not None:
+                self._reported = replace(self._reported, whole=True)
             if output or not failed:
                 error.usage = Usage(output_tokens=_made(output), estimated=True)
             raise error

@@ -21,6 +21,7 @@ ANTHROPIC_KEYWORDS: Final = frozenset(
 ANTHROPIC_FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
+DEFINITIONS: Final = ("$defs", "definitions")
 # https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
 NOT_STRICT: Final = frozenset(
     {
@@ -64,6 +65,34 @@ def anthropic_schema(schema: Json) -> Json:
     return kept
 
 
+def anthropic_holds(schema: Json) -> bool:
+    """Whether Anthropic takes `schema` as `anthropic_schema` writes it; it refuses the whole request otherwise.
+
+    Objects whose keys are free, schemas that hold themselves, and parts that may be anything are what it does not take.
+    """
+    named = {f"#/{where}/{name}": part for where in DEFINITIONS for name, part in schema.get(where, {}).items()}
+    return _closed(schema, named, ())
+
+
+def _closed(schema: Any, named: Json, above: tuple[str, ...]) -> bool:
+    """Whether `schema` says all that it allows; `above` are the references that led to it."""
+    if not isinstance(schema, dict) or schema.get("additionalProperties", False) is not False:
+        return False
+    if (reference := schema.get("$ref")) is not None:
+        if reference in above or reference not in named or not _closed(named[reference], named, (*above, reference)):
+            return False
+    elif schema.keys().isdisjoint(("type", "anyOf", "oneOf", "allOf", "enum", "const")):
+        return False
+    if any(isinstance(one, (dict, list)) for one in (*schema.get("enum", ()), schema.get("const"))):
+        return False
+    if any("$ref" in part for part in schema.get("allOf", ())):
+        return False
+    nested = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        nested += schema.get(keyword, ())
+    return all(_closed(part, named, above) for part in nested)
+
+
 def _nested(schema: Any) -> Any:
     return anthropic_schema(schema) if isinstance(schema, dict) else schema
 
@@ -71,7 +100,8 @@ def _nested(schema: Any) -> Any:
 def openai_strict(schema: Json) -> bool:
     """Whether OpenAI's strict mode takes `schema` as it is: an object, each object closed, all properties required.
 
-    Where it does not, the schema is sent without strictness: to close it would change which values are right.
+    Where it does not, the schema is sent without strictness: to close it would change which values are right. Each part
+    has a type of its own, or is a reference and nothing beside it.
     Source: https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
     """
     return schema.get("type") == "object" and _strict(schema)
@@ -82,6 +112,8 @@ def _strict(schema: Json) -> bool:
         properties = schema.get("properties", {})
         if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
             return False
+    if not ("type" in schema or "anyOf" in schema or schema.keys() == {"$ref"}):
+        return False
     if not NOT_STRICT.isdisjoint(schema) or schema.get("format", "uuid") not in STRICT_FORMATS:
         return False
     nested: list[Any] = [schema.get("items"), *schema.get("anyOf", ())]

@@ -127,10 +127,12 @@ class UsageReported(Struct, frozen=True, gc=False):
     Attributes:
         usage: tokens; where it is `estimated`, a count of 0 is one that the provider has not told.
         cost: dollars, where the provider says what that cost; else None.
+        whole: whether it is the count of a reply that has ended, though it cannot be used: nothing is estimated beside.
     """
 
     usage: Usage
     cost: Decimal | None = None
+    whole: bool = False
 
 
 class ModelReply(Struct, frozen=True, gc=False):

@@ -171,7 +171,7 @@ def reported_of(reply: ModelReply) -> UsageReported:
     known = reply.usage if isinstance(reply.usage, Usage) and is_sound_usage(reply.usage) else Usage(estimated=True)
     if not counts_itself(known):
         known = replace(known, output_tokens=tokens_of_reply(reply))
-    return UsageReported(known, dollars(reply.cost))
+    return UsageReported(known, dollars(reply.cost), whole=True)
 
 
 def cost_of(model: Any, usage: Usage) -> Decimal | None:

@@ -194,6 +194,8 @@ class HttpReply:
             return None
         if text.startswith(b"<"):
             raise self._error(self._response.status_code, self.headers, text.decode("utf-8", "replace"))
+        if events := several(text):
+            return events
         body = json_or_text(text)
         if isinstance(body, str):
             what = "no object" if is_json(text) else "cut off or broken"
@@ -251,6 +253,21 @@ def is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def several(data: bytes) -> list[Json]:
+    """The objects in `data` where it is a list of more than one: the events of a stream, as Google sends it by default.
+
+    Where a proxy has taken off what asks for events (`alt=sse`), the first alone would be taken for the whole reply.
+    """
+    if not data.startswith(b"["):
+        return []
+    try:
+        value = decoded(data)
+    except (ValueError, RecursionError):
+        return []
+    objects = isinstance(value, list) and len(value) > 1 and all(isinstance(one, dict) for one in value)
+    return value if objects else []
 
 
 def json_or_text(data: bytes) -> Json | str:

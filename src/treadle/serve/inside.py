@@ -88,7 +88,7 @@ def _request(state: RunState, config: Configuration | None) -> tuple[ModelReques
     if prepared is None:
         raise Misuse(f"run {state.run_id} has no step prepared")
     known = config is not None and all(one in config.tools for one in prepared.tools or state.started.tools)
-    given = reading(config if config is not None and known else _nobody(config), state.messages)
+    given = reading(config if config is not None and known else _nobody(config), state.messages, state.started.tools)
     if not known:
         # Without its agent nobody knows the tools; the event names those that were chosen.
         state = msgspec.structs.replace(state, prepared=msgspec.structs.replace(prepared, tools=None))

@@ -77,6 +77,12 @@ class Arrived:
         pieces = [event.text for event in self._events if isinstance(event, TextDelta)]
         return storable_text(as_far_as_it_is_taken("".join(pieces)))
 
+    @property
+    def _ended(self) -> bool:
+        """Whether what was counted last is a reply to its end."""
+        last = self._events[-1]
+        return isinstance(last, ModelReply) or (isinstance(last, UsageReported) and last.whole)
+
     def _received(self) -> int:
         """Tokens of all that it is made of, on the high side: text, thinking, and calls; in pieces, or whole."""
         pieces: list[object] = []
@@ -104,7 +110,7 @@ class Arrived:
             ended: how the call ended, as the `kind` of its error.
         """
         received, reported = self._received(), self.reported
-        if reported is not None and not reported.estimated and isinstance(self._events[-1], ModelReply):
+        if reported is not None and not reported.estimated and self._ended:
             return reported
         if not received and reported is None and ended in GIVEN_UP:
             return Usage(asked, 0, estimated=True)
