@@ -7,6 +7,8 @@ import pytest
 
 from treadle import Agent, Budget, Price, Usage
 from treadle.drivers import turn
+from treadle.drivers.purse.claims import Claim
+from treadle.drivers.purse.rows import Row
 from treadle.journal import SqliteJournal
 from treadle.kernel.messages import ModelSettings
 from treadle.testing import ScriptedModel
@@ -92,3 +94,27 @@ async def test_what_a_crash_left_set_aside_is_not_waited_for_for_ever(journal, m
     assert budget.spent().held_usd == estimate.usd
     run_id = await agent.submit("go", to=Nowhere())
     assert (await agent.drive(run_id)).stop.reason == "max_cost"
+
+
+async def test_a_purse_that_another_had_for_a_moment_is_not_taken_for_used_up(journal):
+    """Another process sets aside what is left, just before, and has given it back before anybody can look again."""
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    budget = Budget(usd=estimate.usd + Decimal(30) / 1_000_000)
+    draw, quicker = budget.ledger.draw, []
+
+    def just_too_late(place, row, most):
+        if quicker:
+            return draw(place, row, most)
+        theirs = place._replace(run="another")
+        nothing, all_of_it = Claim(), Claim(usd=estimate.usd)
+        quicker.append(draw(theirs, Row(nothing, all_of_it, nothing), most))
+        refused = draw(place, row, most)
+        taken = Claim(usd=Decimal(30) / 1_000_000)
+        budget.ledger.settle(theirs, Row(nothing, taken, taken), ())
+        return refused
+
+    agent = agent_with(journal, budget=budget)
+    run_id = await agent.submit("go", to=Nowhere())
+    budget.ledger.draw = just_too_late
+    assert (await agent.drive(run_id)).stop.reason == "answered"
+    assert quicker == [None]

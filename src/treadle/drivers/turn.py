@@ -7,10 +7,11 @@ other runs are under way, it waits for what they give back.
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from treadle.drivers.configuration import StepSettings
-from treadle.drivers.purse.claims import refused, within
+from treadle.drivers.purse.claims import Claim, refused, within
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.kernel.decide import PrepareStep
@@ -32,13 +33,24 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
     while loop.time() < end:
         if not await patiently(lambda: _is_crowded(run, command, chosen)):
+            before = await patiently(lambda: _taken_by_others(run))
             event = await patiently(lambda: run.prepare(command, chosen))
-            # Another process may have been quicker.
-            if isinstance(event, StepPrepared) or not any(purse.is_held() for purse in run.purses):
+            # Another process may have been quicker, and have given back by now what it had set aside.
+            if isinstance(event, StepPrepared) or not await patiently(partial(_may_have_room, run, before)):
                 return event
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
     return await patiently(lambda: run.prepare(command, chosen))
+
+
+def _taken_by_others(run: Run) -> list[Claim]:
+    """What other runs claim of each purse."""
+    return [purse.share.others() for purse in run.purses]
+
+
+def _may_have_room(run: Run, before: list[Claim]) -> bool:
+    """Whether a call that did not fit may fit yet: others hold something, or have not taken what they had `before`."""
+    return any(purse.is_held() for purse in run.purses) or _taken_by_others(run) != before
 
 
 def _is_crowded(run: Run, command: PrepareStep, chosen: StepSettings | None) -> bool:
