@@ -719,3 +719,32 @@ async def test_a_run_below_that_waits_for_a_person_is_left_as_it_is_where_the_ru
     last = {line.run_id.count("."): (await journal.read(line.run_id))[-1] for line in await journal.list()}
     assert isinstance(last[0], RunFinished)
     assert [type(event) for depth, event in last.items() if depth] == [RunPaused]
+
+
+async def test_an_agent_below_whose_instructions_take_longer_than_it_may_is_an_error_that_says_so():
+    async def instructions(context):
+        await asyncio.Event().wait()
+
+    below = Agent(ScriptedModel(["below"]), name="child", instructions=instructions, limits=Limits(seconds=0.05))
+    agent = Agent(ScriptedModel([[("child", {"task": "x"})], "done"]), tools=[below.as_tool()])
+    async with asyncio.timeout(20):
+        (said,) = told(await agent.run("go"))
+    assert "the instructions of child" in json.loads(said)["message"]
+
+
+async def test_what_the_instructions_of_an_agent_below_take_is_time_of_its_run():
+    asked = []
+
+    async def instructions(context):
+        asked.append(time.time())
+        await asyncio.sleep(0.01)
+        return "Be brief."
+
+    below = Agent(ScriptedModel(["below"]), name="child", instructions=instructions)
+    agent = Agent(
+        ScriptedModel([[("child", {"task": "x"})], "done"]),
+        tools=[below.as_tool()],
+        journal=(journal := MemoryJournal()),
+    )
+    result = await agent.run("go")
+    assert (await journal.read(f"{result.run_id}.0.call_0_0"))[0].at <= asked[0]

@@ -240,6 +240,16 @@ async def test_each_run_has_a_purse():
     assert budget.spent(results[0].run_id).left_tokens == 50
 
 
+async def test_each_run_of_an_agent_below_has_a_purse():
+    budget = Budget(tokens=150, per="run")
+    below = agent(budget=budget, name="child")
+    calls = [[("child", {"task": "x"})], [("child", {"task": "y"})], "done"]
+    result = await Agent(ScriptedModel(calls), tools=[below.as_tool()]).run("go")
+    assert result.finished
+    assert budget.purses() == [f"{result.run_id}.0.call_0_0", f"{result.run_id}.1.call_1_0"]
+    assert [budget.spent(purse).left_tokens for purse in budget.purses()] == [50, 50]
+
+
 class Clock:
     """What time it is, by Unix seconds."""
 

@@ -158,12 +158,11 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if choice == "none":
         return ToolError("Tools are off in this step: answer from what you have.", executed=False)
     if tool is None or (offered is not None and call.name not in offered):
-        withheld = call.name in prepared.withheld
         names = list(run.config.tools if offered is None else offered)
         if tool is not None and not_allowed(run.config, run.state, [call.name]):
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
-        if withheld:
+        if call.name in prepared.withheld:
             return ToolError(f"{call.name} is withheld in this step.")
         if tool is not None:
             return ToolError(f"{call.name} is not offered in this step.", executed=False, available_tools=names)
