@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from decimal import Context, Decimal, setcontext
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from treadle.analyst import (
     compare,
     query,
 )
+from treadle.analyst.reading.session import Session
 
 from .conftest import QUICK, write_csv
 
@@ -156,7 +158,9 @@ def test_every_number_is_read_as_in_plain_python(tmp_path: Path, form: tuple[str
         # Texts that programs write are read fast; a single other one has all read with care. Each form meets both, and
         # both units: over the forms both ways meet both of them.
         if with_unit == FORMS.index(form) % 2:
-            judged = [one for one in judged if re.fullmatch(r" *[-+]?[\d.,' ]+-? *", one[0], re.ASCII)]
+            word = "|".join(map(re.escape, WORDS[unit])) or "(?!)"
+            plain = rf" *(?:(?:{word})[ \xa0]*)?[-+]?[\d.,' ]+-?(?:[ \xa0]*(?:{word}))? *"
+            judged = [one for one in judged if re.fullmatch(plain, one[0], re.ASCII)]
         right = [(text, number) for text, number in judged if number != "refused"]
         right = [(text, n) for text, n in right if not isinstance(n, Decimal) or fits(n)]
         expected = {str(at): number for at, (_, number) in enumerate(right)}
@@ -200,3 +204,43 @@ def test_a_byte_order_mark_and_windows_lines_are_no_part_of_numbers(tmp_path: Pa
     for name in "ab":
         (tmp_path / f"{name}.csv").write_bytes(b'\xef\xbb\xbfk,v\r\n0,1.50\r\n1,2.25-\r\n2,\r\n3,"3"\r\n')
     assert both(known)[0] == {"0": Decimal("1.50"), "1": Decimal("-2.25"), "2": None, "3": Decimal(3)}
+
+
+def numbers_beside(word: str, form: tuple[str, str], behind: bool, blank: str) -> list[str]:
+    decimal, thousands = form
+    whole = [f"1{thousands}234{decimal}56", f"-1{thousands}234", f"+0{decimal}5", "7", f"12{decimal}"]
+    return [f"{one}{blank}{word}" if behind else f"{word}{blank}{one}" for one in whole]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_amount_with_its_currency_beside_it_is_read_fast_as_any_other(
+    tmp_path: Path, form: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look at it took ten others, each through nine patterns."""
+    asked = list[str]()
+    run = Session.run
+
+    def counted(session: Session, *given: Any, **more: Any) -> Any:
+        asked.append(str(given))
+        return run(session, *given, **more)
+
+    monkeypatch.setattr(Session, "run", counted)
+
+    def statements(found: list[str], unit: str) -> tuple[int, dict[str, Decimal | None]]:
+        asked.clear()
+        request = CompareRequest(source_a="a", source_b="b", dimensions=["k"])
+        compared = compare(catalog(tmp_path, found, *form, unit), request, bounds=QUICK)
+        return len(asked), {row.key["k"]: row.source_a_value for row in compared.rows}
+
+    usual, figures = statements([one.strip() for one in numbers_beside("", form, False, "")], "EUR")
+    for word in WORDS["EUR"]:
+        for behind in (False, True):
+            for blank in ("", " ", "\u00a0", "  "):
+                found = numbers_beside(word, form, behind, blank)
+                assert statements(found, "EUR") == (usual, figures), found
+
+
+@pytest.mark.parametrize("unit", ["2", "e5", "-", "m2", "1.000"])
+def test_a_unit_that_could_stand_within_a_number_is_taken_off_its_end_alone(tmp_path: Path, unit: str) -> None:
+    fast, careful = both(catalog(tmp_path, [f"52 {unit}", "7"], ".", "", unit))
+    assert fast == careful

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
-from treadle.analyst.reading.number_spelling import respelled
+from treadle.analyst.reading.number_spelling import APART, respelled, words_for
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
@@ -33,6 +33,8 @@ _FLOAT_SCALE = 10
 _NO_NUMBER = "\ue000"
 # The digits of a number that the engine reads in 64 bits, and the most of them after the point.
 _PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
+# What stands beside an amount and cannot stand within it, so that it can be taken away wherever it is.
+_WORD = re.compile(r"[^\W\d_]+\.?|[€$£¥₹]")
 # How many decimals most amounts have.
 _USUAL = 2
 
@@ -280,12 +282,12 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     doubtful = exp.paren(exp.or_(*doubts, copy=False), copy=False)
     bad = exp.and_(exp.Not(this=is_null(text)), doubtful, copy=False)
-    plain = None if scale else _plain(column, form, chosen.places, measure.decimals)
+    plain = None if scale else _plain(column, form, chosen.places, measure)
     plain = None if plain is None else signed(plain, measure)
     return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
 
 
-def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None) -> "exp.Expr | None":
+def _plain(column: "exp.Expr", form: TextFormat, places: int, measure: Measure) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
@@ -296,10 +298,10 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None)
     number = rf"{whole}({point}\d{{0,{places}}})?"
     blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
     kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
-    decimals = min(places, _USUAL if usual is None else usual)
+    decimals = min(places, _USUAL if measure.decimals is None else measure.decimals)
     quick = _thousands if form.thousands == "." else _as_spelled
     same, found = quick(column, form, most, decimals)
-    return (
+    cases = (
         exp.Case()
         .when(same, cast(found, kind))
         .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind), copy=False)
@@ -309,8 +311,15 @@ def _plain(column: "exp.Expr", form: TextFormat, places: int, usual: int | None)
             copy=False,
         )
         .when(blank, exp.null(), copy=False)
-        .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind), copy=False)
     )
+    for word in words_for(measure.unit):
+        if not _WORD.fullmatch(word):
+            continue
+        beside = rf" *([-+]?{number}{APART}*{re.escape(word)}|{re.escape(word)}{APART}*[-+]?{number}) *"
+        bare = call("replace", call("replace", column, literal(word), literal("")), literal("\u00a0"), literal(""))
+        cases = cases.when(matches(column, beside), cast(_pointed(bare, form), kind), copy=False)
+    refused = call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy()))
+    return cases.else_(cast(refused, kind), copy=False)
 
 
 def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":

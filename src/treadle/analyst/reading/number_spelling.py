@@ -49,8 +49,13 @@ def looked_at(text: str) -> tuple[str, str]:
 
 
 # A blank beside a number; on another line its sign or unit would belong to something else.
-_APART = r"[ \x{a0}]"
+APART = r"[ \x{a0}]"
 _PLAIN = str.maketrans(dict.fromkeys(MINUSES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(BLANKS, " "))
+
+
+def words_for(unit: str) -> tuple[str, ...]:
+    """What may stand beside an amount for its unit: the unit, and the sign of a currency."""
+    return tuple(word for word in dict.fromkeys((unit.strip(), SIGNS.get(unit.strip().upper(), ""))) if word)
 
 
 def respelled(text: "exp.Expr", form: TextFormat, unit: str) -> "exp.Expr":
@@ -68,13 +73,12 @@ def respelled(text: "exp.Expr", form: TextFormat, unit: str) -> "exp.Expr":
     plain = call("trim", plain, literal(" \u00a0"))
     if apart:
         plain = call("translate", plain, literal(APOSTROPHES), literal(apart * len(APOSTROPHES)))
-    for sign in dict.fromkeys((unit.strip(), SIGNS.get(unit.strip().upper(), ""))):
-        if sign:
-            before = rf"^([-+(]*){_APART}*{re.escape(sign)}{_APART}*([-+(]?[0-9.,])"
-            plain = call("regexp_replace", plain, literal(before), literal(r"\1\2"))
-            behind = rf"([0-9.,][-)]?){_APART}*{re.escape(sign)}([-)]?)$"
-            plain = call("regexp_replace", plain, literal(behind), literal(r"\1\2"))
-    plain = call("regexp_replace", plain, literal(rf"^([-+]){_APART}+|{_APART}+(-)$"), literal(r"\1\2"))
+    for word in words_for(unit):
+        before = rf"^([-+(]*){APART}*{re.escape(word)}{APART}*([-+(]?[0-9.,])"
+        plain = call("regexp_replace", plain, literal(before), literal(r"\1\2"))
+        behind = rf"([0-9.,][-)]?){APART}*{re.escape(word)}([-)]?)$"
+        plain = call("regexp_replace", plain, literal(behind), literal(r"\1\2"))
+    plain = call("regexp_replace", plain, literal(rf"^([-+]){APART}+|{APART}+(-)$"), literal(r"\1\2"))
     bracketed = r"^\(\s*([0-9]|[0-9][0-9., '\x{a0}]*[0-9])\s*\)$"
     return call("regexp_replace", plain, literal(bracketed), literal(r"-\1"))
 
