@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [*(ROOT / "tests" / "protocols").glob("test_*.py"), ROOT / "tests" / "peers" / "test_front_ends.py"]
+TESTS = [*(ROOT / "tests" / "protocols").glob("test_*.py"), *(ROOT / "tests" / "peers").glob("test_front_ends*.py")]
 
 
 def test_every_cell_names_a_test() -> None:

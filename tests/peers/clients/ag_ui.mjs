@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { HttpAgent } from "@ag-ui/client";
 
-const { url, thread, steps, tools = [], state = {}, messages = [] } = JSON.parse(readFileSync(0, "utf8"));
+const { url, thread, steps, tools = [], state = {}, messages = [], headers = {} } = JSON.parse(readFileSync(0, "utf8"));
 const warned = [];
 console.warn = (...words) => warned.push(words.map(String).join(" "));
-const agent = new HttpAgent({ url, threadId: thread, initialState: state, initialMessages: messages });
+const agent = new HttpAgent({ url, headers, threadId: thread, initialState: state, initialMessages: messages });
 const seen = [];
 let number = 0;
 for (const [what, given] of steps) {
@@ -18,7 +18,14 @@ for (const [what, given] of steps) {
   if (what === "resume") run.resume = seen.at(-1).interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", ...given.answer }));
   if (what === "raw") run.resume = given.resume;
   if (what === "repeat") run.runId = given.runId;
-  if (what === "abort") setTimeout(() => agent.abortRun(), given.after);
+  if (what === "lose") {
+    agent.addMessage({ id: `u${number}`, role: "user", content: given.text });
+    subscriber.onActivitySnapshotEvent = () => agent.abortRun();
+  }
+  if (what === "cancel") {
+    agent.addMessage({ id: `u${number}`, role: "user", content: given.text });
+    subscriber.onActivitySnapshotEvent = () => fetch(new URL(`/api/runs/${agent.state.treadle.run}/cancel`, url), { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+  }
   try {
     result = await agent.runAgent(run, subscriber);
   } catch (failure) {
