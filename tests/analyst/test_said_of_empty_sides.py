@@ -1,4 +1,4 @@
-"""What is said of a side without rows or amounts, and of keys without a currency, holds as it stands."""
+"""What is said of a side without rows or amounts, of keys without a currency, of values one cannot see, holds."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +88,16 @@ def test_a_check_without_conditions_speaks_of_no_filters(tmp_path: Path) -> None
     one, two = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
     assert "b has no row at all" in one.sentence
     assert "b has no row that passes the filters" in two.sentence
+
+
+@pytest.mark.parametrize(
+    ("hidden", "told"),
+    [("x\u200b", r"'x\u200b'"), ("x\u00a0", r"'x\xa0'"), ("x ", "'x '"), ("", "''"), ("\u202ex", r"'\u202ex'")],
+)
+def test_values_that_look_alike_are_told_apart(make: Any, confront: Confront, hidden: str, told: str) -> None:
+    found = confront(make("a", [("x", "1.00"), ("y", "2.00")]), make("b", [(hidden, "1.00"), ("y", "2.00")]))
+    absent = [claim.message for claim in found.warnings if claim.kind == "absent"]
+    assert absent == [
+        "b has no row at all for company x, a has",
+        f"a has no row at all for company {told}, b has",
+    ]

@@ -25,7 +25,11 @@ def _under(filters: Filters) -> str:
 
 
 def _shown(value: object) -> str:
-    return "(none)" if value is None else str(value)
+    """A value in words; in quotes where one would not see it, such as an empty text or a blank at its end."""
+    if value is None:
+        return "(none)"
+    told = str(value)
+    return told if told and told.isprintable() and told == told.strip() else repr(told)
 
 
 def listed(values: Sequence[object], more: int = 0) -> str:
