@@ -1,6 +1,7 @@
 """What a stranger's clients and start-up mistakes found in a server, the ninth time."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -171,3 +172,39 @@ async def test_a_journal_that_is_away_while_a_run_is_looked_at_is_told_as_that(p
             window.away(0, 0)
         assert status in (200, 503), (after, answer)
         assert status == 200 or answer["error"]["kind"] == "unavailable"
+
+
+@pytest.mark.parametrize("path", [path for path in DOORS if path != "/api/runs"])
+async def test_whoever_waits_for_the_answer_of_a_run_that_was_stopped_in_the_middle_is_told(path, gate):
+    gate.set()
+    for after in range(14):
+        window = Paced(MemoryJournal())
+        served = app([waiter(gate)], journal=window)
+        given = json.loads(json.dumps(DOORS[path]).replace("Hello?", "go").replace("talker", "waiter"))
+        async with lifespan(served):
+            await asyncio.sleep(0)
+            window.away(after, 1)
+            await asyncio.wait_for(asked(served, "POST", path.replace("talker", "waiter"), given), 20)
+
+
+async def test_a_run_that_was_stopped_in_the_middle_is_followed_again_once_it_goes_on(gate):
+    gate.set()
+    fails = [True]
+
+    def prepare(context):
+        if fails and context.state.messages[-1].role == "tool":
+            fails.clear()
+            raise RuntimeError("a fault of the application")
+
+    served = app([waiter(gate, prepare_step=prepare)], journal=MemoryJournal())
+    body = {"model": "waiter", "messages": [{"role": "user", "content": "go"}]}
+    async with lifespan(served):
+        status, answer = await asyncio.wait_for(asked(served, "POST", "/v1/chat/completions", body), 20)
+        ((run, _),) = [(one["id"], one) for one in (await asked(served, "GET", "/api/runs"))[1]["runs"]]
+        resumed, _ = await asked(served, "POST", f"/api/runs/{run}/resume", {})
+        ended = await asyncio.wait_for(asked(served, "GET", f"/api/runs/{run}/stream?until=pause"), 20)
+    assert status == 500
+    assert f"run {run} was stopped in the middle" in answer["error"]["message"]
+    assert resumed == 200
+    assert b"event: run_finished" in ended[1]
+    assert b"event: error" not in ended[1]

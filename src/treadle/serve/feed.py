@@ -79,6 +79,7 @@ class Feed:
         self.hearing: Hearing | None = None
         self.number = 0
         self.failure: BaseException | None = None
+        self._stopped: tuple[int, Exception] = (-1, Exception())
         self.closed = False
         self._journal = journal
         self._latest: deque[Numbered] = deque(maxlen=LATEST)
@@ -102,6 +103,11 @@ class Feed:
         self.closed = True
         self.ring()
 
+    def stop(self, number: int, why: Exception) -> None:
+        """The run was stopped after event `number`; whoever waits for its answer is told, unless it has gone on."""
+        self._stopped = number, why
+        self.ring()
+
     def close(self) -> None:
         """Ends what clients read, as where the server stops."""
         self.closed = True
@@ -115,10 +121,11 @@ class Feed:
         Args:
             after: the number of the last event that the client has; 0 for none.
             pieces: whether pieces are wanted.
-            until_pause: whether it ends with a pause too.
+            until_pause: whether it ends with a pause too, and where the run was stopped in the middle here.
 
         Raises:
             JournalError: the run cannot be read.
+            Exception: why the run was stopped, with `until_pause`.
         """
         number, heard, ahead = after, 0, deque[Numbered]()
         hearing: Hearing | None = None
@@ -153,6 +160,8 @@ class Feed:
                 raise self.failure
             elif self.closed:
                 return
+            elif until_pause and number == self._stopped[0]:
+                raise self._stopped[1]
             else:
                 await news.wait()
 

@@ -33,6 +33,9 @@ STOPPED: Final = Stop("waiting", "the server was stopped", "It goes on when the 
 _MOMENT: Final = 5.0
 """Seconds that a run that has paused may take to be let go."""
 
+_MOST_BROKEN: Final = 1000
+"""Runs that are known to have been stopped in the middle."""
+
 
 class Carried:
     """A run that is carried out here.
@@ -69,6 +72,8 @@ class Live:
         self._shows_pieces = getattr(journal, "redact", None) is None
         self._group: asyncio.TaskGroup | None = None
         self._driven: dict[str, Carried] = {}
+        # After which of their events runs were stopped in the middle here.
+        self._broken: dict[str, int] = {}
         self._beginning = 0
         self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
         self._pausing = Pausing(STOPPED)
@@ -191,6 +196,7 @@ class Live:
                 told.set_exception(Refused("unavailable", "the server is stopping", "Try again in a moment.", 5))
             elif run is not None and run.driven.given_up and not self._stopping:
                 log.warning("run %s was cancelled by something in it; it is left, and can be resumed", run.run_id)
+                self._stopped(run)
         except JournalConflict as error:
             self._failed(error, told, run)
         except Exception as error:
@@ -212,11 +218,26 @@ class Live:
         else:
             what = f"run {None if run is None else run.run_id} stopped and can be resumed"
             log_raised(what, error, getattr(self._journal, "redact", None), level=logging.ERROR, log=log)
+            if run is not None:
+                self._stopped(run)
+
+    def _stopped(self, run: Run) -> None:
+        """Has whoever waits for the answer of a run that was stopped in the middle be told, now or later."""
+        self._broken[run.run_id] = run.recorded
+        while len(self._broken) > _MOST_BROKEN:
+            del self._broken[next(iter(self._broken))]
+        feed, _ = self._feeds.get(run.run_id, (None, None))
+        if feed is not None:
+            feed.stop(run.recorded, _stop_of(run.run_id))
 
     def _attach(self, run_id: str) -> None:
         """Has the feed of a run show what it tells here."""
         driven = self._driven.get(run_id)
         feed, _ = self._feeds.get(run_id, (None, None))
+        if driven is not None:
+            self._broken.pop(run_id, None)
+        if feed is not None:
+            feed.stop(self._broken.get(run_id, -1), _stop_of(run_id))
         if feed is not None and driven is not None and self._shows_pieces:
             feed.hearing, driven.hearing.feed = driven.hearing, feed
 
@@ -264,6 +285,14 @@ class Live:
                 task.cancel()
             if feed.hearing is not None:
                 feed.hearing.feed = None
+
+
+def _stop_of(run_id: str) -> Refused:
+    return Refused(
+        "internal",
+        f"run {run_id} was stopped in the middle",
+        "It is kept and can be resumed; whoever runs the server finds in its log what stopped it.",
+    )
 
 
 async def _once(first: Callable[[], Awaitable[None]]) -> None:
