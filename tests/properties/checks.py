@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from player import Player
+from player import Player, Says
 
 from treadle import Event
 from treadle.kernel.messages import (
@@ -49,6 +49,9 @@ def requests_valid(player: Player) -> None:
         assert list(request.messages) == sent
         valid(sent)
         assert any(not isinstance(message, SystemMessage) for message in sent), "a request without messages"
+        # Only a reply that is to be gone on with at once may be its end.
+        paused = any(isinstance(turn, Says) and turn.finish == "pause" for turn in player.script)
+        assert paused or not isinstance(sent[-1], AssistantMessage), f"nothing to answer: {sent[-1]}"
 
 
 def same(one: RunState, other: RunState) -> bool:

@@ -279,6 +279,7 @@ GOING_ON = {
         ("its tokens", Limits(tokens=6_000), "stop"),
     )
 }
+GOING_ON["goes on after its answer"] = Setup((calls("write"), DONE, DONE), goes_on=1)
 BATCHES = {
     "a dozen calls of all effects": Setup(
         (calls(*["look", "put", "write", "fails", "through_door", "write_slowly"] * 2), DONE)

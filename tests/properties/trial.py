@@ -232,8 +232,9 @@ class Trial:
                     text = hostile(f"{ASIDE}, {len(self.sent)}")
                     try:
                         await live.send(text)
-                    except Misuse:
-                        if live.result.stop.reason == "running":
+                    except Misuse as error:
+                        broken_off = "it has broken off" in str(error)
+                        if live.result.stop.reason == "running" and not broken_off:
                             self.wrong.append("a message was refused by a run under way")
                     else:
                         self.sent.append(text)
@@ -303,7 +304,7 @@ class Trial:
                 self.last = await self.taken_up(root)
             elif result.stop.reason == "waiting":
                 self.last = await decide(self, result)
-            elif result.stop.reason in LIMIT_REASONS and more:
+            elif result.stop.reason in (*LIMIT_REASONS, "answered") and more:
                 more -= 1
                 await self._go_on(result)
             else:
@@ -323,7 +324,7 @@ class Trial:
             self.wrong.append(f"a hook that raised ended the run: {self.world.raised[-1:]}, {last.stop.reason}")
 
     async def _go_on(self, result: RunResult) -> None:
-        """Goes on with a run that a limit stopped, with more of everything."""
+        """Goes on with a run that was answered, or that a limit stopped, with more of everything."""
         old = result.limits
         more = msgspec.structs.replace(
             old,

@@ -198,8 +198,15 @@ def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
     question = asked_of(going_on.message)
     if question is not None:
         run.feed(MessageAdded(question, going_on.origin, by=going_on.by))
-    elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
+    elif _has_nothing_to_answer(before):
         run.feed(NudgeGiven(ROOM))
+
+
+def _has_nothing_to_answer(state: RunState) -> bool:
+    """Whether a run ended on the model's word, or was taken up after that by who could not say what for."""
+    if not isinstance(state.messages[-1], AssistantMessage):
+        return False
+    return state.phase == "finished" or (state.phase == "ready" and state.steps[-1].finish != "pause")
 
 
 async def recorded(
