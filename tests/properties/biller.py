@@ -37,12 +37,14 @@ class Biller:
         caches: whether what a request begins with is read from a cache where it was sent before, and written there
             where it was not, each at a price of its own.
         around_tools: what it adds to a request that has tools.
+        whole_calls: whether a call is sent whole, and charged for then, and not piece by piece.
         input, output, read, write: dollars per million tokens.
     """
 
     vocabulary: str = ""
     caches: bool = False
     around_tools: int = 0
+    whole_calls: bool = False
     input: int = 10
     output: int = 30
     read: int = 1

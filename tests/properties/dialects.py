@@ -466,7 +466,7 @@ def heard(player: Player, dialect: str) -> Any:
         return _Texts(Worded(player, WORDS[dialect]), WORDS[dialect])
     kind, writer = WIRES[dialect]
     if dialect == "google":
-        player.biller = replace(player.biller, caches=False)  # it does not tell what it writes
+        player.biller = replace(player.biller, caches=False, whole_calls=True)  # it does not tell what it writes
     price = player.biller.price
     model = kind(player.name, base_url="http://127.0.0.1:9", api_key="a-made-up-key", price=price)
     model._transport = Server(player, writer)

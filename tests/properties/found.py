@@ -157,6 +157,9 @@ STREAMS = {
     "a reply is cut right after a tool's name": Setup(
         (Breaks(None, calls=calls(x=("look", '{"n": 1}')).calls, then=DONE, after=1),), stream=SLOWLY
     ),
+    "a reply breaks off in a call that its dialect sends whole": Setup(
+        (Breaks("exception", calls=(("a", "look", "{" * 80),), then=DONE, after=3),), stream=SLOWLY, dialect="google"
+    ),
     "an early call fails in odd words": Setup((calls("odd_name", "interrupts", "look"), DONE), stream=SLOWLY),
     "a hook cancels itself beside an early call": Setup(
         (calls("fails", "look"), DONE),

@@ -128,11 +128,14 @@ class Player:
                 if self.reports:
                     self._charge(request.run_id, asked)
                     yield UsageReported(asked)
-                written, most = 0, request.settings.max_tokens
+                written, held, most = 0, 0, request.settings.max_tokens
                 for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
                     await self._wait(i)
                     begun = i == 0 and not self.reports
                     piece = self.biller.tokens(getattr(event, "text", getattr(event, "json", "")))
+                    if self.biller.whole_calls and not isinstance(event, TextDelta):
+                        ends = isinstance(event, ToolCallCompleted)
+                        piece, held = (held, 0) if ends else (0, held + piece)
                     written += piece
                     if most is not None and written > most:
                         break
