@@ -160,6 +160,9 @@ STREAMS = {
     "a reply breaks off in a call that its dialect sends whole": Setup(
         (Breaks("exception", calls=(("a", "look", "{" * 80),), then=DONE, after=3),), stream=SLOWLY, dialect="google"
     ),
+    "a reply of an unknown finish whose request alone is counted": Setup(
+        (Says("", calls("look", "put").calls, "unknown"), DONE), reports="request"
+    ),
     "an early call fails in odd words": Setup((calls("odd_name", "interrupts", "look"), DONE), stream=SLOWLY),
     "a hook cancels itself beside an early call": Setup(
         (calls("fails", "look"), DONE),

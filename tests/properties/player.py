@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from biller import Biller, Charge, Ledger
 from msgspec.structs import replace
@@ -38,6 +38,9 @@ FAILURES = {
 }
 
 Calls = tuple[tuple[str, str, str], ...]
+
+Reports = bool | Literal["request"]
+"""Whether a model says what was counted: of its whole replies, or of its requests alone."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Player:
     """
 
     script: tuple[Turn, ...]
-    reports: bool = True
+    reports: Reports = True
     stream_: Stream = Stream()
     biller: Biller = field(default_factory=Biller)
     name: str = "player"
@@ -154,7 +157,8 @@ class Player:
         message, written, finish = self._reply(turn, request)
         usage = replace(asked, output_tokens=written)
         self._charge(request.run_id, usage)
-        yield ModelReply(message, usage if self.reports else None, finish)
+        told = replace(asked, estimated=True) if self.reports == "request" else usage
+        yield ModelReply(message, told if self.reports else None, finish)
         await wait(self.stream_.last)
 
     async def _wait(self, i: int) -> None:

@@ -21,7 +21,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
-from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
+from player import FAILURES, Breaks, Calls, Player, Reports, Says, Stream, Turn
 from server import OWN, Served, served, with_server
 from skilled import plans, skills_of, with_asks
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
@@ -339,7 +339,7 @@ class Setup:
     stop_when: int = 0
     prepare: int = 0
     context: int = 0
-    reports: bool = True
+    reports: Reports = True
     usd: Any = None
     budget: int | None = None
     instructions: str | None = None
@@ -476,7 +476,9 @@ class Setup:
 
     def player(self, world: Any = None, path: str = "agent") -> Player:
         """The model that plays the script; a `world` remembers it."""
-        player = Player(self.script, self.reports, self.stream, self.biller)
+        # A dialect has one form for what was not counted and for what is none.
+        reports = bool(self.reports) if self.dialect else self.reports
+        player = Player(self.script, reports, self.stream, self.biller)
         if world is not None:
             world.players.append((world.alive, path, player))
             player.ledger, player.held = world.ledger, lambda: 0 if world.journal is None else len(world.journal.order)
@@ -501,7 +503,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         stop_when=st.integers(0, len(CONDITIONS) - 1),
         prepare=st.integers(0, len(PREPARES) - 1),
         context=st.integers(0, len(CONTEXTS) - 1),
-        reports=st.booleans(),
+        reports=st.sampled_from([True, True, False, False, "request"]),
         usd=money,
         budget=mostly(st.none(), st.sampled_from([0, 2000, 5000, 10_000, 30_000, 1_000_000]), times=2),
         instructions=st.sampled_from([None, None, "Be good.", "Be good.", hostile("Be good.")]),
