@@ -196,6 +196,17 @@ async def test_a_file_removed_under_an_open_journal_is_noticed(path: Path, start
         assert await journal.read("r") == [started()]
 
 
+async def test_a_file_that_is_made_anew_is_another_than_the_one_that_was_removed(path: Path) -> None:
+    """Who compares the two by their numbers, as a server does, took an empty journal for the one that it serves."""
+    async with SqliteJournal(path) as journal:
+        await journal.list()
+        before = path.stat().st_ino
+        for file in list(path.parent.iterdir()):
+            file.unlink()
+        assert await journal.list() == []
+        assert path.stat().st_ino != before
+
+
 async def test_listing_reads_an_index_and_of_the_events_the_ends(path: Path, started: Started, note: Note) -> None:
     async with SqliteJournal(path) as journal:
         for name in "abc":

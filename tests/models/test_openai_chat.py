@@ -370,8 +370,13 @@ def test_thinking_is_asked_for_as_each_host_takes_it(thinking: Any, host: str, f
 
 
 def test_an_output_schema_is_strict_only_where_it_can_be() -> None:
-    closed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
-    open_ended = {"type": "object", "properties": {"a": {}}}
+    closed = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    open_ended = {"type": "object", "properties": {"a": {"type": "integer"}}}
     for schema, strict in ((closed, {"strict": True}), (open_ended, {})):
         named = {"name": "output", "schema": schema} | strict
         form = encoded(output_schema=schema)["response_format"]

@@ -2,6 +2,7 @@
 
 import sqlite3
 import weakref
+from contextlib import closing
 from pathlib import Path
 
 from treadle.journal.os_fork import Gate, at_work, closed_before_a_fork, is_torn
@@ -61,17 +62,22 @@ class OpenFile:
         if self._kept:
             self._look_again(self._kept[0])
         if not self._kept:
-            # Another thread closes it before a fork.
-            self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
-            self._seen = seen(self._name)
+            self._open()
         return self._kept[0]
+
+    def _open(self) -> None:
+        # Another thread closes it before a fork.
+        self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
+        self._seen = seen(self._name)
 
     def _look_again(self, connection: sqlite3.Connection) -> None:
         """Lets go of a file that is not any more as it was opened."""
         now, before = seen(self._name), self._seen
         self._seen = now
         if now is None or before is None or now.is_other(before):
-            self.let_go()
+            # A new file could have the number of one that nobody holds any more, and be taken for that.
+            with closing(self._kept.pop()):
+                self._open()
         elif now.size < before.size and not is_whole(self._path):
             self.let_go()
             what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
