@@ -11,6 +11,7 @@ from served import clerk, decision, run_when, serving, talker, until, waiter
 from two_apps import Paced, asked, lifespan
 
 from treadle import MemoryJournal, SqliteJournal
+from treadle.journal import JournalUnavailable
 from treadle.serve import app
 
 pytestmark = pytest.mark.anyio
@@ -185,6 +186,33 @@ async def test_whoever_waits_for_the_answer_of_a_run_that_was_stopped_in_the_mid
             await asyncio.sleep(0)
             window.away(after, 1)
             await asyncio.wait_for(asked(served, "POST", path.replace("talker", "waiter"), given), 20)
+
+
+class Unanswered(MemoryJournal):
+    """Keeps all that it is given; the answer to one write is lost on its way."""
+
+    def __init__(self, answered):
+        super().__init__()
+        self.answered = answered
+
+    async def append(self, run_id, seq, events, held=None):
+        await super().append(run_id, seq, events, held)
+        self.answered -= 1
+        if self.answered == -1:
+            raise JournalUnavailable("the answer was lost", where="memory")
+
+
+@pytest.mark.parametrize("path", [path for path in DOORS if path != "/api/runs"])
+async def test_whoever_waits_is_told_where_what_was_written_last_was_kept_and_nobody_knew(path, gate):
+    gate.set()
+    told = 0
+    for answered in range(6):
+        served = app([waiter(gate)], journal=Unanswered(answered))
+        given = json.loads(json.dumps(DOORS[path]).replace("Hello?", "go").replace("talker", "waiter"))
+        async with lifespan(served):
+            _, answer = await asyncio.wait_for(asked(served, "POST", path.replace("talker", "waiter"), given), 20)
+        told += "was stopped in the middle" in str(answer)
+    assert told
 
 
 async def test_a_run_that_was_stopped_in_the_middle_is_followed_again_once_it_goes_on(gate):
