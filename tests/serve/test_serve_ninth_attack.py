@@ -10,8 +10,10 @@ import pytest
 from served import clerk, decision, run_when, serving, talker, until, waiter
 from two_apps import Paced, asked, lifespan
 
-from treadle import MemoryJournal, SqliteJournal
+from treadle import Agent, MemoryJournal, SqliteJournal
+from treadle.journal import JournalUnavailable
 from treadle.serve import app
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -187,6 +189,33 @@ async def test_whoever_waits_for_the_answer_of_a_run_that_was_stopped_in_the_mid
             await asyncio.wait_for(asked(served, "POST", path.replace("talker", "waiter"), given), 20)
 
 
+class Unanswered(MemoryJournal):
+    """Keeps all that it is given; the answer to one write is lost on its way."""
+
+    def __init__(self, answered):
+        super().__init__()
+        self.answered = answered
+
+    async def append(self, run_id, seq, events, held=None):
+        await super().append(run_id, seq, events, held)
+        self.answered -= 1
+        if self.answered == -1:
+            raise JournalUnavailable("the answer was lost", where="memory")
+
+
+@pytest.mark.parametrize("path", [path for path in DOORS if path != "/api/runs"])
+async def test_whoever_waits_is_told_where_what_was_written_last_was_kept_and_nobody_knew(path, gate):
+    gate.set()
+    told = 0
+    for answered in range(6):
+        served = app([waiter(gate)], journal=Unanswered(answered))
+        given = json.loads(json.dumps(DOORS[path]).replace("Hello?", "go").replace("talker", "waiter"))
+        async with lifespan(served):
+            _, answer = await asyncio.wait_for(asked(served, "POST", path.replace("talker", "waiter"), given), 20)
+        told += "was stopped in the middle" in str(answer)
+    assert told
+
+
 async def test_a_run_that_was_stopped_in_the_middle_is_followed_again_once_it_goes_on(gate):
     gate.set()
     fails = [True]
@@ -208,3 +237,36 @@ async def test_a_run_that_was_stopped_in_the_middle_is_followed_again_once_it_go
     assert resumed == 200
     assert b"event: run_finished" in ended[1]
     assert b"event: error" not in ended[1]
+
+
+async def test_results_for_a_run_that_the_journal_cannot_tell_of_now_begin_no_other():
+    window = Paced(MemoryJournal())
+    served = app([Agent(ScriptedModel([[("price", {})], "It is 3."]), name="buyer")], journal=window)
+    tools = [{"type": "function", "function": {"name": "price", "parameters": {"type": "object", "properties": {}}}}]
+    history = [{"role": "user", "content": "How much?"}]
+    body = {"model": "buyer", "messages": history, "tools": tools}
+    async with lifespan(served):
+        _, first = await asked(served, "POST", "/v1/chat/completions", body)
+        message = first["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "3"}
+        body = {**body, "messages": [*history, message, result]}
+        for after in range(4):
+            window.away(after, 1)
+            status, answer = await asked(served, "POST", "/v1/chat/completions", body)
+            window.away(0, 0)
+            assert status in (200, 503), (after, answer)
+        status, _ = await asked(served, "POST", "/v1/chat/completions", body)
+        assert status == 200
+        assert len((await asked(served, "GET", "/api/runs"))[1]["runs"]) == 1
+
+
+async def test_a_response_that_the_journal_cannot_tell_of_now_is_not_told_as_gone():
+    window = Paced(MemoryJournal())
+    served = app([talker()], journal=window)
+    async with lifespan(served):
+        _, first = await asked(served, "POST", "/v1/responses", DOORS["/v1/responses"])
+        for after in range(4):
+            window.away(after, 1)
+            status, answer = await asked(served, "GET", f"/v1/responses/{first['id']}")
+            window.away(0, 0)
+            assert status in (200, 503), (after, answer)

@@ -79,7 +79,7 @@ class Feed:
         self.hearing: Hearing | None = None
         self.number = 0
         self.failure: BaseException | None = None
-        self._stopped: tuple[int, Exception] = (-1, Exception())
+        self._stopped: tuple[range, Exception] = (range(0), Exception())
         self.closed = False
         self._journal = journal
         self._latest: deque[Numbered] = deque(maxlen=LATEST)
@@ -103,9 +103,11 @@ class Feed:
         self.closed = True
         self.ring()
 
-    def stop(self, number: int, why: Exception) -> None:
-        """The run was stopped after event `number`; whoever waits for its answer is told, unless it has gone on."""
-        self._stopped = number, why
+    def stop(self, after: range, why: Exception) -> None:
+        """The run was stopped after an event with one of these numbers; whoever waits for its answer is told, unless it
+        has gone on.
+        """
+        self._stopped = after, why
         self.ring()
 
     def close(self) -> None:
@@ -160,7 +162,7 @@ class Feed:
                 raise self.failure
             elif self.closed:
                 return
-            elif until_pause and number == self._stopped[0]:
+            elif until_pause and number in self._stopped[0]:
                 raise self._stopped[1]
             else:
                 await news.wait()

@@ -225,7 +225,9 @@ class Fronts:
     async def _is_there(self, user: User, run_id: str) -> bool:
         try:
             await self._runs.views.look(user, run_id)
-        except Refused:
+        except Refused as error:
+            if error.kind != "not_found":
+                raise
             return False
         return True
 

@@ -72,8 +72,8 @@ class Live:
         self._shows_pieces = getattr(journal, "redact", None) is None
         self._group: asyncio.TaskGroup | None = None
         self._driven: dict[str, Carried] = {}
-        # After which of their events runs were stopped in the middle here.
-        self._broken: dict[str, int] = {}
+        # After which of their events runs were stopped in the middle here, as far as is known.
+        self._broken: dict[str, range] = {}
         self._beginning = 0
         self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
         self._pausing = Pausing(STOPPED)
@@ -223,12 +223,14 @@ class Live:
 
     def _stopped(self, run: Run) -> None:
         """Has whoever waits for the answer of a run that was stopped in the middle be told, now or later."""
-        self._broken[run.run_id] = run.recorded
+        # What was on its way to the journal may be kept there, as far as it had come.
+        on_its_way = len(run.events) - run.recorder.saved
+        self._broken[run.run_id] = after = range(run.recorded, run.recorded + on_its_way + 1)
         while len(self._broken) > _MOST_BROKEN:
             del self._broken[next(iter(self._broken))]
         feed, _ = self._feeds.get(run.run_id, (None, None))
         if feed is not None:
-            feed.stop(run.recorded, _stop_of(run.run_id))
+            feed.stop(after, _stop_of(run.run_id))
 
     def _attach(self, run_id: str) -> None:
         """Has the feed of a run show what it tells here."""
@@ -237,7 +239,7 @@ class Live:
         if driven is not None:
             self._broken.pop(run_id, None)
         if feed is not None:
-            feed.stop(self._broken.get(run_id, -1), _stop_of(run_id))
+            feed.stop(self._broken.get(run_id, range(0)), _stop_of(run_id))
         if feed is not None and driven is not None and self._shows_pieces:
             feed.hearing, driven.hearing.feed = driven.hearing, feed
 
