@@ -16,7 +16,7 @@ from treadle.serve import queries
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting, posting
-from treadle.serve.refused import Refused
+from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
@@ -141,8 +141,8 @@ class EventStream(Response):
     async def _leave(self, left: Callable[[], Awaitable[object]]) -> None:
         try:
             await left()
-        except Refused as error:
-            log.warning("what was to be done when a client had gone was refused: %s", error.message)
+        except TROUBLE as error:
+            log.warning("what was to be done when a client had gone was refused: %s", refused_by(error).message)
 
     async def _listen(self, receive: Receive, send: Send, scope: anyio.CancelScope) -> None:
         """Waits until the client has gone, and sends a comment where there is nothing to send."""

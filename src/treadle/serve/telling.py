@@ -195,7 +195,9 @@ class Branch:
     async def _stored(self, run_id: str, after: int) -> list[Event]:
         try:
             return [one.event for one in await self._runs.views.events(self._user, run_id, after)]
-        except Refused:
+        except Refused as error:
+            if error.kind != "not_found":
+                raise
             # It was never begun, or is gone.
             return []
 
