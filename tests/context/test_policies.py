@@ -290,6 +290,17 @@ def test_what_an_earlier_notice_names_is_taken_over_and_the_oldest_are_counted()
     assert tokens_of(second.messages) <= 2050
 
 
+def test_a_list_in_a_summary_without_calls_is_no_list_of_calls():
+    """Its lines came back as calls not to make again, and a number among them as a count of such."""
+    policy = Summarise("a model", 1500, 1000, max_tokens=300)
+    messages = [*history(3), *history(20)[2:]]
+    said = "What is known:\n- the user lives in Bonn\n- 3 more, earlier than these"
+    first = policy.summarised(policy.covers(messages, tokens_of(messages), READS), said, READS)
+    longer = [*first.messages, *history(20)[2:]]
+    second = policy.summarised(policy.covers(longer, tokens_of(longer), READS), "all", READS)
+    assert told(second.messages)[2:] == ["all"]
+
+
 def test_what_was_said_in_a_summary_names_no_call():
     policy = Summarise("a model", 1500, 1000, max_tokens=300)
     messages = [*history(3), *paying(1), *history(20)[2:]]

@@ -70,8 +70,9 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
                 if call.name not in reads
             ]
         elif isinstance(message, UserMessage) and message.left_out:
-            _, _, listed = message.text.rpartition(_HEAD)
-            for line in listed.splitlines():
+            _, head, listed = message.text.rpartition(_HEAD)
+            # Without it there are only the words of a summary, which are the model's.
+            for line in listed.splitlines() if head else ():
                 if found := _EARLIER.fullmatch(line):
                     earlier += int(found[1])
                 elif line.startswith("- "):
