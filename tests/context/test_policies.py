@@ -1,5 +1,6 @@
 """Context policies as pure functions: what they take away, what they never touch, and when they act."""
 
+import json
 from itertools import pairwise
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from histories import chains, exchange, histories, history, notices, policies, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rules import valid
 from worlds import examples
 
@@ -273,6 +275,15 @@ def test_calls_that_may_have_changed_something_are_named_where_they_are_left_out
     assert "look" not in "".join(lines)
     # The notice's own sentence comes on top.
     assert tokens_of(edit.messages) <= 1050
+
+
+@pytest.mark.parametrize("secret", ['hun"ter', "hun\\ter", "h\u00fcnter"])
+def test_what_is_redacted_is_not_named_however_json_writes_it(secret):
+    """The arguments went through as the text of their JSON, in which a secret may be written otherwise."""
+    facts = replace(READS, redact=lambda text: text.replace(secret, "[secret]"))
+    messages = [*history(3), *paying(1, arguments=json.dumps({"password": secret})), *history(20)[2:]]
+    edit = KeepFirstAndRecent(1500, 1000).edit(messages, tokens_of(messages), facts)
+    assert told(edit.messages)[-1] == '- pay({"password": "[secret]"})'
 
 
 def test_what_an_earlier_notice_names_is_taken_over_and_the_oldest_are_counted():
