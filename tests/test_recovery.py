@@ -209,6 +209,11 @@ async def says_so(context):
     raise ToolError("ask again tomorrow")
 
 
+async def says_more_than_is_kept(context):
+    """Likewise, in more words than a result may have, that take room in JSON."""
+    raise ToolError("\x01" * 100_000)
+
+
 async def cancels_itself(context):
     """Is cancelled by what it asked."""
     raise asyncio.CancelledError("lost")
@@ -257,6 +262,7 @@ WHY = {
     unknown: "pay could not find out what came of it.",
     raises: "the bank is closed",
     says_so: "ask again tomorrow",
+    says_more_than_is_kept: "pay could not find out what came of it: ",
     cancels_itself: "cancelled itself",
     odd: "it was given str, and not Done(…), NotDone() or None",
 }

@@ -1,5 +1,6 @@
 """Context policies as pure functions: what they take away, what they never touch, and when they act."""
 
+import json
 from itertools import pairwise
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from histories import chains, exchange, histories, history, notices, policies, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rules import valid
 from worlds import examples
 
@@ -275,6 +277,15 @@ def test_calls_that_may_have_changed_something_are_named_where_they_are_left_out
     assert tokens_of(edit.messages) <= 1050
 
 
+@pytest.mark.parametrize("secret", ['hun"ter', "hun\\ter", "h\u00fcnter"])
+def test_what_is_redacted_is_not_named_however_json_writes_it(secret):
+    """The arguments went through as the text of their JSON, in which a secret may be written otherwise."""
+    facts = replace(READS, redact=lambda text: text.replace(secret, "[secret]"))
+    messages = [*history(3), *paying(1, arguments=json.dumps({"password": secret})), *history(20)[2:]]
+    edit = KeepFirstAndRecent(1500, 1000).edit(messages, tokens_of(messages), facts)
+    assert told(edit.messages)[-1] == '- pay({"password": "[secret]"})'
+
+
 def test_what_an_earlier_notice_names_is_taken_over_and_the_oldest_are_counted():
     policy = KeepFirstAndRecent(3000, 2000)
     messages = [*history(0), *[one for number in range(60) for one in paying(number, "word " * 100)]]
@@ -288,6 +299,17 @@ def test_what_an_earlier_notice_names_is_taken_over_and_the_oldest_are_counted()
     assert named[-1] == f'- pay({{"invoice": {119 - left}}})'
     assert counted + len(named) + left == 120
     assert tokens_of(second.messages) <= 2050
+
+
+def test_a_list_in_a_summary_without_calls_is_no_list_of_calls():
+    """Its lines came back as calls not to make again, and a number among them as a count of such."""
+    policy = Summarise("a model", 1500, 1000, max_tokens=300)
+    messages = [*history(3), *history(20)[2:]]
+    said = "What is known:\n- the user lives in Bonn\n- 3 more, earlier than these"
+    first = policy.summarised(policy.covers(messages, tokens_of(messages), READS), said, READS)
+    longer = [*first.messages, *history(20)[2:]]
+    second = policy.summarised(policy.covers(longer, tokens_of(longer), READS), "all", READS)
+    assert told(second.messages)[2:] == ["all"]
 
 
 def test_what_was_said_in_a_summary_names_no_call():

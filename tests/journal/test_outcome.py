@@ -4,7 +4,9 @@ import asyncio
 import concurrent.futures
 import inspect
 import logging
+import os
 import re
+import subprocess
 import sys
 import threading
 import types
@@ -116,6 +118,43 @@ def test_an_event_loop_waits_for_it() -> None:
     thread = soon(lambda: outcome.set_result(5))
     assert asyncio.run(awaited(outcome)) == 5
     thread.join()
+
+
+FORKED = """
+import os, signal, sys, threading, warnings
+from treadle.journal.outcome import Outcome
+
+warnings.simplefilter("ignore", DeprecationWarning)
+inside, forked, condition = threading.Event(), threading.Event(), threading.Condition
+
+def slow(*given):
+    if threading.current_thread() is thread:
+        inside.set()
+        forked.wait(10)
+    return condition(*given)
+
+thread = threading.Thread(target=lambda: Outcome().exception(0.01), daemon=True)
+threading.excepthook = lambda told: None
+threading.Condition = slow
+thread.start()
+assert inside.wait(10)
+if (child := os.fork()) == 0:
+    signal.alarm(5)
+    outcome = Outcome()
+    try:
+        outcome.result(0.01)
+    except TimeoutError:
+        os._exit(0)
+forked.set()
+thread.join()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
+def test_a_child_of_a_fork_can_wait_though_a_thread_was_about_to() -> None:
+    """The thread had a lock of the module, which nobody gave back in the child."""
+    assert subprocess.run([sys.executable, "-c", FORKED], check=False).returncode == 0
 
 
 def test_it_relies_on_no_name_that_the_standard_library_keeps_to_itself() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from treadle.context.stubs import Redact
+from treadle.context.redacting import Redact, kept_arguments
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
@@ -70,8 +70,9 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
                 if call.name not in reads
             ]
         elif isinstance(message, UserMessage) and message.left_out:
-            _, _, listed = message.text.rpartition(_HEAD)
-            for line in listed.splitlines():
+            _, head, listed = message.text.rpartition(_HEAD)
+            # Without it there are only the words of a summary, which are the model's.
+            for line in listed.splitlines() if head else ():
                 if found := _EARLIER.fullmatch(line):
                     earlier += int(found[1])
                 elif line.startswith("- "):
@@ -81,6 +82,6 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
 
 def _line(name: str, arguments: str, failed: bool, redact: Redact | None) -> str:
     # Half of what is to be hidden would no longer be known for it.
-    given = " ".join(f"{name}({arguments if redact is None else redact(arguments)})".split())
+    given = " ".join(f"{name}({arguments if redact is None else kept_arguments(arguments, redact)})".split())
     shown = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
     return f"- {shown}{', which was answered with an error' if failed else ''}"

@@ -4,18 +4,15 @@ Each is recognised again by what it is (`ToolMessage.whole`, `UserMessage.left_o
 write what looks like a notice, and a tool may return what looks like a stub.
 """
 
-from collections.abc import Callable
 from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.redacting import Redact
 from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
-
-Redact = Callable[[str], str]
-"""Given a text, returns what is kept in its place: the function of a journal."""
 
 READ_RESULT = "read_result"
 """The tool with which a model reads a result that was cleared or shortened."""

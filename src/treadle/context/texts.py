@@ -20,7 +20,7 @@ _WEIGHTS = {
     b"!#$%&*+;<>?@[\\]^`{|}~": 32,
     bytes([*range(9), 11, 12, *range(14, 32), 127]): 32,
     bytes(range(0xC2, 0xCC)): 40,
-    b"\xcc\xcd": 72,
+    b"\xcc\xcd": 76,
     b"\xd0\xd1": 24,
     bytes([0xCE, 0xCF, *range(0xD2, 0xE0)]): 46,
     b"\xe0\xe1": 98,

@@ -9,14 +9,11 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 log = logging.getLogger("concurrent.futures")
-
-_making = Lock()
 
 
 class Outcome(Future[T]):
@@ -42,10 +39,10 @@ class Outcome(Future[T]):
         """What a future of the standard library has: it becomes one, if it is none yet."""
         if name.startswith("__"):
             raise AttributeError(name)
-        with _making:
-            if not self.__made:
-                super().__init__()
-                self.__made = True
+        # Of two threads that come at once, each thing is the first one's; and no lock that a fork could leave closed.
+        for part, value in vars(Future()).items():
+            vars(self).setdefault(part, value)
+        self.__made = True
         if self.__over:
             self.__tell()
         return object.__getattribute__(self, name)

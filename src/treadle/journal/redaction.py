@@ -4,14 +4,13 @@ What is kept as it is, is listed here by name; every other text is passed throug
 """
 
 import asyncio
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
 
+from treadle.context.redacting import kept_arguments, kept_text
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
 from treadle.kernel.events import (
@@ -98,9 +97,6 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ToolReacted, ApprovalDecided, Awaited})
 """Whose `arguments` are JSON, in which each text is passed through it."""
 
-# A string in JSON; with a colon after it, it is the name of a value.
-_STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*:)?', re.DOTALL)
-
 
 def redacted(run_id: str, seq: int, events: Sequence[Event], redact: Redact | None, where: str) -> Sequence[Event]:
     """The events, the first of which is number `seq`, as they are to be written.
@@ -128,9 +124,7 @@ def _struct(value: S, redact: Redact) -> S:
         before = getattr(value, name)
         if before is None or name in kept:
             continue
-        after = (
-            redacted_arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
-        )
+        after = kept_arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
         if after is not before:
             changed[name] = after
     if not changed:
@@ -144,7 +138,7 @@ def _struct(value: S, redact: Redact) -> S:
 def _any(value: Any, redact: Redact) -> Any:
     """The value with each text in it passed through; the same object where nothing changed."""
     if isinstance(value, str):
-        found = _text(value, redact)
+        found = kept_text(value, redact)
         return value if found == value else found
     if isinstance(value, Struct):
         return _struct(value, redact)
@@ -159,33 +153,3 @@ def _any(value: Any, redact: Redact) -> Any:
 
 def _is(one: object, other: object) -> bool:
     return one is other
-
-
-def redacted_arguments(text: str, redact: Redact) -> str:
-    """The JSON of a call's arguments with each text in it passed through, and everything else as it was written.
-
-    What is no JSON is one text.
-    """
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return _text(text, redact)
-
-    def passed(match: "re.Match[str]") -> str:
-        if match.group(2):
-            return match.group()
-        before = json.loads(match.group(1))
-        after = _text(before, redact)
-        return match.group() if after == before else json.dumps(after, ensure_ascii=False)
-
-    found = _STRING.sub(passed, text)
-    return text if found == text else found
-
-
-def _text(text: str, redact: Redact) -> str:
-    if not text:
-        return text
-    found = redact(text)
-    if not isinstance(found, str):
-        raise TypeError(f"it returned {type(found).__name__} in place of a text")
-    return found

@@ -12,8 +12,8 @@ from functools import lru_cache
 from msgspec.structs import replace
 from pydantic_core import PydanticSerializationError, to_json
 
+from treadle.context.redacting import kept_arguments
 from treadle.drivers.run import Run
-from treadle.journal.redaction import redacted_arguments
 from treadle.judging.sameness import SHORT, arguments_key
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolCall
@@ -49,7 +49,7 @@ class MadeCalls:
         call, redact = record.doing, self._run.redact
         keys = {self._key(call)}
         if redact is not None:
-            keys.add(self._key(replace(call, arguments=redacted_arguments(call.arguments, redact))))
+            keys.add(self._key(replace(call, arguments=kept_arguments(call.arguments, redact))))
         return sum(counts[key] for key in keys) - record.executed
 
     def _key(self, call: ToolCall) -> tuple[str, int]:

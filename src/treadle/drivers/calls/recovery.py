@@ -42,7 +42,9 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
         case None if not answer.is_error:
             why = "."
         case None:
-            why = f": {parsed(str(answer.content))['message']}"
+            # What was too long is cut, which may leave no JSON of it.
+            shown = parsed(str(answer.content))
+            why = f": {shown['message'] if isinstance(shown, dict) else shown}"
         case other:
             why = f": it was given {type(other).__name__}, and not Done(…), NotDone() or None"
     return unknown_outcome(run, record, f"{tool.name} could not find out what came of it{why}"), None
