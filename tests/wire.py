@@ -27,6 +27,7 @@ class Wire:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._sockets: list[socket.socket] = []
+        self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hush(self) -> None:
@@ -38,7 +39,11 @@ class Wire:
         self._speaks.set()
 
     def close(self) -> None:
+        self._closed = True
         self.speak()
+        self._end_all()
+
+    def _end_all(self) -> None:
         for one in (self._listening, *self._sockets):
             _end(one)
 
@@ -46,8 +51,13 @@ class Wire:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                self._sockets.append(client)
                 server = socket.create_connection(("127.0.0.1", self._server))
-                self._sockets += [client, server]
+                self._sockets.append(server)
+                if self._closed:
+                    # It was being made while all others were ended.
+                    self._end_all()
+                    return
                 mute = threading.Event()
                 for way in (self._forth, self._back):
                     threading.Thread(target=way, args=(client, server, mute), daemon=True).start()

@@ -452,7 +452,8 @@ class Setup:
         first = heard(player, self.dialect)
         if self.second is None:
             return first, None
-        other = Player(self.script, self.reports, self.stream, self.second.biller, "second", player.ledger, player.held)
+        reports = self._reports(self.second.dialect)
+        other = Player(self.script, reports, self.stream, self.second.biller, "second", player.ledger, player.held)
         if any(one is player for _, _, one in world.players):
             world.players.append((world.alive, path, other))
         second = heard(other, self.second.dialect)
@@ -474,11 +475,13 @@ class Setup:
         own_function = temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
         return [own_function, lambda context: StepSettings(tools=context.chosen.tools)]
 
+    def _reports(self, dialect: str) -> Reports:
+        # A dialect has one form for what was not counted and for what is none.
+        return bool(self.reports) if dialect else self.reports
+
     def player(self, world: Any = None, path: str = "agent") -> Player:
         """The model that plays the script; a `world` remembers it."""
-        # A dialect has one form for what was not counted and for what is none.
-        reports = bool(self.reports) if self.dialect else self.reports
-        player = Player(self.script, reports, self.stream, self.biller)
+        player = Player(self.script, self._reports(self.dialect), self.stream, self.biller)
         if world is not None:
             world.players.append((world.alive, path, player))
             player.ledger, player.held = world.ledger, lambda: 0 if world.journal is None else len(world.journal.order)
