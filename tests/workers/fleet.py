@@ -129,6 +129,7 @@ async def show(fleet: Fleet, runs: int, log: Path | None = None) -> Told:
             for number in range(fleet.concurrency):
                 await agent.submit(f"warm up {number}", to=queue)
             await asyncio.sleep(0.3)
+            assert all(worker.poll() is None for worker in fleet.workers), "a worker has ended by itself"
         await until_ended(agent, set())
         fleet.execute("DELETE FROM effects")
         begun = time.monotonic()
