@@ -279,7 +279,7 @@ class Run:
         """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
         return self._journal is not None or len(self.purses) > 0
 
-    async def commit(self) -> None:
+    def commit(self) -> Awaitable[None]:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
 
         Several may call it at once: one writes, for all of them, and the others wait for it.
@@ -288,7 +288,7 @@ class Run:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        await commit(self)
+        return commit(self)
 
     def start(
         self,
