@@ -1,10 +1,24 @@
 """Found by the tenth attack, of engineers who build treadle into a product, with the docs and without the code."""
 
-import pytest
+import json
+from decimal import Decimal
+from typing import Any
 
-from treadle import Agent, Limits, tool
+import pytest
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from treadle import Agent, Limits, Misuse, tool
+from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
+from treadle.telemetry import Telemetry
 from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
 
 
 @tool(effect="read")
@@ -38,3 +52,74 @@ def test_a_reply_in_text_is_read_alike_however_it_was_cut_on_its_way(text, calle
     whole = read_in_pieces_of(len(text), text)
     assert {name for name, _ in whole} == {called}
     assert [read_in_pieces_of(chunk, text) for chunk in (1, 2, 3, 5)] == [whole] * 4
+
+
+class Sends(BaseChatModel):
+    """A chat model that asks for one call and then answers, and sends what it is given as integrations do: as JSON."""
+
+    arguments: str
+    sent: list[str] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "sends"
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self.bind(tools=tools)
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
+        raise AssertionError("it streams")
+
+    async def _astream(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        calls = [call["args"] for one in messages if isinstance(one, AIMessage) for call in one.tool_calls]
+        self.sent.append(json.dumps(calls, ensure_ascii=False, allow_nan=False).encode().decode())
+        chunk = AIMessageChunk(
+            content="" if not calls else "Done.",
+            tool_call_chunks=[]
+            if calls
+            else [{"name": "pay", "args": self.arguments, "id": "c1", "index": 0, "type": "tool_call_chunk"}],
+        )
+        yield ChatGenerationChunk(message=chunk)
+
+
+@pytest.mark.parametrize("arguments", [r'{"amount":"\ud83d"}', '{"amount":1e999}', '{"amount":[-1e400]}'])
+async def test_arguments_that_no_request_can_hold_do_not_poison_a_history_of_langchain(arguments):
+    theirs = Sends(arguments=arguments)
+    result = await Agent(LangChainModel(theirs), tools=[pay]).run("Pay.")
+    assert (result.stop.reason, result.text) == ("answered", "Done.")
+    assert result.tool_calls_made[0].is_error
+    assert json.loads(theirs.sent[-1]) == [{"invalid_json": arguments}]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("", tool_calls=[{"id": "c", "name": "pay", "args": {"amount": Decimal("1.1")}}]),
+        HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,@a"}}]),
+    ],
+)
+def test_a_message_of_langchain_that_cannot_be_read_is_named(message):
+    with pytest.raises(Misuse, match=f"message 1, of type {type(message).__name__}, cannot be read"):
+        from_langchain([HumanMessage("hello"), message])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"amount":12345678901234567.123456789}', '{"amount":12345678901234567.123456789}'),
+        ('{"amount":1e400}', r'"{\"amount\":1e400}"'),
+        ('{"amount":NaN}', r'"{\"amount\":NaN}"'),
+        (r'{"amount":"\ud800"}', r'"{\"amount\":\"\\ud800\"}"'),
+    ],
+)
+async def test_spans_tell_arguments_as_they_were_written_and_in_json(arguments, told):
+    exporter, tracers = InMemorySpanExporter(), TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry = Telemetry(tracer_provider=tracers, content=True)
+    await Agent(ScriptedModel([[("pay", arguments)], "Done."]), tools=[pay], telemetry=telemetry).run("Pay.")
+    telemetry.flush()
+    said = [
+        span.attributes["gen_ai.output.messages"] for span in exporter.get_finished_spans() if span.name[:4] == "chat"
+    ]
+    assert f'"arguments":{told}' in said[0]
+    assert json.loads(said[0].encode(), parse_constant=pytest.fail)
