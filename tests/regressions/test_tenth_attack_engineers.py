@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from treadle import Agent, Limits, Misuse, tool
+from treadle import Agent, Limits, Misuse, Tool, ask_before, tool
 from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
 from treadle.telemetry import Telemetry
@@ -123,3 +123,42 @@ async def test_spans_tell_arguments_as_they_were_written_and_in_json(arguments, 
     ]
     assert f'"arguments":{told}' in said[0]
     assert json.loads(said[0].encode(), parse_constant=pytest.fail)
+
+
+given = []
+
+
+@tool
+def note(anything: Any) -> str:
+    """Notes something down."""
+    given.append(anything)
+    return "noted"
+
+
+FORM = {"type": "object", "properties": {"anything": {}}, "required": ["anything"]}
+by_schema = Tool.from_schema("note", "Notes something down.", FORM, lambda anything: note(anything))
+
+
+@pytest.mark.parametrize("one", [note, by_schema])
+@pytest.mark.parametrize("endless", ["1e400", "[-1E+999]", f'{{"a":{"9" * 309}.5}}', f"17{'0' * 300}e10"])
+async def test_a_number_that_no_float_holds_is_an_error_and_no_other_argument(one, endless):
+    given.clear()
+    model = ScriptedModel([[("note", f'{{"anything":{endless}}}')], [("note", '{"anything":1e99}')], "Done."])
+    result = await Agent(model, tools=[one]).run("Note it.")
+    refused, made = result.tool_calls_made
+    assert "should be a finite number" in refused.result.text
+    assert (made.is_error, given) == (False, [1e99])
+
+
+@pytest.mark.parametrize("endless", [float("inf"), [float("nan")], {"a": float("-inf")}])
+async def test_no_number_becomes_null_in_arguments_that_a_person_or_a_hook_gives(endless):
+    given.clear()
+    script = [[("note", {"anything": 1})], "Done."]
+    asking = Agent(ScriptedModel(script), tools=[note], approvals=[ask_before("note")])
+    waiting = await asking.run("Note it.")
+    with pytest.raises(Misuse, match="is no number that JSON has"):
+        await asking.resume(waiting, approve={waiting.pending[0].call_id: {"anything": endless}})
+    changing = Agent(ScriptedModel(script), tools=[note], on_tool_call=lambda call: {"anything": endless})
+    with pytest.raises(Misuse, match="is no number that JSON has"):
+        await changing.run("Note it.")
+    assert given == []
