@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from treadle import Agent, Limits, Misuse, Tool, ask_before, tool
+from treadle import Agent, Limits, Misuse, StepSettings, Tool, ToolError, ask_before, tool
 from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
 from treadle.telemetry import Telemetry
@@ -162,3 +162,36 @@ async def test_no_number_becomes_null_in_arguments_that_a_person_or_a_hook_gives
     with pytest.raises(Misuse, match="is no number that JSON has"):
         await changing.run("Note it.")
     assert given == []
+
+
+async def test_of_a_withheld_call_it_is_said_that_it_was_not_executed():
+    model = ScriptedModel(lambda request: [("pay", {"amount": 1})] if request.tool_choice != "none" else "Enough.")
+    result = await Agent(model, tools=[pay, note]).run("Pay.")
+    (refused,) = next(step for step in result.steps if step.withheld).calls
+    assert "is withheld" in refused.result.text
+    assert json.loads(refused.result.text)["executed"] is False
+
+
+@pytest.mark.parametrize("words", ["It is away.", "\x01" * 5000, '"' * 5000])
+async def test_an_error_that_is_cut_is_json_and_says_whether_the_call_was_executed(words):
+    @tool(max_output=150)
+    def fetch() -> str:
+        """Fetches the list."""
+        raise ToolError(words, available=["number"] * 1000, executed=False)
+
+    result = await Agent(ScriptedModel([[("fetch", {})], "Done."]), tools=[fetch]).run("Fetch it.")
+    told = result.tool_calls_made[0].result.text
+    assert len(told) <= 150
+    assert (json.loads(told)["error"], json.loads(told)["executed"]) == (True, False)
+
+
+async def test_of_a_thousand_tools_a_call_that_is_not_offered_says_that_it_was_not_executed():
+    def numbered(number):
+        return tool(name=f"{'very_' * 11}{number:04}", description="Looks it up.", effect="read")(lambda: "found")
+
+    many = [numbered(number) for number in range(1000)]
+    names = [one.name for one in many]
+    model = ScriptedModel([[(names[0], {})], "Done."])
+    choose = StepSettings(tools=names[1:])
+    result = await Agent(model, tools=many, prepare_step=lambda context: choose).run("Look it up.")
+    assert json.loads(result.tool_calls_made[0].result.text)["executed"] is False

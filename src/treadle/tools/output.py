@@ -155,10 +155,29 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     try:
         text = _json(shown, lenient=True)
     except Exception:
-        text = _json({"error": True, "message": _clean(str(shown["message"]))})
+        shown = {"error": True, "message": shown["message"]}
+        text = _json(shown | {"message": _clean(str(shown["message"]))})
     if len(text) > max_output:
-        text = _json({"error": True, "message": cut(_clean(str(shown["message"])), max(max_output // 2 - 40, 0))})
+        text = _shortened(shown, max_output)
     return ToolOutput(cut(text, max_output), is_error=True, raised=raised)
+
+
+def _shortened(shown: Mapping[str, Any], most: int) -> str:
+    """The JSON text of an error in `most` characters: its words are cut, and of its hints the short ones kept."""
+    words = _clean(str(shown["message"]))
+    size = max(most // 2 - 40, 0)
+    kept = {"error": True, "message": cut(words, size)}
+    while size and len(_json(kept)) > most // 2:
+        # What JSON writes in several characters, such as a quote, is cut shorter.
+        size //= 2
+        kept["message"] = cut(words, size)
+    hints = {name: _json(value, lenient=True) for name, value in shown.items() if name not in kept}
+    for name in sorted(hints, key=lambda name: (name != "executed", len(hints[name]))):
+        more = kept | {name: shown[name]}
+        if len(_json(more, lenient=True)) > most:
+            break
+        kept = more
+    return _json(kept, lenient=True)
 
 
 def cut(text: str, limit: int) -> str:
