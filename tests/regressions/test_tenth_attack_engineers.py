@@ -12,7 +12,22 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from treadle import Agent, Limits, Misuse, StepSettings, Tool, ToolError, ask_before, tool
+from treadle import (
+    Agent,
+    Finish,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    PrepareStep,
+    StepSettings,
+    Tool,
+    ToolError,
+    ToolSearch,
+    ask_before,
+    tool,
+)
+from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.models import Overloaded, TextDelta
 from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
 from treadle.telemetry import Telemetry
@@ -195,3 +210,36 @@ async def test_of_a_thousand_tools_a_call_that_is_not_offered_says_that_it_was_n
     choose = StepSettings(tools=names[1:])
     result = await Agent(model, tools=many, prepare_step=lambda context: choose).run("Look it up.")
     assert json.loads(result.tool_calls_made[0].result.text)["executed"] is False
+
+
+def searched(*turns, journal):
+    def report(topic):
+        return tool(name=f"report_{topic}", description=f"Reports the {topic}.", effect="read")(lambda: topic)
+
+    search = ToolSearch([report(topic) for topic in ("sales", "stock", "taxes", "visits")], most=1)
+    return Agent(ScriptedModel([*turns]), tools=search.tools, prepare_step=search, journal=journal)
+
+
+@pytest.mark.parametrize("hidden", ["taxes", "stock"])
+async def test_a_run_that_searched_tools_by_redacted_words_is_replayed_as_it_was(hidden):
+    journal = MemoryJournal(redact=lambda text: text.replace(hidden, "[hidden]"))
+    turns = [[("find_tools", {"words": "taxes"})], [("report_taxes", {})], [("report_stock", {})], "Done."]
+    result = await searched(*turns, journal=journal).run("What of the stock?")
+    assert [call.is_error for call in result.tool_calls_made] == [False] * 3
+    again = await searched(journal=journal).replay(result.run_id)
+    assert again.same, str(again)
+
+
+@pytest.mark.parametrize("stray", [Overloaded("busy"), TextDelta("Hel"), None])
+async def test_by_hand_what_is_no_event_is_refused_and_a_failed_call_is_one(stray):
+    run = Agent(ScriptedModel([]), tools=[pay]).start("Pay.")
+    prepare = run.next()
+    assert isinstance(prepare, PrepareStep)
+    run.feed(run.prepare(prepare))
+    with pytest.raises(Misuse, match="feed takes an event, or the ModelReply"):
+        run.feed(stray)
+    run.feed(ModelFailed(0, ErrorInfo("overloaded", "busy")))
+    end = run.next()
+    assert isinstance(end, Finish)
+    run.feed(end.event())
+    assert (run.result.stop.reason, run.result.stop.detail) == ("model_error", "overloaded: busy")
