@@ -8,6 +8,7 @@ import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from mcp import Client
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -21,12 +22,15 @@ from treadle import (
     PrepareStep,
     StepSettings,
     Tool,
+    ToolContext,
     ToolError,
+    ToolProgress,
     ToolSearch,
     ask_before,
     tool,
 )
 from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.mcp import server_of
 from treadle.models import Overloaded, TextDelta
 from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
@@ -243,3 +247,35 @@ async def test_by_hand_what_is_no_event_is_refused_and_a_failed_call_is_one(stra
     assert isinstance(end, Finish)
     run.feed(end.event())
     assert (run.result.stop.reason, run.result.stop.detail) == ("model_error", "overloaded: busy")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ['{"x":1e400}', '{"x":NaN}', r'{"x":"\ud83d"}', '{"x":' * 240 + "1" + "}" * 240, '{"x":' * 3000 + "1" + "}" * 3000],
+)
+async def test_a_result_that_cannot_be_sent_as_it_stands_is_no_structured_content(given):
+    async def fetch() -> str:
+        return given
+
+    form = {"type": "object", "properties": {}}
+    served = Tool.from_schema("fetch", "Fetches a thing.", form, fetch, effect="read", output_schema={"type": "object"})
+    async with Client(server_of([served])) as client:
+        result = await client.call_tool("fetch", {})
+    assert (result.is_error, result.structured_content) == (True, None)
+    assert "fetch was called, and what it gave is not of the form that is listed" in result.content[0].text
+    assert result.content[1].text == given
+
+
+@pytest.mark.parametrize("update", ["half \ud83d", {"progress": 1, "message": "half \ud83d"}, {"half \ud83d": {1, 2}}])
+async def test_what_a_tool_reports_can_be_written_by_whoever_is_told(update):
+    @tool(effect="read")
+    async def work(context: ToolContext) -> str:
+        """Works for long."""
+        context.report(update)
+        return "worked"
+
+    told = []
+    agent = Agent(ScriptedModel([[("work", {})], "Done."]), tools=[work])
+    await agent.run("Work.", on_event=told.append)
+    (reported,) = [event.update for event in told if isinstance(event, ToolProgress)]
+    assert "half ?" in json.dumps(reported, ensure_ascii=False).encode().decode()
