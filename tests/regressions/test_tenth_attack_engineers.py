@@ -25,6 +25,7 @@ from treadle import (
     ToolContext,
     ToolError,
     ToolProgress,
+    ToolResult,
     ToolSearch,
     ask_before,
     tool,
@@ -279,3 +280,20 @@ async def test_what_a_tool_reports_can_be_written_by_whoever_is_told(update):
     await agent.run("Work.", on_event=told.append)
     (reported,) = [event.update for event in told if isinstance(event, ToolProgress)]
     assert "half ?" in json.dumps(reported, ensure_ascii=False).encode().decode()
+
+
+async def test_of_an_error_without_words_the_model_is_told_that_there_are_none():
+    @tool(effect="read")
+    def quiet() -> str:
+        """Fails without a word."""
+        raise ToolError(" ", code=7)
+
+    @tool(effect="read")
+    def mute() -> ToolResult:
+        """Says that it failed, and nothing else."""
+        return ToolResult("", is_error=True)
+
+    result = await Agent(ScriptedModel([[("quiet", {}), ("mute", {})], "Done."]), tools=[quiet, mute]).run("Try.")
+    told = [json.loads(call.result.text) for call in result.tool_calls_made]
+    nothing = {"error": True, "message": "It failed, and no reason was given."}
+    assert told == [nothing | {"code": 7}, nothing]

@@ -144,11 +144,15 @@ def encode_given(value: Any, max_output: int, what: str) -> ToolOutput:
     return output
 
 
+_NO_REASON: Final = "It failed, and no reason was given."
+
+
 def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     """What went wrong, as {"error": true, "message": ...} with the hints of a `ToolError`; no traceback."""
     raised = ""
     if isinstance(error, ToolError):
-        shown = {"error": True, "message": error.message, **error.hints} | {"error": True, "message": error.message}
+        words = error.message if str(error.message).strip() else _NO_REASON
+        shown = {"error": True, "message": words, **error.hints} | {"error": True, "message": words}
     else:
         shown = {"error": True, "message": describe_exception(error)}
         raised = _clean(place_of_exception(error))
@@ -313,7 +317,7 @@ def _clean_deep(value: Any) -> Any:
 
 def _error_form(value: Any) -> Any:
     if isinstance(value, str):
-        return {"error": True, "message": value}
+        return {"error": True, "message": value if value.strip() else _NO_REASON}
     if isinstance(value, dict):
         return {"error": True, **value}
     return value
