@@ -142,7 +142,7 @@ async def test_a_timeout_of_a_thread_says_that_it_may_still_run() -> None:
 async def test_a_sync_tool_can_ask_whether_it_was_given_up() -> None:
     noticed = threading.Event()
 
-    @tool(timeout=0.02)
+    @tool(timeout=1)
     def work(context: ToolContext) -> None:
         try:
             while True:
