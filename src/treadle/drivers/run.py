@@ -22,6 +22,7 @@ same by hand:
 """
 
 import inspect
+import reprlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     Event,
+    Happened,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -210,9 +212,15 @@ class Run:
 
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
+            Misuse: it is neither an event nor a whole reply; nothing has changed.
         """
         if isinstance(event, ModelReply):
             event = self.asking.replied(event)
+        elif not isinstance(event, Happened):
+            raise Misuse(
+                f"feed takes an event, or the ModelReply that a stream ends with; it was given {reprlib.repr(event)}, "
+                f"of type {type(event).__name__}. A call of the model that failed is an event too: ModelFailed"
+            )
         else:
             event = storable_event(event)
             if not event.at:

@@ -359,8 +359,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             )
         else:
             told = (
-                f"{self.name} was not started: too many sync tools are running, and none of them ended within its time "
-                f"limit of {seconds}"
+                f"{self.name} was not started within its time limit of {seconds}: no thread was free for it, as many "
+                "sync tools are running, or the machine is busy"
             )
             executed = {"executed": False}
         return _TimedOut(told, timeout_seconds=self.timeout, **executed)

@@ -163,7 +163,7 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
         if call.name in prepared.withheld:
-            return ToolError(f"{call.name} is withheld in this step.")
+            return ToolError(f"{call.name} is withheld in this step.", executed=False)
         if tool is not None:
             return ToolError(f"{call.name} is not offered in this step.", executed=False, available_tools=names)
         return _unknown_tool(call, names)

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from treadle.context.storable import storable
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted
 from treadle.drivers.calls.made import calls_so_far
@@ -84,7 +85,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         step=len(run.state.steps),
         deadline=None if left is None else run.clock.on_the_wall(run.clock.now() + left),
         deps=run.deps,
-        progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
+        progress=lambda update: run.audience.show(storable(ToolProgress(record.id, name, update))),
         made=record.made,
         other=record.other,
         again="" if record.answer is None else record.again,
