@@ -2,13 +2,15 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from threading import Event, Thread
 
 import httpx2
 import pytest
 
-from treadle import Agent, Budget, Price, SqliteJournal, Usage
+from treadle import Agent, Budget, Price, SqliteJournal, Usage, tool
 from treadle.serve import app
 from treadle.testing import ScriptedModel
 
@@ -34,7 +36,7 @@ async def test_two_processes_that_delete_at_once_are_not_told_that_the_journal_c
 
     async with SqliteJournal(path) as journal:
         agent = Agent(ScriptedModel(lambda _: "done"), journal=journal)
-        ids = [(await agent.run("go")).run_id for _ in range(50)]
+        ids = [(await agent.run("go")).run_id for _ in range(25)]
         thread = Thread(target=empty_the_log)
         thread.start()
         try:
@@ -45,59 +47,108 @@ async def test_two_processes_that_delete_at_once_are_not_told_that_the_journal_c
         assert await journal.list() == []
 
 
-async def test_a_run_that_another_server_drives_is_ended_before_it_is_deleted(tmp_path):
-    """What was set aside for its model call stood in the purse for ever, as there was no run left to count it for."""
-    begun, gate = asyncio.Event(), asyncio.Event()
+class _Slow(ScriptedModel):
+    """Asks to pay, and never says what came of it."""
 
-    class Slow(ScriptedModel):
-        async def stream(self, request):
-            begun.set()
-            await gate.wait()
-            async for piece in super().stream(request):
-                yield piece
+    def __init__(self):
+        super().__init__([[("pay", {})], "paid"], usage=Usage(100, 10), price=Price(1, 1))
+        self.called = asyncio.Event()
 
-    allowed = Budget(usd=1, per="user", path=tmp_path / "purse.db")
-    agent = Agent(Slow(["done"], usage=Usage(100, 10), price=Price(1, 1)), name="clerk", budget=allowed)
-    async with (
-        SqliteJournal(tmp_path / "runs.db") as one,
-        SqliteJournal(tmp_path / "runs.db") as other,
-        _asked(app([agent], journal=one)) as here,
-        _asked(app([agent], journal=other)) as there,
-    ):
-        run_id = (await here.post("/api/runs", json={"agent": "clerk", "input": "go"})).json()["id"]
-        await begun.wait()
-        assert allowed.spent("local").held_usd > 0
-        assert (await there.delete(f"/api/runs/{run_id}")).status_code == 204
-        assert await one.list() == []
-        told = allowed.spent("local")
-        gate.set()
-    assert (told.held_usd, told.usd > 0) == (0, True)
+    async def stream(self, request):
+        if request.messages[-1].role == "tool":
+            self.called.set()
+            await asyncio.Event().wait()
+        async for piece in super().stream(request):
+            yield piece
+
+
+class _Late(SqliteJournal):
+    """The journal of a process in which something happens elsewhere before it is asked for the `at`th time."""
+
+    asked = at = 0
+    meanwhile: Callable[[], Awaitable[object]]
+
+    def look_out(self, at: int) -> None:
+        self.asked, self.at = 0, at
+
+    async def _asked(self) -> None:
+        self.asked += 1
+        if self.asked == self.at:
+            await self.meanwhile()
+
+    async def read(self, run_id, start=0):
+        await self._asked()
+        return await super().read(run_id, start)
+
+    async def list(self, *given, **more):
+        await self._asked()
+        return await super().list(*given, **more)
+
+    async def hold(self, run_id, holder, seconds, *, takeover=False):
+        await self._asked()
+        return await super().hold(run_id, holder, seconds, takeover=takeover)
+
+
+async def test_a_run_that_goes_on_elsewhere_is_ended_before_it_is_deleted(tmp_path):
+    """What was set aside for its model call stood in the purse for ever, as there was no run left to count it for.
+
+    So it was whether it was under way elsewhere already, or went on in the moment in which it was deleted.
+    """
+
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        return "paid"
+
+    allowed, paths = Budget(usd=1, path=tmp_path / "purse.db"), ("runs", "conversations")
+    async with SqliteJournal(tmp_path / "runs.db") as other, _Late(tmp_path / "runs.db") as late:
+        for path in paths:
+            at = 0
+            while late.asked >= late.at:
+                at, model = at + 1, _Slow()
+                agent = Agent(model, name="clerk", tools=[pay], budget=allowed)
+                async with (
+                    _asked(app([agent], journal=other, grace=0)) as there,
+                    _asked(app([agent], journal=late, take_up=False)) as here,
+                ):
+                    asked = {"agent": "clerk", "input": "go", "conversation": f"{path} {at}"}
+                    run_id = (await there.post("/api/runs", json=asked)).json()["id"]
+                    await there.get(f"/api/runs/{run_id}/stream", params={"until": "pause"})
+                    (call,) = (await there.get(f"/api/runs/{run_id}")).json()["pending"]
+                    verdict = {"call": call["call"], "fingerprint": call["fingerprint"], "verdict": "approve"}
+
+                    async def meanwhile():
+                        decided = await there.post(f"/api/runs/{run_id}/decisions", json={"decisions": [verdict]})  # noqa: B023
+                        if decided.is_success:
+                            await model.called.wait()  # noqa: B023
+                            assert allowed.spent().held_usd > 0
+
+                    late.meanwhile = meanwhile
+                    late.look_out(at)
+                    name = run_id if path == "runs" else asked["conversation"]
+                    deleted = await here.delete(f"/api/{path}/{name}")
+                    found = await there.get(f"/api/runs/{run_id}")
+                    assert (deleted.status_code, found.status_code) in [(204, 404), (409, 200)]
+                    if found.is_success:
+                        await there.post(f"/api/runs/{run_id}/cancel")
+                    assert allowed.spent().held_usd == 0
+            assert at > 2
+            late.look_out(0)
 
 
 async def test_a_run_that_is_deleted_while_it_is_exported_is_not_there_and_no_fault(tmp_path, caplog):
     """Another server deleted it after this one had looked; the answer said 200, and broke off with a traceback."""
 
-    class Late(SqliteJournal):
-        reads = 0
-
-        async def read(self, run_id, start=0):
-            self.reads += 1
-            if self.reads == self.gone_at:
-                await other.delete(run_id)
-            return await super().read(run_id, start)
-
     agent = Agent(ScriptedModel(lambda _: "done"), name="clerk")
     path = tmp_path / "runs.db"
-    async with Late(path) as journal, SqliteJournal(path) as other, _asked(app([agent], journal=journal)) as client:
-        journal.gone_at, read = 0, 0
-        while True:
+    async with _Late(path) as journal, SqliteJournal(path) as other, _asked(app([agent], journal=journal)) as client:
+        at = 0
+        while journal.asked >= journal.at:
+            at += 1
             run_id = (await Agent(ScriptedModel(["done"]), name="clerk", journal=other).run("go", user="local")).run_id
-            journal.reads, journal.gone_at = 0, read + 1
+            journal.meanwhile = partial(other.delete, run_id)
+            journal.look_out(at)
             answer = await client.get(f"/api/runs/{run_id}/export", params={"format": "jsonl"})
-            if journal.reads < journal.gone_at:
-                break
-            assert answer.status_code == 404
-            read += 1
-    assert answer.is_success
-    assert read > 2
+            assert answer.status_code == (404 if journal.asked >= at else 200)
+    assert at > 3
     assert not [record for record in caplog.records if record.exc_info]
