@@ -166,14 +166,15 @@ class Runs:
             left = {one.key for one in await unsettled(state, self.journal)}
             raise Refused("unfit" if left.issuperset(answers.calls) else "conflict", str(error)) from error
 
-    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN) -> None:
+    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN, seen: int | None = None) -> None:
         """Says something to a run that is driven here; its model is shown it at its next call.
 
-        `origin` is what says it (`Posting.said`).
+        `origin` is what says it (`Posting.said`). With `seen`, only if no more than that had happened when it was taken
+        up here.
         """
         await self._owners.decided_on(user, run_id)
         driven = self.live.driven.get(run_id)
-        if driven is None:
+        if driven is None or (seen is not None and driven.hearing.base > seen):
             raise Refused(
                 "conflict",
                 f"run {run_id} is not under way in this server",
@@ -222,16 +223,17 @@ class Runs:
         limits: Limits | None = None,
         message: str | None = None,
         origin: str = ORIGIN,
+        seen: int | None = None,
     ) -> None:
         """Goes on with a run that is paused, that a limit stopped, or whose process died; of a conversation, its last.
 
-        `origin` is what says the message (`Posting.said`).
+        `origin` is what says the message (`Posting.said`). With `seen`, only if it has that many events still.
         """
         whose = await self._owners.decided_on(user, run_id)
         await self.live.settled(run_id)
         limits = _bounded(user, limits, self.carrying.agent_of(whose).limits)
         self._starting(user)
-        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
+        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin, seen=seen)
         line = told_by(await kept(self.journal.read(run_id)))
         if not line.conversation or line.parent is not None:
             return await self.carrying.go_on(whose, run_id, going_on)
