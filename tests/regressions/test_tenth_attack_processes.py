@@ -1,6 +1,7 @@
 """What a hostile user found where two processes meet over one journal."""
 
 import asyncio
+import io
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, closing
@@ -9,8 +10,11 @@ from threading import Event, Thread
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 
-from treadle import Agent, Budget, Price, SqliteJournal, Usage, tool
+from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, external_tool, tool
+from treadle.cli.commands.runs_delete import prune
+from treadle.journal import export_runs, import_runs
 from treadle.serve import app
 from treadle.testing import ScriptedModel
 
@@ -149,6 +153,109 @@ async def test_a_run_that_is_deleted_while_it_is_exported_is_not_there_and_no_fa
             journal.meanwhile = partial(other.delete, run_id)
             journal.look_out(at)
             answer = await client.get(f"/api/runs/{run_id}/export", params={"format": "jsonl"})
-            assert answer.status_code == (404 if journal.asked >= at else 200)
+            if answer.status_code != 404:
+                # It was read as a whole before it was deleted, or there is nothing more to ask the journal for.
+                assert await import_runs(MemoryJournal(), io.BytesIO(answer.content)) == [run_id]
     assert at > 3
     assert not [record for record in caplog.records if record.exc_info]
+
+
+async def _changes_as_it_is_read(monkeypatch, path, first, change):
+    """Has `change` done by another process before the run `first` is read the next time."""
+    told = []
+
+    async def read(self, run_id, start=0, read=SqliteJournal.read):
+        if run_id == first and self is not other and not told:
+            told.append(run_id)
+            await change(other)
+        return await read(self, run_id, start)
+
+    other = SqliteJournal(path)
+    monkeypatch.setattr(SqliteJournal, "read", read)
+    return other
+
+
+async def test_all_runs_are_exported_though_one_is_deleted_and_one_begins_a_run_meanwhile(tmp_path, monkeypatch):
+    """A nightly copy failed because of a run that a prune had removed, and had a run without what it did below."""
+    path = tmp_path / "runs.db"
+    below = Agent(ScriptedModel(lambda _: "done"), name="below")
+
+    async with SqliteJournal(path) as journal:
+        waits = Agent(
+            ScriptedModel([[("ask", {})], [("below", {"task": "look"})], "done"]),
+            tools=[
+                external_tool("ask", "Asks.", {"type": "object", "properties": {}}, wait=True),
+                below.as_tool(description="Looks."),
+            ],
+            journal=journal,
+        )
+        paused = await waits.run("go")
+        gone = (await Agent(ScriptedModel(["done"]), journal=journal).run("go")).run_id
+
+        async def change(other):
+            await waits.resume(paused, results={paused.pending[0].call_id: "yes"})
+            await other.delete(gone)
+
+        other = await _changes_as_it_is_read(monkeypatch, path, paused.run_id, change)
+        copy = b"".join([line async for line in export_runs(journal)])
+        async with other, SqliteJournal(tmp_path / "copy.db") as copied:
+            assert len(await import_runs(copied, io.BytesIO(copy))) == 2
+            assert await copied.list() == await journal.list()
+            assert gone not in {line.run_id for line in await copied.list()}
+
+
+def test_a_run_that_goes_on_while_old_ones_are_pruned_stays(tmp_path, monkeypatch):
+    path = tmp_path / "runs.db"
+
+    async def begun():
+        async with SqliteJournal(path) as journal:
+            agent = Agent(ScriptedModel(lambda _: "done"), journal=journal)
+            return [(await agent.run("go")).run_id for _ in range(3)]
+
+    stays, gone, last = asyncio.run(begun())
+
+    async def change(other):
+        agent = Agent(ScriptedModel(lambda _: "done"), journal=other)
+        await agent.resume(stays, message="go on")
+        await other.delete(gone)
+
+    other = asyncio.run(_changes_as_it_is_read(monkeypatch, path, last, change))
+    done = CliRunner().invoke(prune, ["--older-than", "0s", "--yes", "--journal", str(path)], obj=None)
+    assert done.exit_code == 0, done.output
+    assert f"run {stays} is not as it was any more, and stays" in done.stderr
+    assert [line.run_id for line in asyncio.run(other.list())] == [stays]
+    asyncio.run(other.close())
+
+
+async def test_a_run_that_a_person_pauses_while_another_server_starts_stays_paused(tmp_path):
+    """The second server found it driven, and took it up a lease later, though it waited for a person by then."""
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def wait() -> str:
+        """Waits."""
+        begun.set()
+        await gate.wait()
+        return "it has come"
+
+    path, model, looked = tmp_path / "runs.db", ScriptedModel([[("wait", {})], "done"]), 0
+    agent = Agent(model, name="clerk", tools=[wait])
+    async with (
+        SqliteJournal(path) as one,
+        _Late(path, lease=0.3) as other,
+        _asked(app([agent], journal=one)) as there,
+    ):
+        run_id = (await there.post("/api/runs", json={"agent": "clerk", "input": "go"})).json()["id"]
+        await begun.wait()
+        async with _asked(app([agent], journal=other)) as here:
+            # The server looks once as it starts, and once more a lease later.
+            await asyncio.sleep(0.2)
+            assert (await there.post(f"/api/runs/{run_id}/pause")).status_code == 202
+            gate.set()
+            await there.get(f"/api/runs/{run_id}/stream", params={"until": "pause"})
+            while other.asked < 2 or looked != other.asked:
+                looked = other.asked
+                await asyncio.sleep(1)
+            found = (await here.get(f"/api/runs/{run_id}")).json()
+    assert (found["status"], found["stop"]["detail"]) == ("waiting", "paused by local")
+    assert len(model.requests) == 1
