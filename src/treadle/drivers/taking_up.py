@@ -65,6 +65,10 @@ class GoingOn(NamedTuple):
     seen: int | None = None
 
 
+class Overtaken(Misuse):
+    """A run has gone on since it was seen."""
+
+
 class _Found(NamedTuple):
     """A run as it was found.
 
@@ -127,11 +131,12 @@ def standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
     """Where a run stands.
 
     Raises:
-        Misuse: it is not to go on by itself, it has gone on meanwhile, or nothing of it waits to be decided.
+        Overtaken: it has gone on meanwhile.
+        Misuse: it is not to go on by itself, or nothing of it waits to be decided.
     """
     state, answers = fold_all(events), going_on.answers
     if going_on.seen not in (None, len(events)):
-        raise Misuse(f"run {state.run_id} has gone on meanwhile: look at it again")
+        raise Overtaken(f"run {state.run_id} has gone on meanwhile: look at it again")
     if answers and state.phase == "finished":
         raise Misuse(f"run {state.run_id} has finished: no call of it waits to be decided ({', '.join(answers.calls)})")
     above = state.started.parent

@@ -6,7 +6,7 @@ them. What is refused is a `Refused`, which knows its HTTP status. What there is
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from treadle.agent import Agent
@@ -14,9 +14,10 @@ from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked
 from treadle.drivers.checks import Input, asked_of
 from treadle.drivers.dispatch import cancelled
+from treadle.drivers.lease import undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal
+from treadle.journal import Journal, RunHeld
 from treadle.journal.families import family
 from treadle.journal.info import told_by
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -30,14 +31,18 @@ from treadle.serve.conversations import Conversations
 from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.posting import ORIGIN, Posting
-from treadle.serve.refused import Refused, kept
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verdict, answers_of, waits_of
 from treadle.serve.views import Views
-from treadle.serve.whose import Owners
+from treadle.serve.whose import Owners, Whose
 from treadle.timetravel.forking import Forked, begin_fork, with_model
 from treadle.timetravel.replay import Replay
 from treadle.tools import Tool
+
+_LOOKS: Final = 20
+_LOOK: Final = 0.05
+"""How often, and after how many seconds each, it is looked whether a run that is to be deleted is driven by nobody."""
 
 
 class Runs:
@@ -265,19 +270,42 @@ class Runs:
         return await kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
 
     async def delete(self, user: User, run_id: str) -> None:
-        """Removes a run and those that work for it; one that is under way is cancelled first.
+        """Removes a run and those that work for it; one that is under way, or was left in the middle, is ended first.
 
-        One that works for another is part of that, which would have it done anew, and paid, if it went on.
+        Whoever drives it begins nothing below it any more then, and what was set aside for it is counted. One that
+        works for another is part of that, which would have it done anew, and paid, if it went on.
         """
         whose = await self._owners.decided_on(user, run_id)
-        if whose.top != run_id and not isinstance((await kept(self.journal.read(whose.top)))[-1], RunFinished):
-            raise Refused(
-                "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
-            )
-        if run_id in self.live.driven:
-            await self.cancel(user, run_id)
-        for one in reversed(await kept(family(self.journal, run_id))):
-            await kept(self.journal.delete(one))
+        for looks_left in reversed(range(_LOOKS)):
+            last = (await kept(self.journal.read(whose.top)))[-1]
+            if whose.top != run_id and not isinstance(last, RunFinished):
+                raise Refused(
+                    "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
+                )
+            await self.live.settled(whose.top)
+            if not isinstance(last, RunFinished | RunPaused):
+                await self._ended(user, whose)
+            try:
+                async with undriven(self.journal, whose.top):
+                    for one in reversed(await kept(family(self.journal, run_id))):
+                        await kept(self.journal.delete(one))
+                return
+            except RunHeld as error:
+                # Somebody has just had it go on, or deletes it as well.
+                if not looks_left:
+                    raise of_journal(error) from error
+            await asyncio.sleep(_LOOK)
+
+    async def _ended(self, user: User, whose: Whose) -> None:
+        """Cancels a run that is to be deleted, if that can be done here."""
+        if whose.agent not in self.agents:
+            return
+        try:
+            await self.cancel(user, whose.top)
+        except Refused as error:
+            # One of stricter rules than its agent has here is nobody's to end, and everybody's to be rid of.
+            if error.kind != "unfit":
+                raise
 
     async def replay(self, user: User, run_id: str) -> Replay:
         """Carries a run out again with its agent, with no model and no tool, and says where it comes out otherwise."""
