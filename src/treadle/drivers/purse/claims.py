@@ -54,7 +54,7 @@ class Shared(Protocol):
         """Why a run is to come to its end, where only a closing reply can still be paid."""
 
     def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
-        """Why `draw` would not set aside what a call may take; None if it would."""
+        """Why `draw` would not set aside what the next call of a run may take; None if it would."""
 
     def is_held(self) -> bool:
         """Whether other runs have something set aside that they may give back."""
@@ -149,7 +149,7 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
 
 
 def refused(run: Borrower, reserve: Reserve | None) -> Stop | None:
-    """Why `claim` would not reserve the first step of a run, which works for no other; None if it would.
+    """Why a budget would not reserve the next step of a run; None if all of them would.
 
     Raises:
         PassesThrough: a budget cannot be asked.
