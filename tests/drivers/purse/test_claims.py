@@ -6,9 +6,19 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Price, SubRunEvent, tool
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Price, Retries, SubRunEvent, tool
 from treadle.kernel.events import RunFinished, RunResumed, RunStarted, StepPrepared
-from treadle.models import AssistantMessage, ModelReply, Text, Usage
+from treadle.models import (
+    AssistantMessage,
+    ConnectionFailed,
+    ModelReply,
+    Text,
+    ToolCall,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+    Usage,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -237,3 +247,68 @@ async def test_runs_below_make_no_more_calls_together_than_the_tightest_limit_ab
     async with asyncio.timeout(30):
         await top.run("go", limits=Limits(tool_calls=50))
     assert len(looked) == 3
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+async def test_a_call_that_began_early_counts_for_all_that_work_for_a_run(breaks):
+    """Before the reply that makes it is there, and also while that is asked for once more."""
+    looked, begun, ready, others = [], asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def look(key: str) -> str:
+        """Looks."""
+        looked.append(key)
+        begun.set()
+        return key
+
+    async def early(request):
+        if not begun.is_set():
+            yield ToolCallStarted("e1", "look")
+            yield ToolCallDelta("e1", '{"key": "early"}')
+            yield ToolCallCompleted("e1")
+            await begun.wait()
+            if breaks:
+                raise ConnectionFailed("reset")
+        ready.set()
+        await others.wait()
+        yield ModelReply(AssistantMessage((Text("done"),)), Usage(1, 1))
+
+    async def later(request):
+        await ready.wait()
+        return [("look", {"key": str(number)}) for number in range(6)]
+
+    def agent(name, turns):
+        more = {"tools": [look], "on_limit": "stop", "retries": Retries(base=0.0)}
+        return Agent(ScriptedModel(turns), name=name, **more).as_tool(description="Looks.")
+
+    def watch(event):
+        if isinstance(event, SubRunEvent) and event.agent == "later" and isinstance(event.event, RunFinished):
+            others.set()
+
+    model = ScriptedModel([[("early", {"task": "go"}), ("later", {"task": "go"})], "done"])
+    tools = [agent("early", early), agent("later", later)]
+    async with asyncio.timeout(30):
+        await Agent(model, tools=tools, limits=Limits(tool_calls=8)).run("go", on_event=watch)
+    assert looked == ["early", *"01234"]
+
+
+async def test_calls_that_begin_early_keep_to_the_limit_of_their_own_run():
+    looked = []
+
+    @tool(effect="read")
+    async def look(key: str) -> str:
+        """Looks."""
+        looked.append(key)
+        return key
+
+    async def six(request):
+        calls = [ToolCall(f"e{number}", "look", f'{{"key": "{number}"}}') for number in range(6)]
+        for call in calls:
+            yield ToolCallStarted(call.id, call.name)
+            yield ToolCallDelta(call.id, call.arguments)
+            yield ToolCallCompleted(call.id)
+            await asyncio.sleep(0.001)
+        yield ModelReply(AssistantMessage(tuple(calls)), Usage(1, 1), "tool_calls")
+
+    await Agent(ScriptedModel(six), tools=[look], limits=Limits(tool_calls=4), on_limit="stop").run("go")
+    assert looked == ["0", "1", "2", "3"]
