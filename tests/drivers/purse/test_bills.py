@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, Price, Summarise, Usage, tool
+from treadle import Agent, Budget, Limits, MemoryJournal, Price, Summarise, Usage, tool
 from treadle.kernel.events import ContextEdited, Reserve
 from treadle.models import AssistantMessage, FallbackModel, ModelReply, Overloaded, Text, UsageReported
 from treadle.models.terms import Terms
@@ -32,6 +32,7 @@ class Writer:
         return None if self.price is None else self.price.of(usage)
 
     def terms(self, settings):
+        assert settings.max_tokens == 16
         return Terms(searches=self._searches)
 
     async def stream(self, request):
@@ -48,7 +49,7 @@ async def look(key: str) -> str:
     return f"{key} " * 50
 
 
-async def edits(writer, limits, on_limit="stop"):
+async def edits(writer, limits, on_limit="stop", budget=None):
     """What became of the summary that a run asks for after two steps of 100 tokens, and a tenth of a dollar, each."""
     turns = lambda request: [("look", {"key": f"{request.step}"})] if request.step < 2 else "done"  # noqa: E731
     model, journal = ScriptedModel(turns, usage=Usage(70, 30), price=DOLLAR), MemoryJournal()
@@ -59,6 +60,7 @@ async def edits(writer, limits, on_limit="stop"):
         limits=limits,
         on_limit=on_limit,
         journal=journal,
+        budget=budget,
         retries=0,
     )
     result = await agent.run("go")
@@ -144,3 +146,17 @@ async def test_a_summary_of_unknown_price_is_not_made_where_money_is_limited():
     [edit] = await edits(writer, Limits(usd=100))
     assert edit.detail == "no summary: the price of writer is not known, and the run's money is limited"
     assert writer.requests == []
+
+
+async def test_a_summary_is_set_aside_in_budgets_too():
+    most, short, enough = await worst(Writer()), Writer(), Writer()
+    [edit] = await edits(short, FREE, budget=Budget(tokens=200 + most - 1))
+    assert edit.detail == (
+        f"no summary: the budget that runs share: 200 of {200 + most - 1} tokens are taken, and the next call may take "
+        f"{most}."
+    )
+    budget = Budget(tokens=200 + most)
+    aside, made = await edits(enough, FREE, budget=budget)
+    assert (aside.reserve.tokens, made.usage) == (most, Usage(30, 5))
+    assert (len(short.requests), len(enough.requests)) == (0, 1)
+    assert budget.spent().held_tokens == 0
