@@ -1,10 +1,14 @@
 """What a run is told and held to by the purses that it draws on, beside its own limits."""
 
+import time
+from contextlib import closing
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
-from treadle import Agent, Budget, Limits, Price, Usage, tool
+from treadle import Agent, Budget, Conversation, Limits, MemoryJournal, Price, Usage, tool
+from treadle.drivers.purse.ledger import row_name
 from treadle.models import ModelReply
 from treadle.testing import ScriptedModel
 
@@ -70,3 +74,80 @@ async def test_a_reply_is_no_dearer_than_what_is_left_of_the_dollars():
     assert (await one.run("go")).finished
     assert (await one.run("go")).finished
     assert Decimal("0.1") < budget.spent().usd <= Decimal("0.15")
+
+
+@tool(effect="write", needs_approval=True)
+async def pay(amount: int) -> str:
+    """Pays."""
+    return "paid"
+
+
+def paying(budget, journal, times=1):
+    """A run of it waits for a person so many times, and takes 100 tokens a call."""
+    model = Billing(lambda request: [("pay", {"amount": 1})] if request.step < times else "done")
+    return Agent(model, tools=[pay], budget=budget, journal=journal)
+
+
+async def without_whose(journal, run_id):
+    """The run as it was journaled when whose it is stood in the budget alone."""
+    older, events = MemoryJournal(), await journal.read(run_id)
+    await older.append(run_id, 0, [replace(events[0], user="", conversation=""), *events[1:]])
+    return older
+
+
+@pytest.mark.parametrize("named", ["as now", "by the id alone"])
+@pytest.mark.parametrize("per", ["user", "conversation"])
+async def test_whose_an_older_run_is_stands_in_its_budget(per, named):
+    budget, journal = Budget(tokens=1000, per=per), MemoryJournal()
+    said = {"user": "anna"} if per == "user" else {"conversation": Conversation(name="anna")}
+    waiting = await paying(budget, journal).run("go", **said)
+    if named == "by the id alone":
+        name = row_name(waiting.run_id, (await journal.read(waiting.run_id))[0].at)
+        budget.ledger.store.rename(per, name, waiting.run_id)
+    older = await without_whose(journal, waiting.run_id)
+    result = await paying(budget, older).resume(waiting.run_id, approve=[waiting.pending[0].key])
+    assert result.finished
+    assert (budget.purses(), budget.spent("anna").tokens) == (["anna"], 200)
+
+
+async def test_a_budget_that_is_given_twice_does_not_hide_the_next():
+    one, other = Budget(tokens=1000), Budget(tokens=1000)
+    await Agent(Billing(), budget=[one, one, other]).run("go")
+    assert (one.spent().tokens, other.spent().tokens) == (100, 100)
+
+
+async def test_each_budget_of_a_shared_purse_warns_for_itself(tmp_path):
+    told = []
+
+    def budget(name, tokens):
+        return Budget(
+            tokens=tokens, path=tmp_path / "spend.db", warn=(0.5,), on_warning=lambda share, spent: told.append(name)
+        )
+
+    with closing(budget("large", 200)) as large, closing(budget("small", 180)) as small:
+        await Agent(Billing(), budget=[large, small]).run("go")
+    assert sorted(told) == ["large", "small"]
+
+
+async def test_a_run_that_is_refused_at_once_leaves_a_purse_where_it_says_whose_it_is():
+    shared, own = Budget(tokens=5), Budget(tokens=5, per="user")
+    talk = Budget(tokens=5, per="conversation")
+    for budget in (shared, own, talk):
+        result = await Agent(Billing(), budget=budget).run("go", user="anna", conversation=Conversation(name="c"))
+        assert result.stop.reason == "max_tokens"
+    assert (shared.purses(), own.purses(), talk.purses()) == ([], ["anna"], ["c"])
+
+
+async def test_a_run_that_is_taken_up_twice_on_another_day_counts_there_what_it_takes_there(monkeypatch):
+    midnight = 1_800_057_600.0
+    now = [midnight - 10]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    budget, journal = Budget(tokens=1000, per="day"), MemoryJournal()
+    waiting = await paying(budget, journal, 2).run("go")
+    now[0] = midnight + 10
+    waiting = await paying(budget, journal, 2).resume(waiting.run_id, approve=[waiting.pending[0].key])
+    assert (budget.spent("2027-01-15").tokens, budget.spent("2027-01-16").tokens) == (100, 100)
+    result = await paying(budget, journal, 2).resume(waiting.run_id, approve=[waiting.pending[0].key])
+    assert result.finished
+    assert (budget.spent("2027-01-15").tokens, budget.spent("2027-01-16").tokens) == (100, 200)
+    assert budget.spent("2027-01-16").held_tokens == 0
