@@ -63,7 +63,7 @@ async def edits(writer, limits, on_limit="stop", budget=None):
         budget=budget,
         retries=0,
     )
-    result = await agent.run("go")
+    result = await agent.run("go", user="anna")
     return [one for one in await journal.read(result.run_id) if isinstance(one, ContextEdited)]
 
 
@@ -145,6 +145,8 @@ async def test_a_summary_of_unknown_price_is_not_made_where_money_is_limited():
     writer = Writer(price=None)
     [edit] = await edits(writer, Limits(usd=100))
     assert edit.detail == "no summary: the price of writer is not known, and the run's money is limited"
+    [edit] = await edits(writer, FREE, budget=Budget(usd=100, per="user"))
+    assert edit.detail == "no summary: the budget of user anna: the price of the next call is not known."
     assert writer.requests == []
 
 

@@ -151,3 +151,32 @@ async def test_a_run_that_is_taken_up_twice_on_another_day_counts_there_what_it_
     assert result.finished
     assert (budget.spent("2027-01-15").tokens, budget.spent("2027-01-16").tokens) == (100, 200)
     assert budget.spent("2027-01-16").held_tokens == 0
+
+
+async def test_a_run_over_two_midnights_counts_each_call_on_its_day(monkeypatch):
+    midnight = 1_800_057_600.0
+    now = [midnight - 10]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    def turns(request):
+        if request.step in (1, 3):
+            now[0] += 86_400
+        return [("look", {"key": str(request.step)})] if request.step < 4 else "done"
+
+    budget = Budget(tokens=1000, per="day")
+    result = await Agent(Billing(turns), tools=[look], budget=budget).run("go")
+    assert result.finished
+    days = {key: budget.spent(key).tokens for key in budget.purses()}
+    assert days == {"2027-01-15": 200, "2027-01-16": 200, "2027-01-17": 100}
+
+
+@pytest.mark.parametrize("per", ["user", "conversation"])
+async def test_a_run_below_draws_on_the_purse_of_whom_the_run_above_was_begun_for(per):
+    """Also where that is taken up again, and has no budget of its own that would know."""
+    budget, journal = Budget(tokens=1000, per=per), MemoryJournal()
+    below = Agent(Billing(), name="below", budget=budget).as_tool(description="Helps a person with whatever they ask.")
+    turns = [[("pay", {"amount": 1})], [("below", {"task": "go"})], "done"]
+    above = Agent(Billing(lambda request: turns[request.step]), tools=[pay, below], journal=journal)
+    waiting = await above.run("go", user="anna", conversation=Conversation(name="anna"))
+    assert (await above.resume(waiting.run_id, approve=[waiting.pending[0].key])).finished
+    assert budget.spent("anna").tokens == 100
