@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from treadle import Agent, Budget, Conversation, Limits, MemoryJournal, Price, Usage, tool
 from treadle.drivers.purse.ledger import row_name
+from treadle.kernel.events import RunResumed, StepPrepared
 from treadle.models import ModelReply
 from treadle.testing import ScriptedModel
 
@@ -180,3 +181,30 @@ async def test_a_run_below_draws_on_the_purse_of_whom_the_run_above_was_begun_fo
     waiting = await above.run("go", user="anna", conversation=Conversation(name="anna"))
     assert (await above.resume(waiting.run_id, approve=[waiting.pending[0].key])).finished
     assert budget.spent("anna").tokens == 100
+
+
+@pytest.mark.parametrize(
+    ("limits", "name", "priced"),
+    [
+        (Limits(tokens=9000), "scripted", True),
+        (Limits(tokens=9000), "another", False),
+        (Limits(usd=9), "scripted", True),
+        (Limits(usd=9), "another", True),
+    ],
+)
+async def test_a_call_lost_in_a_crash_costs_what_the_model_that_was_asked_may_take(limits, name, priced):
+    """Where money was bounded, that was reckoned before the call; else it is afterwards, if that model is there yet."""
+    journal, left = MemoryJournal(), MemoryJournal()
+    model = Billing(lambda request: [("look", {"key": "a"})] if request.step < 2 else "done")
+    run_id = (await Agent(model, tools=[look], limits=limits, journal=journal).run("go")).run_id
+    events = list(await journal.read(run_id))
+    place = [number for number, event in enumerate(events) if isinstance(event, StepPrepared)][1]
+    await left.append(run_id, 0, events[: place + 1])
+    again = Billing(lambda request: "done")
+    again.name = name
+    result = await Agent(again, tools=[look], limits=limits, journal=left).resume(run_id)
+    [lost] = [event.lost for event in await left.read(run_id) if isinstance(event, RunResumed)]
+    reserve = events[place].reserve
+    assert lost.usage == Usage(reserve.tokens - 98, 98, estimated=True)
+    assert lost.cost == (Decimal(reserve.tokens) / 1000 if priced else None)
+    assert result.usage.total_tokens == 200 + reserve.tokens
