@@ -54,7 +54,7 @@ class Shared(Protocol):
         """Why a run is to come to its end, where only a closing reply can still be paid."""
 
     def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
-        """Why `draw` would not set aside what a call may take; None if it would."""
+        """Why `draw` would not set aside what the next call of a run may take; None if it would."""
 
     def is_held(self) -> bool:
         """Whether other runs have something set aside that they may give back."""
@@ -149,7 +149,7 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
 
 
 def refused(run: Borrower, reserve: Reserve | None) -> Stop | None:
-    """Why `claim` would not reserve the first step of a run, which works for no other; None if it would.
+    """Why a budget would not reserve the next step of a run; None if all of them would.
 
     Raises:
         PassesThrough: a budget cannot be asked.
@@ -274,15 +274,14 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     )
 
 
-def limits_again(run: Borrower, seconds: float | None, own: Limits) -> Limits:
-    """The limits of a sub-run that goes on where those above it have changed: its `own`, within what is left there.
+def limits_again(run: Borrower, above: Borrower, seconds: float | None, own: Limits) -> Limits:
+    """The limits of a sub-run that goes on where those of the run `above` have changed: its `own`, within what is left.
 
-    `seconds` are those that the run above it has left; what the sub-run has used so far is not asked for again.
+    `seconds` are those that the run above has left; what the sub-run has used so far is not asked for again.
     """
-    above, mine = run.parent, used(run) + run.lent
-    left = None if above is None else left_of(above, seconds, _NO_LIMITS)
+    left, mine = left_of(above, seconds, _NO_LIMITS), used(run)
     if left is None:
-        return replace(own, steps=_least(own.steps, max(1, mine.steps)))
+        return replace(own, steps=max(1, mine.steps))
     return Limits(
         steps=_least(own.steps, None if left.steps is None else left.steps + mine.steps),
         tool_calls=_least(own.tool_calls, None if left.tool_calls is None else left.tool_calls + mine.calls),

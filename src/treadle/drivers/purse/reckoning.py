@@ -184,7 +184,7 @@ def lost_call(state: RunState, model: Model | None) -> Spent | None:
     usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
     if cost is not None or model is None or state.asked is not None or prepared is None:
         return Spent(usage=usage, cost=cost)
-    if prepared.model in (None, model.name):
+    if (prepared.model or state.model) in ("", model.name):
         cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
     return Spent(usage=usage, cost=cost)
 
