@@ -58,7 +58,8 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     attempt = 1
     while True:
         # It may have been taken over while the wait for another attempt went on.
-        require_lease(run)
+        if run.lease is not None:
+            require_lease(run)
         run.asking.arrived = Arrived()
         try:
             event = run.asking.replied(await _reply(run, hear, attempt))

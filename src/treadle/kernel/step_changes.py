@@ -74,8 +74,9 @@ def asked_in_full(prepared: StepPrepared | None) -> bool:
     """
     if prepared is None:
         return True
-    as_ever = prepared.tools is None and prepared.tool_choice is None
-    return as_ever and prepared.messages is None and prepared.instructions is None
+    if prepared.tools is not None or prepared.tool_choice is not None:
+        return False
+    return prepared.messages is None and prepared.instructions is None
 
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:

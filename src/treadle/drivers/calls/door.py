@@ -72,9 +72,10 @@ async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False)
         if batch.failure is not None:
             await run.commit()
             raise batch.failure
-    for child in run.begun.values():
-        give_back(child)
-    run.begun = {}
+    if run.begun:
+        for child in run.begun.values():
+            give_back(child)
+        run.begun = {}
 
 
 class Batch:
@@ -171,8 +172,9 @@ class Batch:
                 self._run.feed(beyond_limit(self._run, record))
                 return None
             self._free -= 1
-        run, asked = self._run, asks_its_tool(self._run, record)
-        if is_orphan(run, record):
+        run = self._run
+        asked = asks_its_tool(run, record)
+        if run.begun and is_orphan(run, record):
             # Whatever has the name now is not what it was asked of.
             run.feed(cut_short(run, record, await left_below(run, record)))
             return None

@@ -35,7 +35,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if isinstance(tool.agent, Below):
+    if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if run.lease is not None:

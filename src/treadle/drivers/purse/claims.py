@@ -224,7 +224,8 @@ def calls_left(run: Borrower) -> int | None:
         state = one.state
         limit = state.limits.tool_calls
         if limit is not None:
-            left = _least(left, limit - state.tool_calls - len(state.early) - one.lent.calls)
+            free = limit - state.accounts.tool_calls - len(state.early) - one.lent.calls
+            left = free if left is None else min(left, free)
         one = one.parent
     return left
 
