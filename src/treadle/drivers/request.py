@@ -151,9 +151,9 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     step = state.prepared
     if step is None:
         raise Misuse(f"run {state.run_id} has no step prepared: feed run.prepare(command) first")
-    messages: Sequence[Message] = state.messages if step.messages is None else step.messages
-    if step.messages is not None and step.note:
-        messages = [*messages, UserMessage(step.note)]
+    messages: Sequence[Message] = state.messages
+    if step.messages is not None:
+        messages = [*step.messages, UserMessage(step.note)] if step.note else step.messages
     passing = remaining(state) if config.tell_remaining else ""
     if passing:
         messages = [*messages, UserMessage(passing)]

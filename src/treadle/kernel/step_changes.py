@@ -135,17 +135,17 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
     accounts = changes.get("accounts", state.accounts)
     results: list[Message] = []
-    called = len(calls) > 0
+    counts, failed = accounts.call_counts.copy(), True
+    for record in calls:
+        result = record.result
+        if result is not None:
+            results.append(result)
+            failed = failed and result.is_error
+        if record.status != "refused":
+            name = record.call.name
+            counts[name] = counts.get(name, 0) + 1
+    called = bool(results)
     if called:
-        counts, failed = accounts.call_counts.copy(), True
-        for record in calls:
-            result = record.result
-            if result is not None:
-                results.append(result)
-                failed = failed and result.is_error
-            if record.status != "refused":
-                name = record.call.name
-                counts[name] = counts.get(name, 0) + 1
         changes["accounts"] = replace(accounts, call_counts=counts, errors=accounts.errors + 1 if failed else 0)
     elif step.failed and not _goes_on_by_itself(step):
         changes["accounts"] = replace(accounts, errors=accounts.errors + 1)

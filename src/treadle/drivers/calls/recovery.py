@@ -37,7 +37,7 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
             return found, None
         case Done(result=result):
             output = await tool.returned(
-                result, run.driven.is_cancelled, run.config.errors, about_call(run, record), run.redact
+                result, run.driven.is_cancelled, run.config.errors, about_call(run, record.id, tool), run.redact
             )
             return _finished(run, record, output), output
         case None if not answer.is_error:

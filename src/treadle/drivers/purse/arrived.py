@@ -26,7 +26,7 @@ GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 """How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
 
 
-PIECES: Final = frozenset({TextDelta, ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
+_PIECES: Final = frozenset({TextDelta, ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
 """What says nothing of what is paid for."""
 
 
@@ -77,7 +77,7 @@ class Arrived:
 
     def _told(self) -> tuple[Usage, object] | None:
         for event in reversed(self._events):
-            if type(event) not in PIECES and isinstance(event, (ModelReply, UsageReported)):
+            if type(event) not in _PIECES and isinstance(event, (ModelReply, UsageReported)):
                 usage = event.usage
                 if isinstance(usage, Usage) and is_sound_usage(usage):
                     return usage, event.cost
