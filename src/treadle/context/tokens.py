@@ -74,7 +74,10 @@ def likely(state: RunState) -> float:
 
 def uncounted(state: RunState) -> int:
     """The estimate for the messages that nobody has counted yet."""
-    return sum([estimate_tokens(message) for message in state.messages.since(state.size.messages)])
+    tokens = 0
+    for message in state.messages.since(state.size.messages):
+        tokens += estimate_tokens(message)
+    return tokens
 
 
 def _with_rest(state: RunState, factor: float) -> int:

@@ -68,7 +68,7 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if record.status == "interrupted" and tool.effect == "write" and not asked:
         return unknown_outcome(run, record)
-    if _hands_on(tool) and _handed_on_before(run, record):
+    if tool.agent is not None and _hands_on(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
@@ -141,7 +141,7 @@ def hands_on(run: Run, record: CallRecord) -> bool:
 
 
 def _hands_on(tool: Tool) -> bool:
-    return tool.agent is not None and isinstance(tool.agent, Below) and tool.agent.final
+    return isinstance(tool.agent, Below) and tool.agent.final
 
 
 def _handed_on_before(run: Run, record: CallRecord) -> bool:
