@@ -202,9 +202,9 @@ def _left_out(count: int) -> str:
 def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
     if isinstance(value, str):
         return cut(_clean(value if type(value) is str else str.__str__(value)), max_output)
-    if isinstance(value, _PARTS):
+    if type(value) in _PARTS:
         value = (value,)
-    if isinstance(value, (list, tuple)) and any(isinstance(part, _PARTS) for part in value):
+    if isinstance(value, (list, tuple)) and any(type(part) in _PARTS for part in value):
         return _parts(value, max_output)
     return cut(_json(value), max_output)
 

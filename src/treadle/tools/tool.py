@@ -225,6 +225,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 break
             await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
             attempt += 1
+        if errors is None and self.errors is None:
+            return encode(value, self.max_output)
         return await self.returned(value, cancelled, errors, about, redact)
 
     async def returned(

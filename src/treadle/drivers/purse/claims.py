@@ -8,7 +8,7 @@ turns of the event loop: no lock is needed.
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -180,7 +180,7 @@ def one_call_more(run: Borrower) -> None:
         _set_claim(run, run.claimed + Claim(calls=1))
 
 
-class Within(NamedTuple):
+class Within(Struct, frozen=True, gc=False):
     """The state of a run, its limits no wider than what budgets leave, and which of those are tighter than its own."""
 
     state: RunState
@@ -200,17 +200,15 @@ def within(run: Borrower) -> Within:
         PassesThrough: a budget cannot be asked.
     """
     found, limits = Within(run.state), run.state.limits
-    if not run.purses:
-        return found
     for purse in run.purses:
         more, money = purse.left()
         tokens = None if more is None else run.state.usage.total_tokens + more
         usd = None if money is None else plus(run.state.cost or NOTHING, money)
         if tokens is not None and (limits.tokens is None or tokens < limits.tokens):
-            limits, found = replace(limits, tokens=tokens), found._replace(tokens=purse)
+            limits, found = replace(limits, tokens=tokens), replace(found, tokens=purse)
         if usd is not None and (limits.budget is None or usd < limits.budget):
-            limits, found = replace(limits, usd=usd), found._replace(usd=purse)
-    return found if limits is run.state.limits else found._replace(state=replace(run.state, limits=limits))
+            limits, found = replace(limits, usd=usd), replace(found, usd=purse)
+    return found if limits is run.state.limits else replace(found, state=replace(run.state, limits=limits))
 
 
 def calls_left(run: Borrower) -> int | None:
@@ -224,7 +222,8 @@ def calls_left(run: Borrower) -> int | None:
         state = one.state
         limit = state.limits.tool_calls
         if limit is not None:
-            left = _least(left, limit - state.tool_calls - len(state.early) - one.lent.calls)
+            free = limit - state.accounts.tool_calls - len(state.early) - one.lent.calls
+            left = free if left is None else min(left, free)
         one = one.parent
     return left
 

@@ -203,8 +203,9 @@ def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> De
     Raises:
         ModelError: the model fails to say.
     """
-    if not usage.estimated:
-        return cost_of(model, usage)
+    plain = cost_of(model, usage)
+    if plain is None or not usage.estimated:
+        return plain
     terms = terms_of(model, settings)
     if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
         if usage.web_searches > terms.searches:
