@@ -8,6 +8,7 @@ import pytest
 from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
@@ -27,7 +28,9 @@ from treadle.analyst.reading.row_count import rows_in
 from treadle.analyst.reading.session import Session
 
 POINT, GERMAN, COMMA = TextFormat(), TextFormat(decimal=",", thousands="."), TextFormat(decimal=",")
-FORMS = {"point": POINT, "german": GERMAN, "comma": COMMA}
+ENGLISH, SWISS = TextFormat(thousands=","), TextFormat(thousands="'")
+FRENCH = TextFormat(decimal=",", thousands=" ")
+FORMS = {"point": POINT, "german": GERMAN, "comma": COMMA, "english": ENGLISH, "swiss": SWISS, "french": FRENCH}
 
 
 def source(name: str, form: TextFormat, key: str = "", kind: str = "sum") -> Source:
@@ -67,7 +70,8 @@ TRAPS = [
     "5-", "-5-", "5.00-", "1.234,56-", " 5 ", "  ", "\t5", "5\t", "\u00a05", "+5", "+-5", "--5", "- 5", "0.1234567",
     "0.1234560", "999999999999.999999", "1000000000000", "-123456789012345678901234567890.12", "1..2", "1.234.567,89",
     ".123", "1.234.", "0.123.456", "(5)", "−5", "1’234", "nan", "inf", "Infinity", "0x10", "٣", "1.234 ,5", "5 -",
-    "000.000.005", "0001.234", "-", "+", "1,2,3", "1 234", "\u20095", "1E1000000", "1E-1000000", "9" * 60,
+    "000.000.005", "0001.234", "-.123,45", ".123,45", "1234.567,89", "1.234.56,78", "-1.234,56-", "1.2_4,56",
+    "1.2e1,00", "-", "+", "1,2,3", "1 234", "\u20095", "1E1000000", "1E-1000000", "9" * 60,
 ]  # fmt: skip
 
 
@@ -77,6 +81,30 @@ def test_what_is_read_fast_is_read_with_care(tmp_path: Path, text: str, form: st
     for name in "ab":
         written(tmp_path, name, [("x", "1"), ("y", text)])
     assert fast(tmp_path, FORMS[form]) == with_care(tmp_path, FORMS[form])
+
+
+NUMBERS = {
+    "1.00": "1", "-12.34": "-12.34", "999.99": "999.99", "1,000.00": "1000", "-999,999.99": "-999999.99",
+    "12,345.60-": "-12345.6", "7.89-": "-7.89", "0.00": "0", "-0.00": "0", "1,234,567.89": "1234567.89",
+    "-123,456,789.01": "-123456789.01", "999,999,999.99": "999999999.99", "1,234,567.89-": "-1234567.89",
+    "123,456,789,012.34": "123456789012.34", "1234.56": "1234.56", "-123456.78": "-123456.78", "0012.34": "12.34",
+    "012,345.67": "12345.67", "1,234.5": "1234.5", "1,234.567": "1234.567", "1,234": "1234", "-5": "-5",
+    "+1,234.56": "1234.56", " 1,234.56": "1234.56",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("decimals", [None, 0, 2, 3])
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_numbers_of_every_shape_are_read_fast_and_exactly(tmp_path: Path, form: str, decimals: int | None) -> None:
+    signs = {",": FORMS[form].thousands, ".": FORMS[form].decimal}
+    spelled = ["".join(signs.get(sign, sign) for sign in number) for number in NUMBERS]
+    sources = []
+    for name in "ab":
+        written(tmp_path, name, [(f"k{at}", text) for at, text in enumerate(spelled)])
+        sources.append(replace(source(name, FORMS[form]), measures=(Measure(name="v", decimals=decimals),)))
+    found = compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
+    values = {row.key["k"]: row.source_a_value for row in found.rows}
+    assert values == {f"k{at}": Decimal(number) for at, number in enumerate(NUMBERS.values())}
 
 
 @settings(max_examples=deep(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

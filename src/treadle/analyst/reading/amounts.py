@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError
+from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
-from treadle.analyst.reading.number_spelling import APART, respelled, words_for
+from treadle.analyst.reading.number_spelling import respelled
+from treadle.analyst.reading.plain_numbers import plain_number
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
@@ -31,12 +32,6 @@ _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
 # Stands before text whose signs are not those declared, which would read as another number without them.
 _NO_NUMBER = "\ue000"
-# The digits of a number that the engine reads in 64 bits, and the most of them after the point.
-_PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
-# What stands beside an amount and cannot stand within it, so that it can be taken away wherever it is.
-_WORD = re.compile(r"[^\W\d_]+\.?|[€$£¥₹]")
-# How many decimals most amounts have.
-_USUAL = 2
 
 
 class Scale(Struct, frozen=True):
@@ -282,79 +277,9 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     doubtful = exp.paren(exp.or_(*doubts, copy=False), copy=False)
     bad = exp.and_(exp.Not(this=is_null(text)), doubtful, copy=False)
-    plain = None if scale else _plain(column, form, chosen.places, measure)
+    plain = None if scale else plain_number(column, form, chosen.places, measure)
     plain = None if plain is None else signed(plain, measure)
     return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
-
-
-def _plain(column: "exp.Expr", form: TextFormat, places: int, measure: Measure) -> "exp.Expr | None":
-    """The number that a text is, where one look at it says that it is read whole; else an error."""
-    if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
-        return None
-    sign, point, most = re.escape(form.thousands), re.escape(form.decimal), _PLAIN_DIGITS - places
-    whole = rf"\d{{1,{most}}}"
-    if form.thousands:
-        whole = rf"(\d{{1,3}}({sign}\d{{3}}){{0,{most // 3 - 1}}}|{whole})"
-    number = rf"{whole}({point}\d{{0,{places}}})?"
-    blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
-    kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
-    decimals = min(places, _USUAL if measure.decimals is None else measure.decimals)
-    quick = _thousands if form.thousands == "." else _as_spelled
-    same, found = quick(column, form, most, decimals)
-    cases = (
-        exp.Case()
-        .when(same, cast(found, kind))
-        .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind), copy=False)
-        .when(
-            matches(column, rf" *{number}- *"),
-            exp.Neg(this=cast(_pointed(call("replace", column, literal("-"), literal("")), form), kind)),
-            copy=False,
-        )
-        .when(blank, exp.null(), copy=False)
-    )
-    for word in words_for(measure.unit):
-        if not _WORD.fullmatch(word):
-            continue
-        beside = rf" *([-+]?{number}{APART}*{re.escape(word)}|{re.escape(word)}{APART}*[-+]?{number}) *"
-        bare = call("replace", call("replace", column, literal(word), literal("")), literal("\u00a0"), literal(""))
-        cases = cases.when(matches(column, beside), cast(_pointed(bare, form), kind), copy=False)
-    refused = call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy()))
-    return cases.else_(cast(refused, kind), copy=False)
-
-
-def _as_spelled(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
-    """Whether a text is a number of so many decimals as the engine spells it, which takes the shortest look; and it."""
-    found = try_cast(_pointed(column, replace(form, thousands="")), f"DECIMAL({whole + decimals}, {decimals})")
-    written = cast(found, "VARCHAR")
-    if form.decimal == ".":
-        return exp.EQ(this=written, expression=column.copy()), found
-    same = exp.EQ(this=call("replace", written, literal("."), literal(form.decimal)), expression=column.copy())
-    return same, found
-
-
-def _thousands(column: "exp.Expr", form: TextFormat, whole: int, decimals: int) -> "tuple[exp.Expr, exp.Expr]":
-    """Whether a text is a number of thousands with so many decimals, with one point between them; and that number.
-
-    The point is read as that of decimals, and the number taken a thousand times: one change of the text is enough.
-    """
-    number = rf"\d{{1,3}}\.\d{{3}}{re.escape(form.decimal)}\d{{{decimals}}}" if decimals else r"\d{1,3}\.\d{3}"
-    kind = f"DECIMAL({decimals + 6}, {decimals + 3})"
-
-    def read(text: "exp.Expr") -> "exp.Expr":
-        joined = call("replace", text, literal(form.decimal), literal("")) if decimals else text
-        return exp.Mul(this=cast(joined, kind), expression=cast(literal(1000), "DECIMAL(4, 0)"))
-
-    behind = call("suffix", column.copy(), literal("-"))
-    unsigned = call("replace", column.copy(), literal("-"), literal(""))
-    found = when(behind, exp.Neg(this=exp.paren(read(unsigned))), read(column.copy()))
-    return matches(column.copy(), f"-?{number}|{number}-"), found
-
-
-def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
-    """The text with a decimal point, without thousands."""
-    if form.thousands:
-        text = call("replace", text, literal(form.thousands), literal(""))
-    return text if form.decimal == "." else call("replace", text, literal(form.decimal), literal("."))
 
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
