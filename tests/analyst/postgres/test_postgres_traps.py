@@ -88,7 +88,7 @@ def test_nan_is_left_out_and_told(table: Table, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("aggregation", "expected"),
-    [("sum", "7.00"), ("avg", "2.333333333333"), ("min", "1.00"), ("max", "4.00"), ("count", "3")],
+    [("sum", "7.00"), ("avg", "2.3333333333"), ("min", "1.00"), ("max", "4.00"), ("count", "3")],
 )
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("kind", ["numeric", "integer", "double precision"])
@@ -105,7 +105,7 @@ def test_aggregations_over_groups_of_groups(
     if sign < 0 and aggregation != "count":
         expected = {"min": "-4.00", "max": "-1.00"}.get(aggregation, f"-{expected}")
     assert found.source_rows == 4
-    assert value == pytest.approx(D(expected), abs=D("0.001")) if aggregation == "avg" else str(value) == expected
+    assert str(value) == expected
     assert found.totals["amount"] == value
 
 

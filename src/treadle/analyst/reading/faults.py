@@ -8,7 +8,9 @@ from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 
 # What the engine says of a number that is one, and does not fit.
-_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
+_BEYOND = re.compile(
+    r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range|Could not cast value -?\d+ to DECIMAL"
+)
 
 
 def fault(error: Exception, bounds: Bounds, folder: Path) -> AnalystError:
