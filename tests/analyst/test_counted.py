@@ -1,4 +1,4 @@
-"""What `count` counts: values, by one rule whatever holds them. A text of blanks is none, as where they are added up."""
+"""What `count` counts: values, by one rule whatever holds them; a text of blanks is none, as where amounts add up."""
 
 import csv
 import sqlite3
