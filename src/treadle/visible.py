@@ -9,6 +9,9 @@ _BLANK = re.compile(
 """Letters and marks that show nothing; Unicode calls them printable."""
 
 
+_NONE = "(none)"
+
+
 def visible(text: str) -> str:
     """`text` with every character that cannot be seen as it is written as JSON escapes it, such as \\u202e.
 
@@ -18,3 +21,17 @@ def visible(text: str) -> str:
     if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
         return text
     return "".join([one if one.isprintable() and not _BLANK.match(one) else json.dumps(one)[1:-1] for one in text])
+
+
+def seen(value: object) -> str:
+    """A value of data in words: as it is; "(none)" for none; in quotes and escaped where one would not see all of it.
+
+    So no two values look alike: an empty text and none, a text and the same with a blank, a line break or an invisible
+    mark in it.
+    """
+    if value is None:
+        return _NONE
+    told = str(value)
+    plain = told == told.strip() and visible(told) == told and told not in ("", _NONE)
+    quoted = told[:1] == told[-1:] and told[:1] in ("'", '"')
+    return told if plain and not quoted else visible(repr(told))

@@ -178,8 +178,8 @@ def test_several_files_and_hostile_file_names(tmp_path: Path) -> None:
         ("", "no line of column names"),
         ("k,k,v\n1,2,3\n", "two columns called 'k'"),
         ("k,w\n1,2\n", "no column 'v'"),
-        ("k,v\n1,2,3\n", r"^s\.csv, line 2, cannot be read: .*Columns: 2 Found: 3"),
-        ('k,v\n1,"2\n', r"^s\.csv, line 2, cannot be read: .*unterminated quote"),
+        ("k,v\n1,2,3\n", r"^source 's': s\.csv, line 2, cannot be read: .*Columns: 2 Found: 3"),
+        ('k,v\n1,"2\n', r"^source 's': s\.csv, line 2, cannot be read: .*unterminated quote"),
     ],
 )
 def test_damaged_csv_is_refused(tmp_path: Path, data: str, message: str) -> None:

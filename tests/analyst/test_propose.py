@@ -113,7 +113,7 @@ def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:
     assert "compny: source 's' has no column 'compny' in its data; did you mean 'company'?" in told
     assert "amont: " in told
     assert "text that is no number" in told
-    assert "day: a value is not what its column is declared to be" in told
+    assert "day: source 's': a value is not what its column is declared to be" in told
     none = replace(make("t", [("x", "1.00")]), default_filters=(Filter(dimension="company", value="z"),))
     assert check(Catalog([none], tmp_path), none, bounds=QUICK).warnings == (
         "t has no row with company = z; its values of company are x",

@@ -66,7 +66,7 @@ async def test_main_question(skill: Skill) -> None:
 
 async def test_the_model_sees_little_and_the_application_all(skill: Skill) -> None:
     found = await used(skill, "query_source", source="fi_reporting", dimensions=["company", "period", "account"])
-    assert (len(found.for_model["rows"]), found.for_model["total_rows"], len(found.for_app["rows"])) == (50, 1200, 1200)
+    assert (len(found.for_model["rows"]), found.for_model["groups"], len(found.for_app["rows"])) == (50, 1200, 1200)
     assert found.for_model["note"].startswith("50 of 1200 rows")
     compared = await used(skill, "compare_sources", source_a="fi_reporting", source_b="bpc_reporting")
     assert (len(compared.for_model["top_differences"]), len(compared.for_app["rows"])) == (10, 1200)

@@ -115,7 +115,7 @@ def test_no_name_turns_the_line_round(treadle: Any) -> None:
     (treadle.folder / "sources.yaml").write_text(LONG)
     done = treadle("compare", "a", "b", "--sources", "sources.yaml")
     assert "\u202e" not in done.out
-    assert "xy" in done.out
+    assert r"'x\u202ey'" in done.out
 
 
 def at_terminal(treadle: Any, arguments: list[str], **environment: str) -> str:

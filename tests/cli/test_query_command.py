@@ -90,3 +90,21 @@ def test_conditions(text: str, dimension: str, op: str, value: Any) -> None:
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="cannot be read"):
         filters_of("--where", [text])
+
+
+def test_tables_tell_values_apart_that_look_alike(treadle: Any) -> None:
+    """An empty key, none, and one with an invisible mark were three cells that looked the same."""
+    (treadle.folder / "alike.csv").write_text(
+        'k,t,v\n"",p,1\n,p,2\nx,p,4\nx\u200b,"",8\n"(none)",,16\n', encoding="utf-8"
+    )
+    (treadle.folder / "other.csv").write_text("k,t,v\ny,p,1\n", encoding="utf-8")
+    declared = "{kind: csv, path: %s.csv, dimensions: {k: {}, t: {}}, measures: {v: {}}}"
+    lines = [f"  {name}: {declared % name}" for name in ("alike", "other")]
+    (treadle.folder / "sources.yaml").write_text("sources:\n" + "\n".join(lines) + "\n")
+    keys = ["''", "(none)", "x", r"'x\u200b'", "'(none)'"]
+    asked = treadle("query", "alike", "--by", "k", "--sources", "sources.yaml").out
+    assert {line.split()[0] for line in asked.splitlines()[3:8]} == set(keys)
+    compared = treadle("compare", "alike", "other", "--by", "k", "--sources", "sources.yaml").out
+    assert {line.split()[0] for line in compared.splitlines()[3:9]} == {*keys, "y"}
+    drilled = treadle("drill", "alike", "other", "--key", "k=x\u200b", "--sources", "sources.yaml").out
+    assert any(line.split()[-3:] == [r"'x\u200b'", "''", "8"] for line in drilled.splitlines())

@@ -146,7 +146,8 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
     ) -> ToolResult:
         """Computes figures of one source: totals, or figures by dimension, filtered and sorted; never single rows.
 
-        Amounts come with every digit, as text. `totals` are over all groups, also those beyond the limit.
+        Amounts come with every digit, as text. `totals` are over all groups, also those beyond the limit. `source_rows`
+        is how many rows of the source the figures are made of, all together; `groups` is how many groups there are.
         """
         request = _request(
             QueryRequest,
@@ -160,7 +161,7 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
         )
         found = await _in_thread(partial(query, catalog, request, bounds=bounds))
         return ToolResult(
-            for_model=found.to_dict(rows=limit, explain=explain, numbers=numbers),
+            for_model=_with_groups(found.to_dict(rows=limit, explain=explain, numbers=numbers)),
             for_app=found.to_dict(explain=True, numbers=numbers),
         )
 
@@ -259,6 +260,11 @@ def _drill_tool(catalog: Catalog, bounds: Bounds | None, approval: bool) -> Tool
         return ToolResult(for_model=found.to_dict(), for_app=found.to_dict())
 
     return tool(drill, effect="read", timeout=_timeout(bounds), needs_approval=approval)
+
+
+def _with_groups(told: dict[str, Any]) -> dict[str, Any]:
+    """A query's result for a model, which took `total_rows` for how many rows the source has: it counts groups."""
+    return {"groups" if name == "total_rows" else name: value for name, value in told.items()}
 
 
 async def _in_thread(work: Callable[..., T]) -> T:

@@ -8,6 +8,7 @@ import click
 
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, console, prose, showable
+from treadle.visible import seen
 
 if TYPE_CHECKING:
     from treadle.analyst import Claim, Comparison, Part
@@ -83,7 +84,7 @@ def _fact(value: object) -> str:
         return ", ".join(f"{name} {_fact(each)}" for name, each in value.items())
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_fact, value))}]"
-    return "(none)" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else seen(value)
 
 
 def _say(text: str) -> None:
@@ -97,8 +98,8 @@ def _print_differences(found: "Comparison") -> None:
     wholes = [found.absolute_of(one.key) for one in found.top_differences]
     shares = [one.absolute_diff / whole if whole else 0
               for one, whole in zip(found.top_differences, wholes, strict=True)]  # fmt: skip
-    rows = [
-        [*(one.key.get(name) for name in keys), _amount(one.source_a_value), _amount(one.source_b_value),
+    rows: list[list[object]] = [
+        [*(seen(one.key.get(name)) for name in keys), _amount(one.source_a_value), _amount(one.source_b_value),
          _amount(one.diff), _percent(one.percentage_diff, one.diff), one.status]
         for one in (found.top_differences if keys else ())
     ]  # fmt: skip
@@ -132,7 +133,7 @@ def _totals(found: "Comparison") -> list[list[object]]:
         return [[*label, *map(_amount, totals), rate, total.total_status]]
     rows: list[list[object]] = []
     for one in total.by_currency:
-        code = "(none)" if one.currency is None else one.currency
+        code = seen(one.currency)
         named: list[object] = [code if name == found.currency else "" for name in keys]
         named[0] = f"total {code}" if keys[0] == found.currency else "total"
         amounts = map(_amount, (one.source_a_value, one.source_b_value, one.diff))
@@ -202,14 +203,14 @@ def _print_parts(found: "Comparison") -> None:
 
 
 def _part(name: str, part: "Part") -> tuple[object, ...]:
-    value = "(none)" if part.value is None else part.value
-    value = value if part.currency is None or part.value == part.currency else f"{value}, {part.currency}"
+    value = seen(part.value)
+    value = value if part.currency is None or part.value == part.currency else f"{value}, {seen(part.currency)}"
     return name, value, _amount(part.absolute_diff), f"{part.differences:,} of {part.rows:,}", _bar(part.share / 100)
 
 
 def indented(group: str | None, level: int) -> str:
     """The name of a group, with a dot before it for each level that it stands below the first."""
-    return "· " * (level - 1) + ("in no group" if group is None else group)
+    return "· " * (level - 1) + ("in no group" if group is None else seen(group))
 
 
 def _print_subtotals(found: "Comparison") -> None:
@@ -217,7 +218,7 @@ def _print_subtotals(found: "Comparison") -> None:
     for hierarchy, groups in found.subtotals.items():
         rows: list[Sequence[object]] = []
         for one in groups:
-            code = [] if not found.currency else ["(none)" if one.currency is None else one.currency]
+            code = [] if not found.currency else [seen(one.currency)]
             amounts = map(_amount, (one.source_a_value, one.source_b_value, one.diff))
             rows.append([indented(one.group, one.level), *code, *amounts, _percent(one.percentage_diff, one.diff),
                          f"{one.differences:,} of {one.rows:,}", one.status])  # fmt: skip

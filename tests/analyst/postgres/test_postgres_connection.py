@@ -99,10 +99,10 @@ def test_only_groups_travel(server: Any, table: Table, monkeypatch: pytest.Monke
     staged: list[int] = []
     stage = Session.stage
 
-    def counted(self: Session, columns: Any, rows: Any) -> str:
+    def counted(self: Session, columns: Any, rows: Any, of: Any = ()) -> str:
         kept = list(rows)
         staged.append(len(kept))
-        return stage(self, columns, kept)
+        return stage(self, columns, kept, of)
 
     monkeypatch.setattr(Session, "stage", counted)
     found = query(Catalog([source]), QueryRequest(source="t", dimensions=["company"]), bounds=QUICK)

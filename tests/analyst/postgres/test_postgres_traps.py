@@ -88,7 +88,7 @@ def test_nan_is_left_out_and_told(table: Table, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("aggregation", "expected"),
-    [("sum", "7.00"), ("avg", "2.333333333333"), ("min", "1.00"), ("max", "4.00"), ("count", "3")],
+    [("sum", "7.00"), ("avg", "2.3333333333"), ("min", "1.00"), ("max", "4.00"), ("count", "3")],
 )
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("kind", ["numeric", "integer", "double precision"])
@@ -105,7 +105,7 @@ def test_aggregations_over_groups_of_groups(
     if sign < 0 and aggregation != "count":
         expected = {"min": "-4.00", "max": "-1.00"}.get(aggregation, f"-{expected}")
     assert found.source_rows == 4
-    assert value == pytest.approx(D(expected), abs=D("0.001")) if aggregation == "avg" else str(value) == expected
+    assert str(value) == expected
     assert found.totals["amount"] == value
 
 
@@ -388,3 +388,18 @@ CANONICAL: dict[str, Callable[[str], str]] = {
     "upper": str.upper,
     "alpha(4)": lambda text: text.strip().lstrip("0") if text.strip().isdigit() else text.strip(),
 }
+
+
+@pytest.mark.parametrize("kind", ["text", "varchar(9)", "character(9)"])
+def test_a_text_of_blanks_is_not_counted(table: Table, kind: str) -> None:
+    rows = [("1", "x"), ("1", ""), ("1", None), ("1", " "), ("1", "\t\u00a0"), ("1", " 0 "), ("2", "")]
+    found = ask(table("t", rows, types=("text", kind), aggregation="count"), dimensions=["company"])
+    assert [row["amount"] for row in found.rows] == [2, 0]
+    assert (found.totals["amount"], found.source_rows) == (2, 7)
+
+
+@pytest.mark.parametrize("kind", ["numeric", "double precision", "real"])
+def test_nan_is_not_counted_and_told(table: Table, kind: str) -> None:
+    found = ask(table("t", [("1", "NaN"), ("1", "2.5"), ("1", None)], types=("text", kind), aggregation="count"))
+    assert found.totals == {"amount": D(1)}
+    assert [text for text in found.warnings if "1 rows hold NaN and are left out" in text]

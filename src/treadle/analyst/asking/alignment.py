@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.spelled import regrouped, worth_it
-from treadle.analyst.declared.errors import DiskFull, NotEnoughMemory, NotPlain
+from treadle.analyst.declared.errors import DiskFull, NotEnoughMemory, NotPlain, OfSeveral
 from treadle.analyst.declared.source import Measure, Tolerance
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
 from treadle.analyst.reading.keys import Key
@@ -81,15 +81,30 @@ def _rows_to_read(session: Session, sides: Sequence[Side]) -> int | None:
 
 def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement]) -> tuple[Proof, ...]:
     """The same as `build`; faster where all text is spelled as programs spell numbers, which most files are."""
-    for side in sides:
-        side.take_for_plain(True)
     try:
-        return build(session, make)
-    except NotPlain:
         for side in sides:
-            side.take_for_plain(False)
-        session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
-        return build(session, make)
+            side.take_for_plain(True)
+        try:
+            return build(session, make)
+        except NotPlain:
+            for side in sides:
+                side.take_for_plain(False)
+            session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
+            return build(session, make)
+    except OfSeveral:
+        for side in sides:
+            _alone(session, side)
+        raise
+
+
+def _alone(session: Session, side: Side) -> None:
+    """Adds up one side for itself, so that what is wrong with it is said of it."""
+    parameters = Parameters()
+    keys = [f"k{at}" for at in range(len(side.keys))]
+    parts = [named(value, name) for name, value in _parts([side]).items()]
+    groups = exp.select(*keys, *parts).from_(side.select(parameters).subquery("rows")).group_by(*keys)
+    every = [exp.Max(this=exp.column(name)) for name in groups.named_selects]
+    session.run(exp.select(*every).from_(groups.subquery("groups")), parameters)
 
 
 def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int, spelled: bool) -> Statement:

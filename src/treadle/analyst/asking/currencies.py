@@ -18,6 +18,7 @@ from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
 from treadle.analyst.sql.terms import literal, named
+from treadle.visible import seen
 
 Currencies = tuple[str | None, ...]
 _MOST = 1000
@@ -92,7 +93,7 @@ def told_apart(
 def _refuse_mixed(pair: tuple[Measure, Measure], names: tuple[str, str], used: Sequence[Currencies]) -> None:
     for at, found in enumerate(used):
         if len(found) > 1:
-            shown = ", ".join(code or "(none)" for code in found[:5])
+            shown = ", ".join(map(seen, found[:5]))
             raise AnalystError(
                 f"{pair[0].name} of {names[at]!r} is in several currencies ({shown}), and nothing says which those of "
                 f"{names[1 - at]!r} are: they are not compared; declare 'currency' on measure {pair[1 - at].name} of "

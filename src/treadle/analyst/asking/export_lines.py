@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from treadle.analyst.asking.drill import Drilled, Lines
 from treadle.analyst.showing.export_page import isolated, shown, table
+from treadle.visible import seen
 
 
 def lines_behind(drilled: Sequence[Drilled]) -> str:
@@ -17,7 +18,7 @@ def lines_behind(drilled: Sequence[Drilled]) -> str:
 
 
 def _key(found: Drilled) -> str:
-    key = ", ".join(f"{name} {'(none)' if value is None else value}" for name, value in found.key.items())
+    key = ", ".join(f"{name} {seen(value)}" for name, value in found.key.items())
     told = found.note or f"{found.pairs:,} pairs: a row of A and one of B that alone have their amount"
     return (
         f"<details><summary>{isolated(key or 'everything')}: {isolated(found.a.measure)}</summary>\n"
@@ -39,7 +40,7 @@ def _side(letter: str, side: Lines) -> str:
     rows = [
         [
             "" if line.pair is None else str(line.pair),
-            *("" if value is None else isolated(value) for value in line.values.values()),
+            *("" if value is None else isolated(seen(value)) for value in line.values.values()),
             f"{line.times:,}",
             "" if line.amount is None else f"{line.amount:,f}".replace("-", "−"),
         ]

@@ -129,7 +129,8 @@ def _staged(session: Session, wanted: Sequence[_Wanted], parameters: Parameters)
     rows = database.rows([each.remote.source for each in wanted], groups, parameters, floating)
     # A total over no rows at all comes back as one row, which stands for none.
     kept = (row for row in rows if row[weights[row[0] or ""]] != "0")
-    table = session.stage(["part", *(f"t{at}" for at in range(width))], kept)
+    found = dict.fromkeys(each.remote.source.name for each in wanted)
+    table = session.stage(["part", *(f"t{at}" for at in range(width))], kept, list(found))
     for at, each in enumerate(wanted):
         yield _table(table, at, each, {name for part, name in floating if part == at})
 

@@ -23,6 +23,7 @@ from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import call, is_null, literal, named, when
+from treadle.visible import seen
 
 _MOST_NAMED = 5
 _ROWS = "rows_of_it"
@@ -245,5 +246,5 @@ def _refuse_missing(
 
 
 def _listed(rows: Sequence[Row]) -> str:
-    shown = [" ".join("(none)" if value is None else str(value) for value in row) for row in rows[:_MOST_NAMED]]
+    shown = [" ".join(map(seen, row)) for row in rows[:_MOST_NAMED]]
     return ", ".join(shown) + (", …" if len(rows) > _MOST_NAMED else "")

@@ -147,6 +147,10 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
     questions += tuple(each.question for each in guesses.values() if each.question)
     if asked := unsigned(guesses, samples):
         questions += (asked,)
+    if (star := guesses.get("*")) and star.role == "measure":
+        # As the column of a measure it would stand for whole rows.
+        told = "numbers, but a column called * cannot be added up: rename it"
+        guesses["*"] = replace(star, role="dimension", reason=told)
     dimensions, measures = _members(guesses)
     return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
 

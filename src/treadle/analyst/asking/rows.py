@@ -30,6 +30,8 @@ Statement = tuple["Sequence[exp.Expr]", Parameters, str, Doubts]
 
 
 _TEXT = "read_text"
+# How many decimals a figure is shown with where neither its measure nor the type of its column says.
+_USUAL = 2
 
 
 class Spelling:
@@ -193,8 +195,10 @@ def places_of(measure: Measure, side: Side, at: int) -> int:
         return 0
     if measure.decimals is not None:
         return measure.decimals
+    if measure.aggregation == "avg":
+        return _USUAL
     amount = side.amount(at)
-    return min(amount.scale, 2) if amount.textual else amount.scale
+    return min(amount.scale, _USUAL) if amount.textual else amount.scale
 
 
 def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:

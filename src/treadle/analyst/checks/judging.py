@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from treadle.analyst.checks.declared import CLASSES, NOTHING, Allowed, Class, Known, Levels, told
 from treadle.analyst.showing.comparison import Comparison, Difference, Total
+from treadle.visible import seen
 
 Outcome = Literal["passed", "warned", "failed", "not_run"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "warned", "failed", "not_run")
@@ -107,7 +108,7 @@ def _obstacle(found: Comparison) -> str:
         if all(pair[at] is None for pair in figures):
             return f"{name} has rows, but {found.measure} has no value in any of them"
     if all(None in pair for pair in figures):
-        codes = [one.currency or "(none)" for one in total.by_currency]
+        codes = [seen(one.currency or None) for one in total.by_currency]
         a, b = ([code for code, pair in zip(codes, figures, strict=True) if pair[at] is not None] for at in (0, 1))
         return (
             f"{found.measure} is in unlike currencies: {', '.join(a)} in {found.source_a} and {', '.join(b)} in "
@@ -124,7 +125,7 @@ def _totals(found: Comparison) -> Iterator[tuple[Class, str, str]]:
         each = [(found.summary.total_status or "match", "the totals", found.summary.total_reason)]
     # What is in no group is no subtotal: nobody asked for that sum.
     each += [
-        (one.status, f"the subtotals of {one.group}{_of(found, one)}", one.reason)
+        (one.status, f"the subtotals of {seen(one.group)}{_of(found, one)}", one.reason)
         for groups in found.subtotals.values()
         for one in groups
         if one.group is not None
@@ -135,7 +136,7 @@ def _totals(found: Comparison) -> Iterator[tuple[Class, str, str]]:
 
 
 def _of(found: Comparison, total: Total) -> str:
-    return f" in {total.currency or '(none)'}" if found.currency else ""
+    return f" in {seen(total.currency or None)}" if found.currency else ""
 
 
 def _unknown_keys(found: Comparison, known: Sequence[Known]) -> str:
@@ -203,5 +204,5 @@ def _means(known: Known, row: Difference) -> bool:
 
 
 def _shown(known: Known) -> str:
-    parts = ((name, ", ".join("(none)" if v is None else v for v in values)) for name, values in known.key.items())
+    parts = ((name, ", ".join(map(seen, values))) for name, values in known.key.items())
     return ", ".join(f"{name} {values}" for name, values in parts)

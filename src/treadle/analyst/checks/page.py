@@ -6,6 +6,7 @@ Like the page of a comparison it is one file that fetches nothing and runs no sc
 from treadle.analyst.checks.judging import Outcome
 from treadle.analyst.checks.verdict import Change, Report, Verdict
 from treadle.analyst.showing.export_page import conditions, document, isolated, section, shown, table
+from treadle.visible import seen
 
 _COLOURS: dict[Outcome, str] = {
     "passed": "match", "warned": "minor_diff", "failed": "major_diff", "not_run": "missing_in_a",
@@ -69,6 +70,6 @@ def _changes(verdict: Verdict) -> str:
 
 
 def _row(label: str, change: Change) -> list[str]:
-    key = ", ".join(f"{name} {'(none)' if value is None else value}" for name, value in change.key.items())
+    key = ", ".join(f"{name} {seen(value)}" for name, value in change.key.items())
     amount = f"{change.diff:,f}".replace("-", "−")
     return [label, isolated(key), amount, shown(change.status.replace("_", " "))]

@@ -12,6 +12,7 @@ from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.showing.classify import money
 from treadle.analyst.showing.comparison import Comparison, Difference
 from treadle.analyst.showing.sentences import FIGURES
+from treadle.visible import seen
 
 _MOST_NAMED = 3
 
@@ -165,7 +166,7 @@ def differing(found: Comparison) -> list[Difference]:
 
 def _totals(found: Comparison) -> str:
     total = found.summary
-    gaps = [(one.diff, one.currency or "(none)") for one in total.by_currency]
+    gaps = [(one.diff, seen(one.currency or None)) for one in total.by_currency]
     if total.total_diff is not None:
         gaps = [(total.total_diff, found.unit)]
     of = next((FIGURES[one.facts["aggregation"]] for one in found.claims if one.kind == "totals"), "the totals")
@@ -178,7 +179,7 @@ def _named(keys: tuple[Change, ...]) -> str:
     """How many, of what, and the first of them."""
     dimensions = list(keys[0].key)
     what = _plural(dimensions[0], len(keys)) if len(dimensions) == 1 else "key" if len(keys) == 1 else "keys"
-    shown = [" ".join("(none)" if value is None else value for value in one.key.values()) for one in keys]
+    shown = [" ".join(map(seen, one.key.values())) for one in keys]
     listed = ", ".join(shown[:_MOST_NAMED]) + (", …" if len(shown) > _MOST_NAMED else "")
     return f"{len(keys):,} {what}" + (f" ({listed})" if dimensions else "")
 

@@ -21,6 +21,10 @@ class AnalystError(ToolError):
     """
 
 
+class OfSeveral(AnalystError):
+    """The engine could not compute with the data of one of several sources, and does not say which."""
+
+
 class NotEnoughMemory(AnalystError):
     """The question needs more memory, or more room for what is spilled to disk, than it may use."""
 

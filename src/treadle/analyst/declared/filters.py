@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from treadle.analyst.declared.period_sets import PERIOD_SETS, period_set
+from treadle.visible import seen, visible
 
 Operator = Literal[
     "=", "!=", "in", "not in", "<", "<=", ">", ">=", "between", "like", "is null", "is not null", "ytd", "qtd",
@@ -115,7 +116,9 @@ class Filter(BaseModel):
     def __str__(self) -> str:
         if not self.values:
             return f"{self.dimension} {self.op}{' []' if self.op in _LISTS else ''}"
-        shown = self.values[0] if len(self.values) == 1 and self.op not in _LISTS else self.values
+        shown = visible(str(self.values))
+        if len(self.values) == 1 and self.op not in _LISTS:
+            shown = seen(self.values[0])
         ends = "" if self.inclusive == "both" else f" (inclusive: {self.inclusive})"
         return f"{self.dimension} {self.op} {shown}{ends}"
 

@@ -166,7 +166,14 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"measure {self.name!r} can be converted only if it has a currency and is no count")
         if self.expression and self.column:
             raise ValueError(f"measure {self.name!r} has both a column and an expression; it takes one of them")
-        _ = self.formula
+        formula = self.formula
+        if "*" in ((self.source_column,) if formula is None else formula.columns) and (
+            formula is not None or self.aggregation != "count"
+        ):
+            raise ValueError(
+                f"measure {self.name!r}: the column '*' stands for whole rows, which can be counted and not added up; "
+                f"declare 'aggregation: count', or rename a column that is called so"
+            )
 
     @property
     def formula(self) -> Expression | None:

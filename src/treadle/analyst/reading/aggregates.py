@@ -4,6 +4,7 @@ Builds SQLGlot expressions in DuckDB's terms. Neighbour: `amounts` (the amount o
 """
 
 from decimal import Decimal
+from typing import assert_never
 
 from treadle.analyst.declared.source import Measure
 from treadle.analyst.reading.amounts import Amount
@@ -13,11 +14,22 @@ from treadle.analyst.sql.terms import call, cast, is_null, literal
 RELATIVE_ERROR = 2.5e-16
 
 
+# An average has so many decimals, whatever holds the amounts; more where its measure declares many of its own.
+_MEAN_SCALE = 10
+_BEYOND_DECLARED = 4
+
+
 def common_scale(measure: Measure, amount: Amount) -> int:
     """How many decimals the aggregate of `amount` has in the engine."""
-    if measure.aggregation == "count":
-        return 0
-    return amount.scale + 4 if measure.aggregation == "avg" else amount.scale
+    match measure.aggregation:
+        case "count":
+            return 0
+        case "avg":
+            return max(_MEAN_SCALE, (measure.decimals or 0) + _BEYOND_DECLARED)
+        case "sum" | "min" | "max":
+            return amount.scale
+        case _:
+            assert_never(measure.aggregation)
 
 
 def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Expr"]:
@@ -69,24 +81,30 @@ def of_one_row(aggregate: "exp.Expr") -> "exp.Expr":
 def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
     """Returns the figure of `measure` as DECIMAL(38, scale), made of its aggregates.
 
-    An average is rounded half away from zero at `scale` decimals, by whole-number division.
+    An average is the whole sum divided by the number of amounts, rounded once, half away from zero, at `scale`
+    decimals, by whole-number division: how many decimals the amounts are read at makes no difference to it.
     """
-    column = exp.column(name)
-    whole = cast(column, f"DECIMAL(38, {scale})")
+    kind = f"DECIMAL(38, {scale})"
     if measure.aggregation != "avg":
-        return whole
-    count = exp.column(f"{name}_n")
-    units = cast(exp.Mul(this=whole, expression=literal(10**scale)), "HUGEINT")
-    twice = exp.Add(this=exp.Mul(this=literal(2), expression=exp.Abs(this=units)), expression=count.copy())
-    divisor = exp.Mul(
-        this=literal(2),
-        expression=call("nullif", count.copy(), literal(0)),
-    )
-    quotient = exp.IntDiv(this=exp.paren(twice), expression=exp.paren(divisor))
-    signed = exp.Mul(this=call("sign", units.copy()), expression=exp.paren(quotient))
-    unit = cast(literal(str(Decimal(1).scaleb(-scale))), f"DECIMAL({scale + 1}, {scale})")
-    product = exp.Mul(this=cast(exp.paren(signed), "DECIMAL(" + f"{37 - scale}, 0)"), expression=unit)
-    return cast(product, f"DECIMAL(38, {scale})")
+        return cast(exp.column(name), kind)
+    more, fewer = max(0, scale - amount.scale), max(0, amount.scale - scale)
+    total = cast(exp.column(name), f"DECIMAL(38, {amount.scale})")
+    # The digits without their point: a product with a power of ten would have no room for 38 of them.
+    digits = cast(call("replace", cast(total, "VARCHAR"), literal("."), literal("")), "HUGEINT")
+    size = exp.Abs(this=digits)
+    count = call("nullif", cast(exp.column(f"{name}_n"), "HUGEINT"), literal(0))
+    divisor = exp.paren(exp.Mul(this=count, expression=_power(fewer)))
+    whole = exp.Mul(this=exp.paren(exp.IntDiv(this=size, expression=divisor)), expression=_power(more))
+    left = exp.Mul(this=exp.paren(exp.Mod(this=size.copy(), expression=divisor.copy())), expression=_power(more))
+    twice = exp.paren(exp.Add(this=exp.Mul(this=literal(2), expression=left), expression=divisor.copy()))
+    rounded = exp.IntDiv(this=twice, expression=exp.paren(exp.Mul(this=literal(2), expression=divisor.copy())))
+    units = exp.Mul(this=call("sign", digits.copy()), expression=exp.paren(exp.Add(this=whole, expression=rounded)))
+    unit = cast(literal(f"{Decimal(1).scaleb(-scale):f}"), f"DECIMAL({scale}, {scale})")
+    return cast(exp.Mul(this=cast(units, "DECIMAL(38, 0)"), expression=unit), kind)
+
+
+def _power(places: int) -> "exp.Expr":
+    return cast(literal(str(10**places)), "HUGEINT")
 
 
 def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":

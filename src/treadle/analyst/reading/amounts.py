@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
+BLANKS = " \t\r\n\u00a0"
+"""What a text may be made of that holds no value."""
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
@@ -124,7 +126,7 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     kind = table.columns[measure.source_column]
     floating = kind in ("DOUBLE", "FLOAT") or measure.source_column in table.floating
     if measure.aggregation == "count":
-        return Amount(column, 0)
+        return _counted(column, kind)
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
     if decimal:
         return Amount(signed(column, measure), int(decimal[2]))
@@ -228,7 +230,8 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
     """The amount of a row that a database has made of several."""
     value = exp.column(partial.value)
     if measure.aggregation == "count" or measure.source_column == "*":
-        return Amount(cast(value, "HUGEINT"), 0, grouped=True)
+        nan = cast(exp.column(partial.nan), "BIGINT") if partial.nan else None
+        return Amount(cast(value, "HUGEINT"), 0, not_a_number=nan, grouped=True)
     found: Amount
     if partial.column.kind == "floating":
         found = _floating(value, measure, "VARCHAR", None)
@@ -250,6 +253,16 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
     )
 
 
+def _counted(column: "exp.Expr", kind: str) -> Amount:
+    """What counts as a value: no text of blanks, and not NaN, as in what is added up."""
+    if kind == "VARCHAR":
+        return Amount(call("nullif", call("trim", column, literal(BLANKS)), literal("")), 0)
+    if kind in ("DOUBLE", "FLOAT"):
+        not_a_number = call("isnan", column)
+        return Amount(when(exp.Not(this=not_a_number.copy()), column), 0, not_a_number=not_a_number)
+    return Amount(column, 0)
+
+
 def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | None) -> Amount:
     scale = chosen.places if chosen else max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
     not_a_number = None
@@ -263,7 +276,7 @@ def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | N
 
 def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
     chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
-    trimmed = call("trim", column, literal(" \t\r\n\u00a0"))
+    trimmed = call("trim", column, literal(BLANKS))
     if chosen.spelled:
         trimmed = respelled(trimmed, form, measure.unit)
     text = _plain_number(call("nullif", trimmed, literal("")), form)

@@ -45,7 +45,7 @@ def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
                 cells = zip(columns, row, strict=True)
                 yield [_text(cell, column, source.text.decimal, floating) for column, cell in cells]
 
-    staged = exp.to_table(session.stage(columns, texts()))
+    staged = exp.to_table(session.stage(columns, texts(), [source.name]))
     return without_totals(Table(staged, dict.fromkeys(columns, "VARCHAR"), frozenset(floating)), source)
 
 

@@ -1,23 +1,27 @@
 """Faults: what the engine says went wrong, in words by which a person can put it right."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain
+from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain, OfSeveral
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 
 # What the engine says of a number that is one, and does not fit.
-_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
+_BEYOND = re.compile(
+    r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range|Could not cast value -?\d+ to DECIMAL"
+)
 
 
-def fault(error: Exception, bounds: Bounds, folder: Path) -> AnalystError:
+def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) -> AnalystError:
     """Returns what an error of the engine means.
 
     Args:
         error: what it raised, not because it was interrupted.
         bounds: what it may use.
         folder: where it spills to.
+        names: the sources that it can be about.
     """
     import duckdb
 
@@ -25,27 +29,45 @@ def fault(error: Exception, bounds: Bounds, folder: Path) -> AnalystError:
     match error:
         case duckdb.OutOfMemoryException():
             return _no_memory(message, bounds)
-        case duckdb.IOException() if "Could not write" not in message:
-            return AnalystError(f"the engine could not read the data: {first_line(error)}")
-        case duckdb.IOException():
+        case duckdb.IOException() if "Could not write" in message:
             # It writes nowhere but to its own folder.
             return DiskFull(
                 f"the disk that holds {folder} cannot take more ({first_line(error).rpartition(': ')[2]}); free "
                 f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
             )
-        case duckdb.OutOfRangeException():
-            return AnalystError(_too_large(error))
-        case duckdb.ConversionException():
-            return AnalystError(_too_large(error) if _BEYOND.search(message) else _unlike(first_line(error)))
         case _ if NOT_PLAIN in message:
             return NotPlain("text is not spelled as programs spell numbers")
+    listed = " or ".join(map(repr, names))
+    kind = OfSeveral if len(names) > 1 else AnalystError
+    return kind(f"source {listed}: {_told(error)}" if listed else _told(error))
+
+
+def _told(error: Exception) -> str:
+    """What is wrong with the data, and what to do."""
+    import duckdb
+
+    message = str(error)
+    match error:
+        case duckdb.OutOfRangeException():
+            return _too_large(error)
+        case duckdb.ConversionException():
+            return _too_large(error) if _BEYOND.search(message) else _unlike(first_line(error))
+        case duckdb.CatalogException() | duckdb.BinderException():
+            return (
+                f"the engine finds no such table, or a view of it lacks one ({first_line(error)}); look at its 'table'"
+            )
+        case duckdb.PermissionException():
+            return f"a view of it reads no file of a source ({first_line(error)}); declare a table, or that file"
         case _ if "CSV Parser state machine" in message:
-            return AnalystError(
+            return (
                 "a line of a CSV file ends in another way than those before it, with or without a carriage return: "
                 "save the file so that all lines end alike"
             )
         case _:
-            return AnalystError(_csv_fault(message) or f"the engine could not read the data: {first_line(error)}")
+            return _csv_fault(message) or (
+                f"the engine could not read the data: {first_line(error)}; look whether all of the file is there, and "
+                f"whether it is of the declared kind"
+            )
 
 
 def _no_memory(message: str, bounds: Bounds) -> NotEnoughMemory:
@@ -62,7 +84,8 @@ def _no_memory(message: str, bounds: Bounds) -> NotEnoughMemory:
 def _too_large(error: Exception) -> str:
     return (
         f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
-        f"point included): {first_line(error)}"
+        f"point included): {first_line(error).partition('. ')[0].rstrip('.')}; narrow the question with filters, or "
+        f"round what they are computed of"
     )
 
 

@@ -7,6 +7,7 @@ expressions with bound values; there is no way in for SQL text. Neighbours: `tab
 read, `faults` what the engine's errors mean.
 """
 
+import re
 import tempfile
 import threading
 import time
@@ -72,6 +73,7 @@ class Session:
             self.files[source.name][0]: f"db{at}" for at, source in enumerate(sources) if source.kind == "duckdb"
         }
         self._staged = 0
+        self._tables: dict[str, Sequence[str]] = {}
         self._stops: list[Callable[[], None]] = []
         self.frames = place.frames
         self.connections: dict[tuple[str, str], Database] = {}
@@ -147,16 +149,23 @@ class Session:
         self._stops.remove(stop)
         self.interrupt.forget(stop)
 
-    def register(self, name: str, rows: object) -> None:
-        """Makes an Arrow table readable as `name`. Raises AnalystError for a column that the engine has no type for."""
+    def register(self, name: str, rows: object, of: str) -> None:
+        """Makes the Arrow table of a source readable as `name`.
+
+        Raises:
+            AnalystError: the engine has no type for a column.
+        """
         import duckdb
 
+        self._tables[name] = [of]
         try:
             self._connection.register(name, rows)
         except duckdb.Error as error:
             raise AnalystError(
-                f"the engine cannot read a column of the frame ({first_line(error)}); leave it out, or cast it to "
-                f"text or to a number"
+                f"source {of!r}: the engine cannot read a column of the frame ({first_line(error)}); leave it out, or "
+                f"cast it to text or to a number",
+                argument="source",
+                given=of,
             ) from error
 
     def plain(self, file: Path) -> Path:
@@ -191,10 +200,11 @@ class Session:
         sql = statement.sql(dialect="duckdb", copy=False)
         return self._execute(sql, parameters.values if parameters else None)
 
-    def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
-        """Copies rows of text into a table of this session and returns the table's name."""
+    def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]], of: Sequence[str] = ()) -> str:
+        """Copies rows of text, those of the sources `of`, into a table of this session and returns the table's name."""
         self._staged += 1
         name = f"staged{self._staged}"
+        self._tables[name] = of
         definitions = [
             exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build("VARCHAR"))
             for column in columns
@@ -260,7 +270,19 @@ class Session:
             self.check()
             raise Cancelled("cancelled") from error
         except duckdb.Error as error:
-            raise fault(error, self.bounds, self.folder) from error
+            raise fault(error, self.bounds, self.folder, self._read_by(f"{sql} {error}")) from error
+
+    def _read_by(self, text: str) -> list[str]:
+        """The sources of which there are rows in a statement or message; all if none is seen there."""
+        marks = {name: [str(file) for file in files] for name, files in self.files.items()}
+        for file, database in self._databases.items():
+            for name, files in self.files.items():
+                marks[name] += [f'"{database}"'] if file in files else []
+        for table, names in self._tables.items():
+            for name in names:
+                marks[name].append(table)
+        found = [name for name, signs in marks.items() if any(re.search(rf"{re.escape(s)}(?!\w)", text) for s in signs)]
+        return found or list(self.files)
 
     def _time_out(self) -> None:
         self._late = True

@@ -56,7 +56,7 @@ def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight
                 # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
                 rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608 - quoted
                 staged = [*(columns or ["1"]), *([weight] if weight else [])]
-                name = session.stage(staged, _sqlite_text(rows, staged, floating, source))
+                name = session.stage(staged, _sqlite_text(rows, staged, floating, source), [source.name])
             finally:
                 session.interrupt.forget(stop)
     except sqlite3.Error as error:
@@ -78,7 +78,7 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
                 seen.update(record)
                 yield [_json_text(record.get(column)) for column in columns] or [None]
 
-    name = session.stage(columns or ["1"], rows())
+    name = session.stage(columns or ["1"], rows(), [source.name])
     found = [column for column in columns if column in seen] if seen else columns
     return _staged(name, found, floating, list(seen))
 
@@ -94,7 +94,7 @@ def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Ta
                 texts = [_json_text(record.get(column)) for column in wanted]
                 yield [*texts, hashlib.blake2b(whole, digest_size=16).hexdigest()]
 
-    staged = exp.to_table(session.stage([*wanted, weight], rows()))
+    staged = exp.to_table(session.stage([*wanted, weight], rows(), [source.name]))
     columns = [quoted(column) for column in wanted]
     number = exp.Alias(this=exp.Count(this=exp.Star()), alias=exp.to_identifier(weight, quoted=True))
     alike = exp.select(*columns, number).from_(staged).group_by(*columns, quoted(weight)).having("COUNT(*) > 1")

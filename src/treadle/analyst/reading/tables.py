@@ -140,7 +140,7 @@ def read_frame(session: Session, source: Source, demand: Demand) -> Table:
     from treadle.analyst.reading.frames import arrow_table
 
     name = f"frame{list(session.frames).index(source.name)}"
-    session.register(name, arrow_table(source.name, session.frames[source.name]))
+    session.register(name, arrow_table(source.name, session.frames[source.name]), source.name)
     table = exp.to_table(name)
     return _typed(Table(table, _described(session, table)))
 

@@ -7,11 +7,11 @@ DuckDB's terms.
 from msgspec.structs import replace
 
 from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, is_null, literal, quoted
 
-_AROUND = " \t\r\n\u00a0"
 USUAL = (
     "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
     "sum", "subtotal", "sub-total", "sub total", "totale", "total général", "sous-total", "totaal", "suma", "*", "**",
@@ -39,7 +39,7 @@ def without_totals(table: Table, source: Source) -> Table:
 def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
     """Returns, for each text that marks lines of totals, whether a line is marked by it."""
     found: list[exp.Expr] = []
-    for mark in (item.strip(f"{_AROUND}:").lower() for item in source.text.totals):
+    for mark in (item.strip(f"{BLANKS}:").lower() for item in source.text.totals):
         if mark:
             each = [_marked(column, mark) for column in columns]
             found.append(exp.or_(*each))
@@ -57,5 +57,5 @@ def _marked(column: str, mark: str) -> "exp.Expr":
 
 def _text(column: str) -> "exp.Expr":
     """What stands in a field, in lower case and without what does not count; NULL for nothing."""
-    plain = call("rtrim", call("trim", call("lower", quoted(column)), literal(_AROUND)), literal(f":{_AROUND}"))
+    plain = call("rtrim", call("trim", call("lower", quoted(column)), literal(BLANKS)), literal(f":{BLANKS}"))
     return call("nullif", plain, literal(""))

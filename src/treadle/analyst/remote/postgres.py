@@ -109,13 +109,13 @@ def connect(session: Session, source: Source) -> "Postgres":
         raise AnalystError(f"{where}the database that {place} names: {cause}") from None
     except psycopg.Error:
         raise AnalystError(f"{where}{place} is not a PostgreSQL connection string") from None
-    return Postgres(session, connection)
+    return Postgres(session, source, connection)
 
 
 class Postgres:
     """An open connection; see `treadle.analyst.asking.loading.Database`."""
 
-    def __init__(self, session: Session, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    def __init__(self, session: Session, source: Source, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
         import psycopg
 
         self._session, self._connection = session, connection
@@ -128,7 +128,7 @@ class Postgres:
             connection.execute(_SETTINGS, (left, left, f"{max(1, int(session.bounds.seconds * 1000))}ms"))
         except psycopg.Error as error:
             self.close()
-            raise self._told(error, "the database") from error
+            raise self._told(error, f"source {source.name!r}") from error
 
     def close(self) -> None:
         """Ends the connection, and its transaction with it."""

@@ -12,7 +12,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.database import Groups, Partial
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
-from treadle.analyst.remote.remote_amounts import remote_amount
+from treadle.analyst.remote.remote_amounts import remote_amount, remote_count
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 
@@ -114,18 +114,20 @@ def _aggregates(
             raise AnalystError(f"source {source.name!r}: measure {measure.name!r} has no column; declare one")
         return {"": exp.Count(this=exp.Star())}, Column("integer", 0)
     if measure.aggregation == "count" and not measure.formula:
-        return {"": exp.Count(this=quoted_column(measure.source_column))}, Column("integer", 0)
+        value, nan = remote_count(dialect, measure.source_column, columns[measure.source_column])
+        more: dict[str, exp.Expr] = {} if nan is None else {"nan": _number(nan)}
+        return {"": exp.Count(this=value), **more}, Column("integer", 0)
     amount = remote_amount(dialect, source, measure, columns, parameters)
     if measure.aggregation == "count":
         return {"": exp.Count(this=amount.value)}, amount.column
     found: dict[str, exp.Expr] = {}
     if amount.nan is not None:
-        found["nan"] = exp.Count(this=_when(amount.nan, exp.Literal.number(1)))
+        found["nan"] = _number(amount.nan)
     if amount.untyped:
         words = [exp.Literal.string(word) for word in ("text", "blob")]
         kinds = [exp.Anonymous(this="TYPEOF", expressions=[quoted_column(name)]) for name in amount.untyped]
         texts = exp.or_(*(exp.In(this=kind, expressions=words) for kind in kinds))
-        found["guard"] = exp.Count(this=_when(texts, exp.Literal.number(1)))
+        found["guard"] = _number(texts)
     # A sum of turned signs is the turned sum, but the least of them is the greatest that was turned.
     aggregation = measure.aggregation
     if measure.sign < 0 and aggregation in ("min", "max"):
@@ -140,5 +142,6 @@ def _aggregates(
     return found, amount.column
 
 
-def _when(condition: "exp.Expr", then: "exp.Expr") -> "exp.Expr":
-    return exp.Case(ifs=[exp.If(this=condition, true=then)])
+def _number(condition: "exp.Expr") -> "exp.Expr":
+    """In how many rows a condition holds."""
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))

@@ -11,6 +11,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.expression import Expression, Number, Term
 from treadle.analyst.declared.formula import Fits, Operation, Shape, doubt, formula, shape
 from treadle.analyst.declared.source import Measure, Source
+from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.computed import compared_with_text
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
 from treadle.analyst.sql.lazy import exp
@@ -58,6 +59,27 @@ def remote_amount(
         value = dialect.whole(value)
     untyped = () if dialect.typed else (measure.source_column,)
     return RemoteAmount(value, column, nan, untyped, exp.Abs(this=value.copy()))
+
+
+def remote_count(dialect: Dialect, name: str, column: Column) -> "tuple[exp.Expr, exp.Expr | None]":
+    """Returns what has a value where a row counts, and where a row holds NaN: neither that nor a text of blanks counts.
+
+    Args:
+        dialect: of the database.
+        name: of the column.
+        column: what kind of value it holds.
+    """
+    value: exp.Expr = quoted_column(name)
+    if column.kind == "text" or not dialect.typed:
+        bare = dialect.binary(exp.cast(value, "TEXT") if dialect.postgres else value)
+        # Databases differ in what they trim; a text from which all blanks are taken is empty if it had nothing else.
+        for blank in BLANKS:
+            bare = exp.Anonymous(this="REPLACE", expressions=[bare, exp.Literal.string(blank), exp.Literal.string("")])
+        return exp.Nullif(this=bare, expression=exp.Literal.string("")), None
+    if column.kind not in ("decimal", "floating"):
+        return value, None
+    _, nan = _value(dialect, name, column)
+    return (value, None) if nan is None else (exp.Case(ifs=[exp.If(this=exp.Not(this=nan), true=value)]), nan.copy())
 
 
 def _computed(

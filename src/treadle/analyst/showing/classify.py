@@ -22,6 +22,7 @@ from treadle.analyst.reading.amounts import EXACT, decimals_of, trimmed
 from treadle.analyst.showing.units import Measured
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, literal
+from treadle.visible import seen
 
 Status = Literal["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
 
@@ -187,7 +188,7 @@ def money(value: Decimal | None, unit: str = "") -> str:
     """Returns an amount as people write it, with signs between thousands and nothing rounded: 1,500,000.00."""
     if value is None:
         return "no amount"
-    return f"{value:,f} {unit}".rstrip()
+    return f"{value:,f} {seen(unit)}" if unit.strip() else f"{value:,f}"
 
 
 def percent(value: Decimal) -> str:

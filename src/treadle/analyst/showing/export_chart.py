@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from treadle.analyst.showing.comparison import Comparison, Difference, Summary
+from treadle.visible import seen
 
 CLASSES = (
     ("match", "matches", "match"),
@@ -93,7 +94,7 @@ def _bar(one: Difference, largest: Decimal, shown: Callable[[object], str]) -> s
 
 
 def _label(one: Difference) -> str:
-    return ", ".join("(none)" if value is None else str(value) for value in one.key.values())
+    return ", ".join(map(seen, one.key.values()))
 
 
 def _drawing(body: str) -> str:

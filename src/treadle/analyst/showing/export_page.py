@@ -11,6 +11,7 @@ from html import escape
 from treadle.analyst.showing.classify import money, percent
 from treadle.analyst.showing.comparison import Comparison, Part
 from treadle.analyst.showing.export_chart import CLASSES, classes_chart, differences_chart
+from treadle.visible import seen
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2024; --faint: #60646c; --line: #d9d9e0; --stripe: #f6f6f9;
@@ -157,7 +158,7 @@ def _fact(value: object) -> str:
         return ", ".join(f"{shown(name)} {_fact(each)}" for name, each in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_fact, value))
-    return isolated(f"{value:,f}" if isinstance(value, Decimal) else value)
+    return isolated(f"{value:,f}" if isinstance(value, Decimal) else seen(value))
 
 
 def _classes(found: Comparison) -> str:
@@ -183,7 +184,7 @@ def _differences(found: Comparison) -> str:
         figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
         label = one.status.replace("_", " ")
         rows.append(
-            [*(isolated(one.key.get(name)) for name in found.dimensions), *figures,
+            [*(isolated(seen(one.key.get(name))) for name in found.dimensions), *figures,
              _percentage(one.percentage_diff, one.diff),
              f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
         )  # fmt: skip
@@ -201,7 +202,7 @@ def _totals(found: Comparison) -> list[list[str]]:
     total, apart = found.summary, [""] * (len(found.dimensions) - 1)
     if found.currency:
         return [
-            [f"total {isolated(one.currency)}", *apart, _amount(one.source_a_value), _amount(one.source_b_value),
+            [f"total {isolated(seen(one.currency))}", *apart, _amount(one.source_a_value), _amount(one.source_b_value),
              _amount(one.diff),
              _percentage(one.percentage_diff, one.diff), one.status.replace("_", " "), shown(one.reason)]
             for one in total.by_currency
@@ -217,8 +218,8 @@ def _subtotals(found: Comparison) -> str:
     parts = []
     for hierarchy, groups in found.subtotals.items():
         rows = [
-            [f"{'· ' * (one.level - 1)}{isolated('in no group' if one.group is None else one.group)}",
-             *([isolated(one.currency)] if found.currency else []),
+            [f"{'· ' * (one.level - 1)}{isolated('in no group' if one.group is None else seen(one.group))}",
+             *([isolated(seen(one.currency))] if found.currency else []),
              _amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff),
              _percentage(one.percentage_diff, one.diff), f"{one.differences:,}", f"{one.rows:,}",
              f'<span class="{one.status}">{shown(one.status.replace("_", " "))}</span>', shown(one.reason)]
@@ -237,7 +238,7 @@ def _parts(found: Comparison) -> str:
 def _part(name: str, parts: Sequence[Part], currency: str) -> str:
     apart = currency and currency != name
     rows = [
-        [isolated(part.value), *([isolated(part.currency)] if apart else []), _amount(part.source_a_value),
+        [isolated(seen(part.value)), *([isolated(seen(part.currency))] if apart else []), _amount(part.source_a_value),
          _amount(part.source_b_value),
          _amount(part.absolute_diff), _percentage(part.share, part.absolute_diff),
          f"{part.differences:,}", f"{part.rows:,}"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from treadle.analyst.showing.classify import money
+from treadle.visible import seen
 
 Kind = Literal[
     "nothing", "one_empty", "totals", "keys", "offset", "largest", "by_currency", "more_currencies",
@@ -24,17 +25,9 @@ def _under(filters: Filters) -> str:
     return f"where {' and '.join(filters)}, " if filters else ""
 
 
-def _shown(value: object) -> str:
-    """A value in words; in quotes where one would not see it, such as an empty text or a blank at its end."""
-    if value is None:
-        return "(none)"
-    told = str(value)
-    return told if told and told.isprintable() and told == told.strip() else repr(told)
-
-
 def listed(values: Sequence[object], more: int = 0) -> str:
     """The first few values, and that there are more."""
-    shown = ", ".join(_shown(value) for value in values[:_MOST_SHOWN])
+    shown = ", ".join(seen(value) for value in values[:_MOST_SHOWN])
     left = more + max(0, len(values) - _MOST_SHOWN)
     return f"{shown} and {left:,} more" if left else shown
 
@@ -79,7 +72,7 @@ def _amount(facts: Facts, value: Any, unit: str) -> str:
     told = money(value, unit)
     if len(facts["amounts"]) == 1 or (value is not None and unit):
         return told
-    return f"{told} in {unit}" if unit else f"{told} without a currency"
+    return f"{told} in {seen(unit)}" if unit else f"{told} without a currency"
 
 
 FIGURES = {
@@ -91,7 +84,7 @@ FIGURES = {
 
 def _totals(facts: Facts, filters: Filters) -> str:
     a, b, currency = facts["a"], facts["b"], facts.get("currency")
-    where = f"{facts['measure']} in {currency}" if currency else str(facts["measure"])
+    where = f"{facts['measure']} in {seen(currency)}" if currency else str(facts["measure"])
     if "currency" in facts and not (currency or "").strip():
         where = f"{facts['measure']} without a currency"
     shown = [money(facts[f"value_{side}"], facts[f"unit_{side}"]) for side in "ab"]
@@ -151,7 +144,7 @@ def _band(matches: int, total: int) -> str:
 
 
 def _offset(facts: Facts, filters: Filters) -> str:
-    currency = f" in {facts['currency']}" if facts.get("currency") else ""
+    currency = f" in {seen(facts['currency'])}" if facts.get("currency") else ""
     gross = money(facts["gross"], facts["unit"])
     if facts["only"]:
         return (
@@ -165,8 +158,8 @@ def _offset(facts: Facts, filters: Filters) -> str:
 
 
 def _largest(facts: Facts, filters: Filters) -> str:
-    key = ", ".join(f"{name} {_shown(value)}" for name, value in facts["key"].items())
-    of = f" in {facts['currency']}" if facts["currency"] else " without a currency" if facts["parted"] else ""
+    key = ", ".join(f"{name} {seen(value)}" for name, value in facts["key"].items())
+    of = f" in {seen(facts['currency'])}" if facts["currency"] else " without a currency" if facts["parted"] else ""
     among = f"Of the keys{of} that do not match"
     if not facts["difference"]:
         return f"{among}, the first is {key}: {facts['reason']}."
@@ -184,7 +177,7 @@ def _different_currencies(facts: Facts, filters: Filters) -> str:
 
 
 def _filter_without_rows(facts: Facts, filters: Filters) -> str:
-    shown = ", ".join(_shown(value) for value in facts["values"][:_MOST_SHOWN])
+    shown = ", ".join(seen(value) for value in facts["values"][:_MOST_SHOWN])
     more = ", …" if len(facts["values"]) > _MOST_SHOWN else ""
     return (
         f"{facts['side']} has no row with {facts['condition']}; its values of {facts['dimension']} are "
@@ -215,7 +208,7 @@ def _spelling(facts: Facts, filters: Filters) -> str:
 def _granularity(facts: Facts, filters: Filters) -> str:
     return (
         f"{facts['coarse']} does not break down by {facts['dimension']} (all its rows"
-        f"{', whatever the filters,' if filters else ''} have one value there, {_shown(facts['value'])}), "
+        f"{', whatever the filters,' if filters else ''} have one value there, {seen(facts['value'])}), "
         f"{facts['fine']} does: compare without {facts['dimension']}, where "
         f"{_keys_of(facts['meeting'])} {'meets' if facts['meeting'] == 1 else 'meet'}"
     )
@@ -268,7 +261,7 @@ def _in_no_group(facts: Facts, filters: Filters) -> str:
 
 
 def _in_several_groups(facts: Facts, filters: Filters) -> str:
-    shown = [f"{name} (in {_all_of(groups)})" for name, groups in facts["members"].items()]
+    shown = [f"{seen(name)} (in {_all_of([*map(seen, groups)])})" for name, groups in facts["members"].items()]
     left = facts["count"] - len(shown)
     them = f"{', '.join(shown)} and {left:,} more" if left else _all_of(shown)
     return (

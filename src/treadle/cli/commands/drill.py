@@ -10,6 +10,7 @@ from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
+from treadle.visible import seen
 
 if TYPE_CHECKING:
     from treadle.analyst.asking.drill import Lines
@@ -83,7 +84,7 @@ def _print(letter: str, side: "Lines") -> None:
     heads = ["pair", "figure", *(["times"] if several else []), *columns]
     rows = [
         [line.pair, "" if line.amount is None else f"{line.amount:,f}", *([line.times] if several else []),
-         *line.values.values()]
+         *("" if value is None else seen(value) for value in line.values.values())]
         for line in side.rows
     ]  # fmt: skip
     print_table(heads, rows, right=["figure"])

@@ -12,6 +12,7 @@ from treadle.cli.differences import indented
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json, prose
 from treadle.cli.working import working
+from treadle.visible import seen
 
 if TYPE_CHECKING:
     from treadle.analyst import QueryResult
@@ -76,17 +77,18 @@ def _print(found: "QueryResult") -> None:
     click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
     click.echo()
     figures = [f"{name} ({found.units[name]})" if name in found.units else name for name in found.measures]
-    rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
+    keys = list(found.dimensions)
+    rows: list[list[object]] = [[seen(row[name]) for name in keys] for row in found.rows if keys]
     for line, row in zip(rows, found.rows, strict=False):
         line += [_amount(row[name]) for name in found.measures]
     rows += [
         [*_total(found, total), *(_amount(total.get(name)) for name in found.measures)] for total in _totals(found)
     ]
-    print_table([*found.dimensions, *figures], rows, right=figures)
+    print_table([*keys, *figures], rows, right=figures)
     click.echo()
     for hierarchy, groups in found.subtotals.items():
         codes = list(groups[0]["key"]) if groups else []
-        lines = [[indented(one["group"], one["level"]), *one["key"].values(),
+        lines = [[indented(one["group"], one["level"]), *map(seen, one["key"].values()),
                   *(_amount(one["figures"][name]) for name in found.measures)] for one in groups]  # fmt: skip
         print_table([hierarchy, *codes, *figures], lines, right=figures)
         click.echo()
@@ -107,11 +109,11 @@ def _totals(found: "QueryResult") -> list[dict[str, Any]]:
 
 def _total(found: "QueryResult", total: dict[str, Any]) -> list[object]:
     """What a row of totals is called: the currency that it is of stands in its own column."""
-    label: list[object] = [total.get(name, "") for name in found.dimensions]
+    label: list[object] = [seen(total[name]) if name in total else "" for name in found.dimensions]
     if label and found.dimensions[0] not in total:
         label[0] = "total"
     elif label:
-        label[0] = f"total {'(none)' if label[0] is None else label[0]}"
+        label[0] = f"total {label[0]}"
     return label
 
 

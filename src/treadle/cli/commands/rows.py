@@ -11,6 +11,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
+from treadle.visible import seen
 
 
 @click.command(short_help="Compare two sources row by row, by a key, column by column.")
@@ -56,8 +57,7 @@ def rows(
             )
         )
         listed = [
-            (column.column, f"{column.rows:,}", ", ".join("(none)" if v is None else str(v) for v in one.key.values()),
-             "(none)" if one.a is None else one.a, "(none)" if one.b is None else one.b)
+            (column.column, f"{column.rows:,}", ", ".join(map(seen, one.key.values())), seen(one.a), seen(one.b))
             for column in found.columns for one in column.examples
         ]  # fmt: skip
         if listed:

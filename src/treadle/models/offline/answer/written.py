@@ -12,6 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
+from treadle.models.offline.answer.row_numbers import number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
 from treadle.models.offline.grammar.question import Clause
@@ -126,7 +127,18 @@ def _asked_with(exchange: Exchange, text: str) -> list[str]:
             values = value if isinstance(value, list) else [value]
             if not all(_told(text, each) for each in values):
                 given.append(f"{label} {', '.join(str(each) for each in values)}")
-    return [f"Asked with: {'; '.join(given)}."] if given else []
+    held = _held_besides(exchange)
+    own = [f"Under conditions of its own: {'; '.join(held)}."] if held else []
+    return [*([f"Asked with: {'; '.join(given)}."] if given else []), *own]
+
+
+def _held_besides(exchange: Exchange) -> list[str]:
+    """The conditions that a result says it is under, on fields that nobody asked about."""
+    held = exchange.result.get("filters") if isinstance(exchange.result, dict) else None
+    lists = [value for value in exchange.arguments.values() if isinstance(value, list)]
+    named = {str(next(iter(row.values()), "")) for rows in lists for row in rows if isinstance(row, dict)}
+    texts = [text for text in held if isinstance(text, str)] if isinstance(held, list) else []
+    return [text for text in texts if not any(text.startswith(f"{name} ") for name in named)]
 
 
 def _told(text: str, value: Any) -> bool:
@@ -182,6 +194,8 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     verdict = _verdict(fields, exchange, outcome) if clause.is_yes_or_no else None
     if verdict is not None:
         return verdict
+    if counted := number_of_rows(*_split(fields, exchange, outcome.called), exchange, clause):
+        return counted
     if not isinstance(result, dict | list):
         return _scalar(result, exchange)
     sentence = next((found for name in _SENTENCES for found in fields if found.path == (name,)), None)
