@@ -41,8 +41,9 @@ async def test_a_run_that_has_broken_off_takes_no_message(kept: str, tmp_path: P
 
 
 @pytest.mark.parametrize("what", ["cancel", "pause"])
-async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str) -> None:
-    """It was told as a run under way, to be waited for."""
+@pytest.mark.parametrize("first", ["cancel", "pause", "iteration"])
+async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str, first: str) -> None:
+    """It was told as a run under way, to be waited for; and then, where it had been raised once."""
     broken = asyncio.Event()
 
     def raises_now(call: Any, result: Any) -> None:
@@ -52,5 +53,10 @@ async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str) -> N
     agent = Agent(ScriptedModel([[("look", {"page": 1})]]), tools=[look], on_tool_result=raises_now)
     async with agent.stream("Go.") as run:
         await broken.wait()
+        with pytest.raises(ZeroDivisionError):
+            if first == "iteration":
+                [event async for event in run]
+            else:
+                await getattr(run, first)()
         with pytest.raises(ZeroDivisionError):
             await getattr(run, what)()
