@@ -176,12 +176,15 @@ class Views:
         agent = self._agents.get(whose.agent) if whose.top == run_id else None
         return _shown(user, await self._read(run_id)), None if agent is None else agent._config
 
-    async def lines(self, user: User, run_id: str) -> AsyncIterator[bytes]:
-        """The run and those that work for it, as lines of JSON that `treadle runs import` takes."""
+    async def lines(self, user: User, run_id: str) -> bytes:
+        """The run and those that work for it, as lines of JSON that `treadle runs import` takes.
+
+        All of them, or what the journal cannot do now is refused: half a file would be taken for one.
+        """
         await self._owners.seen(user, run_id)
         if not user.inside:
             raise Refused("forbidden", "a whole run is for who may see its inside", "Take it as Markdown or HTML.")
-        return export_runs(self._journal, [run_id])
+        return await kept(_joined(export_runs(self._journal, [run_id])))
 
     async def diff(self, user: User, a: str, b: str) -> Diff:
         """Where two runs part."""
@@ -223,6 +226,10 @@ class Views:
 
     async def _read(self, run_id: str, start: int = 0) -> builtins.list[Event]:
         return await kept(self._journal.read(run_id, start))
+
+
+async def _joined(lines: AsyncIterator[bytes]) -> bytes:
+    return b"".join([line async for line in lines])
 
 
 def _shown(user: User, events: builtins.list[Event]) -> builtins.list[Event]:
