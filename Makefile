@@ -115,7 +115,7 @@ load: ## CLIENTS of the server on LIVE runs, or for SOAK seconds; see that each 
 	$(call ready,test)
 	@$(BIN)/python scripts/load.py --clients $(CLIENTS) --runs $(LIVE) --soak $(SOAK)
 
-mutants: ## change the kernel and the door in small ways, and see whether a test notices
+mutants: ## change the kernel, the door and the purse in small ways, and see whether a test notices
 	$(call ready,test mutants)
 	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE) $(OF)
 

@@ -1,4 +1,4 @@
-"""Changes the kernel and the door in small ways, one at a time, and sees whether a test notices.
+"""Changes the kernel, the door and the purse in small ways, one at a time, and sees whether a test notices.
 
     python scripts/mutants.py kernel/decide kernel/stop    every change that there is in these modules
     python scripts/mutants.py                              300 of all changes, drawn by the seed
@@ -46,8 +46,33 @@ NEAR = {
         "tests/test_on_tool_call.py",
         "tests/test_recovery.py",
         "tests/test_hooks.py",
+        "tests/test_agent_skills.py",
+        "tests/regressions/test_cached_prefix.py",
+        "tests/regressions/test_budgets.py",
         "tests/telemetry/test_logs.py",
         "tests/telemetry/test_redacted_logs.py",
+    ],
+    "treadle.drivers.purse.": [
+        "tests/drivers/purse",
+        "tests/regressions/test_purse.py",
+        "tests/regressions/test_purse_attacked.py",
+        "tests/regressions/test_budgets.py",
+        "tests/regressions/test_budgets_attacked.py",
+        "tests/regressions/test_money_between_features.py",
+        "tests/regressions/test_limits_that_land.py",
+        "tests/regressions/test_prices.py",
+        "tests/regressions/test_sub_runs.py",
+        "tests/regressions/test_left_below.py",
+        "tests/drivers/test_runs_below.py",
+        "tests/drivers/test_sub_runs.py",
+        "tests/workers/test_shared_money.py",
+        "tests/test_budget.py",
+        "tests/test_estimate.py",
+        "tests/test_fork.py",
+        "tests/test_limits.py",
+        "tests/test_recovery.py",
+        "tests/test_spending.py",
+        "tests/test_spent_so_far.py",
     ],
 }
 """The tests that are tried first, by the names of the modules that are changed."""

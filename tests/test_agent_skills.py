@@ -1,6 +1,7 @@
 """Skills in folders, in runs: three tiers, one activation, and what they may and may not change."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -205,7 +206,12 @@ async def test_allowed_tools_narrow_what_is_offered(tmp_path: Path, typed: bool)
     result = await agent.run(agent.skills.said("/pdf Go.") if typed else "Go.")
     assert [spec.name for spec in seen[-1].tools] == [ACTIVATE, READ, "fill"]
     *_, shredded, filled = results(result)
-    assert "shred is not offered while a skill is active that does not allow it" in shredded
+    assert json.loads(shredded) == {
+        "error": True,
+        "message": "shred is not offered while a skill is active that does not allow it.",
+        "executed": False,
+        "available_tools": [ACTIVATE, READ, "fill"],
+    }
     assert filled == "filled y"
 
 

@@ -246,6 +246,7 @@ def test_a_fork_counts_for_the_user_of_the_run():
         begun = await agent.begin_fork(first.run_id, at=1)
         await agent.resume(begun)
         assert budget.spent("ann").usd == 4 * ONE
+        assert 3 * budget.spent("ann").tokens == 4 * first.usage.total_tokens
 
     carry(main)
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,18 @@ def test_an_agent_that_is_not_there_is_told(folder: Path) -> None:
     done = ran(folder, "--treadle-replay", "runs/old.db", "--treadle-agent", "agents:nobody")
     assert done.returncode != 0
     assert "has no 'nobody'" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["lines", "database", "cut"])
+def test_a_file_in_the_folder_that_is_no_journal_is_named(folder: Path, kind: str) -> None:
+    stray = folder / "runs" / ("stray.db" if kind == "database" else "stray.jsonl")
+    if kind == "database":
+        with closing(sqlite3.connect(stray)) as database:
+            database.execute("CREATE TABLE notes (text)")
+    else:
+        whole = (folder / "runs" / "more.jsonl").read_bytes()
+        stray.write_bytes(whole[:-40] if kind == "cut" else b'{"name": "rows of something else"}\n')
+    done = ran(folder, "--treadle-replay", "runs")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"{stray} cannot be read: " in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

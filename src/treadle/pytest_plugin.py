@@ -52,10 +52,22 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         path = Path(given)
         if not path.exists():
             raise pytest.UsageError(f"--treadle-replay {given}: there is no such folder or file")
-        found = [each for file in _files(path) for each in JournalFile.from_parent(session, path=file).collect()]
+        found = [run for file in _files(path) for run in _runs_of(JournalFile.from_parent(session, path=file), given)]
         if not found:
             raise pytest.UsageError(f"--treadle-replay {given}: there is no run in it, in an SQLite file or JSON lines")
         items.extend(found)
+
+
+def _runs_of(file: "JournalFile", given: str) -> list["RunItem"]:
+    """The tests of one file's runs."""
+    from treadle.journal import JournalError
+
+    try:
+        return list(file.collect())
+    except (JournalError, OSError) as error:
+        raise pytest.UsageError(
+            f"--treadle-replay {given}: {file.path} cannot be read: {error} If it is no journal, name those that are."
+        ) from error
 
 
 def _files(path: Path) -> Iterator[Path]:

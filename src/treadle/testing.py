@@ -92,7 +92,7 @@ class ScriptedModel:
                 turn = await turn
         if isinstance(turn, BaseException):
             raise turn
-        if not isinstance(turn, (str, list, tuple, ModelReply)) and hasattr(turn, "__aiter__"):
+        if hasattr(turn, "__aiter__"):
             async for event in turn:
                 yield event
             return
@@ -119,16 +119,16 @@ class ScriptedModel:
         return ModelReply(AssistantMessage(tuple(parts)), self.usage, "tool_calls" if calls else "stop")
 
     def _deltas(self, part: AssistantPart) -> Iterable[ModelEvent]:
-        if isinstance(part, Text):
+        if type(part) is Text:
             size = self.chunk or len(part.text) or 1
             return [TextDelta(part.text[i : i + size]) for i in range(0, len(part.text), size)]
-        if isinstance(part, ToolCall):
+        if type(part) is ToolCall:
             return (
                 ToolCallStarted(part.id, part.name),
                 ToolCallDelta(part.id, part.arguments),
                 ToolCallCompleted(part.id),
             )
-        return (ThinkingDelta(part.text),) if isinstance(part, Thinking) else ()
+        return (ThinkingDelta(part.text),) if type(part) is Thinking else ()
 
 
 class ReplayModel:

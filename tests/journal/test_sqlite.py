@@ -275,3 +275,26 @@ async def test_a_journal_held_by_another_says_so(path: Path, started: Started, m
 def test_memory_is_no_path() -> None:
     with pytest.raises(ValueError, match=r"MemoryJournal\(\)"):
         SqliteJournal(":memory:")
+
+
+async def test_what_waits_for_the_disk_is_little_for_the_garbage_collector_to_look_through(
+    path: Path, started: Started, note: Note
+) -> None:
+    count, event = 200, note("a")
+    async with SqliteJournal(path) as journal:
+        await journal.append("r", 0, [started()])
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            gc.collect()
+            gc.disable()
+            try:
+                before = len(gc.get_objects())
+                waiting = [journal.put("r", number + 1, [event]) for number in range(count)]
+                more = len(gc.get_objects()) - before
+            finally:
+                gc.enable()
+            other.execute("ROLLBACK")
+        await asyncio.wrap_future(waiting[-1])
+        assert len(await journal.read("r")) == 1 + count
+    # The promise, the list of who waits for it, the events and the list of their stored forms; and a few of the test's.
+    assert more <= 4 * count + 50

@@ -992,7 +992,8 @@ async def test_what_cannot_be_written_afterwards_stays_set_aside(tmp_path, monke
     assert result.finished
     assert result.usage.total_tokens == 100
     assert budget.spent().held_tokens >= 98
-    assert "cannot be written: the disk is full" in caplog.text
+    words = "has used less than is set aside for it, which cannot be written: the disk is full"
+    assert f"run {result.run_id} {words}" in caplog.messages
     budget.close()
 
 

@@ -79,9 +79,9 @@ def storable_event(event: Event) -> Event:
 
 def _came_from_outside(event: Event) -> bool:
     """Whether there are values in `event` that the application gave as they are, so that their types are in doubt."""
-    if isinstance(event, ToolFinished):
+    if type(event) is ToolFinished:
         return type(event.content) is not str
-    if isinstance(event, StepPrepared):
+    if type(event) is StepPrepared:
         named = event.settings is not None or event.instructions is not None or event.tool_choice is not None
         return named or event.messages is not None or event.tools is not None
     return True
@@ -89,7 +89,11 @@ def _came_from_outside(event: Event) -> bool:
 
 def storable(message: E) -> E:
     """`message` likewise."""
-    return message if _has_json(message) else _kept(message)
+    try:
+        _ENCODER.encode(message)
+    except Exception:
+        return _kept(message)
+    return message
 
 
 def _has_json(value: Any) -> bool:

@@ -3,6 +3,8 @@
 UNIT = 32
 """What a token weighs in `text_weight`."""
 
+_HALF = UNIT // 2
+
 SLACK = 4
 """What a short text may have in tokens above what it weighs: one rare word tells more of it than of a long one."""
 
@@ -55,4 +57,4 @@ def text_weight(text: str) -> int:
     # A pass over the bytes costs a few nanoseconds each: what is new is weighed in every step, and may be long.
     data = text.encode("utf-8", "surrogatepass").replace(b"    ", b" ")
     kinds = data.translate(_KIND)
-    return sum(data.translate(_WEIGHT)) + UNIT * kinds.count(b"0a") + UNIT // 2 * kinds.count(b"0 ")
+    return sum(data.translate(_WEIGHT)) + UNIT * kinds.count(b"0a") + _HALF * kinds.count(b"0 ")

@@ -25,17 +25,17 @@ def estimate_tokens(message: Message) -> int:
     """Tokens of `message` in a request, on the high side."""
     content = message.content
     total = MESSAGE_TOKENS
-    if isinstance(message, ToolMessage):
+    if type(message) is ToolMessage:
         total = RESULT_TOKENS + _name_tokens(message.name)
     if isinstance(content, str):
         return total + estimate_text(content)
     for part in content:
-        if isinstance(part, Text):
+        if type(part) is Text:
             total += estimate_text(part.text)
-        elif isinstance(part, Thinking):
+        elif type(part) is Thinking:
             sealed = (part.data or "") if part.text else (part.data or part.signature or "")
             total += estimate_text(part.text) + len(sealed) // SEALED
-        elif isinstance(part, ToolCall):
+        elif type(part) is ToolCall:
             total += estimate_text(part.name + part.arguments) + MESSAGE_TOKENS
         elif isinstance(part, (Image, File)):
             total += media_tokens(part)
@@ -74,7 +74,10 @@ def likely(state: RunState) -> float:
 
 def uncounted(state: RunState) -> int:
     """The estimate for the messages that nobody has counted yet."""
-    return sum([estimate_tokens(message) for message in state.messages.since(state.size.messages)])
+    tokens = 0
+    for message in state.messages.since(state.size.messages):
+        tokens += estimate_tokens(message)
+    return tokens
 
 
 def _with_rest(state: RunState, factor: float) -> int:

@@ -17,12 +17,12 @@ from treadle.drivers.purse.claims import Borrower, calls_allowed, claim, within
 from treadle.drivers.purse.drawing import Purse
 from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.request_size import request_tokens
-from treadle.drivers.request import prepared, request_of
+from treadle.drivers.request import prepared
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.step_changes import asked_in_full
-from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
+from treadle.models.port import Model, ModelReply, longest_reply_of
 from treadle.models.sound import sound_reply
 
 
@@ -45,22 +45,18 @@ class Asking:
 
     Attributes:
         arrived: what has come of the reply that is arriving.
+        model: that of the step under way.
     """
 
-    __slots__ = ("_call_ids", "_counted", "_models", "_run", "_step_model", "arrived")
+    __slots__ = ("_call_ids", "_counted", "_models", "_run", "arrived", "model")
 
     def __init__(self, run: Asker) -> None:
         self.arrived = Arrived()
         self._run = run
         self._call_ids = CallIds()
-        self._step_model: Model | None = None
+        self.model: Model = run.config.model
         self._counted: Model | None = None
         self._models: dict[str, Model] = {}
-
-    @property
-    def model(self) -> Model:
-        """The model of the step under way."""
-        return self._step_model or self._run.config.model
 
     def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared | RunFinished:
         """The event that carries `command` out with what `prepare_step` chose; the end where there is no money for it.
@@ -75,25 +71,19 @@ class Asking:
 
     def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
         """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
-        model = None if chosen is None else chosen.model
-        if model is not None and not isinstance(model, str):
-            model = model_of(model)
-        if isinstance(model, str):
-            model = self._models.get(model) or self._models.setdefault(model, self._run.config.model_named(model))
-        self._step_model = model
-        settings = (None if chosen is None else chosen.settings) or self._run.state.settings
-        for purse in self._run.purses:
-            require_price(self.model, settings, purse.budget)
-        at = self._run.clock.now()
-        return prepared(self._run.config, within(self._run), self.model, command, chosen, self._counted, at)
-
-    def request(self) -> ModelRequest:
-        """What the model is to be asked in the step under way.
-
-        Raises:
-            Misuse: no step is prepared.
-        """
-        return request_of(self._run.config, self._run.state)
+        run = self._run
+        config = run.config
+        wanted = None if chosen is None else chosen.model
+        if wanted is None:
+            model = config.model
+        elif isinstance(wanted, str):
+            model = self._models.get(wanted) or self._models.setdefault(wanted, config.model_named(wanted))
+        else:
+            model = model_of(wanted)
+        self.model = model
+        for purse in run.purses:
+            require_price(model, (None if chosen is None else chosen.settings) or run.state.settings, purse.budget)
+        return prepared(config, within(run), model, command, chosen, self._counted, run.clock.now())
 
     def replied(self, reply: ModelReply) -> ModelReplied:
         """The event that records `reply`.
@@ -107,7 +97,7 @@ class Asking:
         usage, prepared = reply.usage, state.prepared
         if usage is None or usage.estimated:
             usage = self.arrived.paid(reply, self.asked, self.longest_reply)
-        settings = (None if prepared is None else prepared.settings) or state.settings
+        settings = (None if prepared is None else prepared.settings) or state.started.settings
         in_full = self.has_counted(prepared, usage)
         message, finish = storable(reply.message), reply.finish
         handed = False
@@ -161,10 +151,13 @@ class Asking:
     @property
     def longest_reply(self) -> int | None:
         """The tokens of the longest reply that the step under way may have; None if nobody has said."""
-        prepared, state = self._run.state.prepared, self._run.state
-        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
-            return prepared.reserve.reply
-        return longest_reply_of(self.model, (None if prepared is None else prepared.settings) or state.settings)
+        state = self._run.state
+        prepared, settings = state.prepared, state.started.settings
+        if prepared is not None:
+            if prepared.reserve is not None and prepared.reserve.reply:
+                return prepared.reserve.reply
+            settings = prepared.settings or settings
+        return longest_reply_of(self.model, settings)
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""

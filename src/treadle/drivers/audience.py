@@ -76,11 +76,14 @@ class Audience:
 
     def told(self, event: Event, before: RunState) -> None:
         """Tells of `event`, which has just been folded, and of what it changed of the state `before`."""
-        run, after = self._run, self._run.state
+        run = self._run
         if type(event) is RunFinished:
-            log_failure(after, event, run.redact)
+            log_failure(run.state, event, run.redact)
         if self._logged:
-            log_event(after, event)
+            log_event(run.state, event)
+        if self._on_event is None and self._observe is None and run.parent is None:
+            return
+        after = run.state
         unrecorded = type(event) in _ENDS and run.keeps
         if self._observe is not None:
             if unrecorded:

@@ -65,7 +65,13 @@ async def commit(run: Kept) -> None:
         if run.purses:
             await tell_whose(run.purses, run.run_id)
         try:
-            await _write(run)
+            try:
+                await run.recorder.write()
+            finally:
+                run.audience.written()
+            if run.parent is not None:
+                # And what the runs above it have handed over.
+                await handed_over(run.parent)
         except JournalConflict:
             raise
         except Exception:
@@ -100,16 +106,6 @@ async def confirm_before_effect(run: Kept) -> None:
     while lease is not None and not lease.is_sure and steady() - asked >= lease.held.seconds:
         asked = steady()
         await confirm(run)
-
-
-async def _write(run: Kept) -> None:
-    """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
-    try:
-        await run.recorder.write()
-    finally:
-        run.audience.written()
-    if run.parent is not None:
-        await handed_over(run.parent)
 
 
 async def handed_over(run: Kept) -> None:

@@ -75,7 +75,7 @@ async def compact(run: Run, *, summaries: bool = True) -> bool:
 def overflowed(run: Run) -> bool:
     """Whether the model call under way has failed because the request was too long."""
     failure = run.state.failure
-    return run.state.phase == "prepared" and failure is not None and failure.kind == "context_overflow"
+    return failure is not None and failure.kind == "context_overflow" and run.state.phase == "prepared"
 
 
 async def make_room(run: Run) -> bool:

@@ -223,7 +223,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if early is not None:
                     early.replied()
             case RunTools(records=records):
-                await act(run, records, goes_on=_goes_on_at_once(run))
+                await act(run, records, goes_on=run.writes and _goes_on_at_once(run))
             case Nudge() | Pause() as command:
                 run.feed(command.event())
             case Finish() as command:

@@ -5,6 +5,8 @@ Sub-runs are driven under the lease of the run at the top. A run that is carried
 it is left.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from math import inf
 
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
@@ -56,3 +58,22 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
         raise
     lease.begun = True
     return lease
+
+
+@asynccontextmanager
+async def undriven(journal: Journal, run_id: str) -> AsyncIterator[None]:
+    """Keeps a run that is about to be deleted from being driven meanwhile, here or elsewhere.
+
+    Raises:
+        RunHeld: somebody drives it.
+        JournalError: the journal cannot be written.
+    """
+    lease = await taken(journal, run_id, takeover=False)
+    gone = False
+    try:
+        yield
+        gone = True
+    finally:
+        # It went with the run, and may be that of another by now which was begun under the same name.
+        if lease is not None:
+            lease.give_back(over=gone)

@@ -151,9 +151,9 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     step = state.prepared
     if step is None:
         raise Misuse(f"run {state.run_id} has no step prepared: feed run.prepare(command) first")
-    messages: Sequence[Message] = state.messages if step.messages is None else step.messages
-    if step.messages is not None and step.note:
-        messages = [*messages, UserMessage(step.note)]
+    messages: Sequence[Message] = state.messages
+    if step.messages is not None:
+        messages = [*step.messages, UserMessage(step.note)] if step.note else step.messages
     passing = remaining(state) if config.tell_remaining else ""
     if passing:
         messages = [*messages, UserMessage(passing)]
@@ -173,17 +173,15 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         state.started.run_id,
         step.step,
         int(bool(passing)),
-        _usual(config, state, step),
+        _usual(config, state, step) if step.landing is not None or step.withheld else None,
     )
 
 
-def _usual(config: Configuration, state: RunState, step: StepPrepared) -> Usual | None:
-    """How the step would ask if the loop had taken nothing away; None if it has not.
+def _usual(config: Configuration, state: RunState, step: StepPrepared) -> Usual:
+    """How the step would ask if the loop had taken nothing away.
 
     What `prepare_step` leaves out is not in it: of that the model is told nothing.
     """
-    if step.landing is None and not step.withheld:
-        return None
     tools = config.specs if step.tools is None else _offered(config, {*step.tools, *step.withheld})
     return Usual(tools, state.started.tool_choice)
 

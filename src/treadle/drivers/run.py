@@ -22,6 +22,7 @@ same by hand:
 """
 
 import inspect
+import reprlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ from treadle.drivers.purse.claims import Claim, settle, used
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
+from treadle.drivers.request import request_of
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
@@ -50,6 +52,7 @@ from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     Event,
+    Happened,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -210,20 +213,26 @@ class Run:
 
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
+            Misuse: it is neither an event nor a whole reply; nothing has changed.
         """
-        if isinstance(event, ModelReply):
+        if type(event) is ModelReply:
             event = self.asking.replied(event)
+        elif not isinstance(event, Happened):
+            raise Misuse(
+                f"feed takes an event, or the ModelReply that a stream ends with; it was given {reprlib.repr(event)}, "
+                f"of type {type(event).__name__}. A call of the model that failed is an event too: ModelFailed"
+            )
         else:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=self.clock.now())
-        before = self.state
+        before, kind = self.state, type(event)
         self.state = fold(before, event)
         self._events.append(event)
-        if type(event) is ToolsListed:
-            self.config = _listed(self.config, self.state)
-        if type(event) in _SETTLES:
+        if kind in _SETTLES:
             settle(self)
+        elif kind is ToolsListed:
+            self.config = _listed(self.config, self.state)
         self.audience.told(event, before)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
@@ -277,9 +286,9 @@ class Run:
     @property
     def writes(self) -> bool:
         """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
-        return self._journal is not None or len(self.purses) > 0
+        return self._journal is not None or bool(self.purses)
 
-    async def commit(self) -> None:
+    def commit(self) -> Awaitable[None]:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
 
         Several may call it at once: one writes, for all of them, and the others wait for it.
@@ -288,7 +297,7 @@ class Run:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        await commit(self)
+        return commit(self)
 
     def start(
         self,
@@ -361,7 +370,7 @@ class Run:
         Raises:
             Misuse: no step is prepared.
         """
-        return self.asking.request()
+        return request_of(self.config, self.state)
 
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""

@@ -46,7 +46,7 @@ class GoingOn(NamedTuple):
     """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies.
 
     `origin` is what says the message, as it stands in the journal. With `last` it goes on only if it is the last run of
-    its conversation.
+    its conversation, and with `seen` only if it has that many events still.
     """
 
     answers: Answers = Answers()
@@ -62,6 +62,11 @@ class GoingOn(NamedTuple):
     by: str = ""
     origin: str = ""
     last: bool = False
+    seen: int | None = None
+
+
+class Overtaken(Misuse):
+    """A run has gone on since it was seen."""
 
 
 class _Found(NamedTuple):
@@ -126,9 +131,12 @@ def standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
     """Where a run stands.
 
     Raises:
+        Overtaken: it has gone on meanwhile.
         Misuse: it is not to go on by itself, or nothing of it waits to be decided.
     """
     state, answers = fold_all(events), going_on.answers
+    if going_on.seen not in (None, len(events)):
+        raise Overtaken(f"run {state.run_id} has gone on meanwhile: look at it again")
     if answers and state.phase == "finished":
         raise Misuse(f"run {state.run_id} has finished: no call of it waits to be decided ({', '.join(answers.calls)})")
     above = state.started.parent

@@ -46,7 +46,7 @@ LONGEST_WORDS = 10_000
 TURN = 64
 """Pieces of a reply after which the event loop gets its turn: a stream that never waits is cancelled too."""
 
-_PIECES = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
+_PIECES: frozenset[type] = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
 """What is only there to be shown or started early: the whole reply has it all."""
 
 
@@ -58,7 +58,8 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     attempt = 1
     while True:
         # It may have been taken over while the wait for another attempt went on.
-        require_lease(run)
+        if run.lease is not None:
+            require_lease(run)
         run.asking.arrived = Arrived()
         try:
             event = run.asking.replied(await _reply(run, hear, attempt))
@@ -116,15 +117,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     reply: ModelReply | None = None
     show = run.audience.show if run.audience.watches else None
     arrived = run.asking.arrived
-    heard = hear is not None or show is not None
+    unheard = _PIECES if hear is None and show is None else frozenset()
     pieces = 0
-    stream: Any = run.model.stream(run.request())
+    stream: Any = run.asking.model.stream(run.request())
     try:
         async for given in stream:
             pieces += 1
             if not pieces % TURN:
                 await asyncio.sleep(0)
-            if not heard and type(given) in _PIECES:
+            if type(given) in unheard:
                 arrived.hear(given)
                 continue
             if isinstance(given, ModelReply):

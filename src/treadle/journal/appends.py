@@ -8,7 +8,9 @@ gives the interpreter to other threads and has to get it back.
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from treadle.journal import lease_table, payloads
 from treadle.journal.batch import Batch, growth
@@ -26,7 +28,7 @@ from treadle.journal.tables import (
     turn_lines,
 )
 from treadle.journal.verified import found_line, told_anew
-from treadle.kernel.events import RunFinished, RunPaused
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 MOST_KNOWN = 10_000
 """Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
@@ -35,8 +37,11 @@ MOST_ROWS = 512
 """Rows of one statement at most, which takes some hundred kilobytes; the interpreter's lock is given away for each."""
 
 
-class Append(NamedTuple):
-    """Events to store after the `seq` that the run has, with what is `large` in them apart, under the lease `held`."""
+class Append(Struct, frozen=True, gc=False):
+    """Events to store after the `seq` that the run has, with what is `large` in them apart, under the lease `held`.
+
+    `shown` are the events as who watches the run is told them; None where that is to look itself.
+    """
 
     run_id: str
     seq: int
@@ -44,6 +49,7 @@ class Append(NamedTuple):
     large: Sequence[tuple[int, Payload]]
     where: str
     held: Held | None
+    shown: Sequence[Event] | None
 
 
 class Appends:
@@ -76,24 +82,24 @@ class Appends:
             JournalConflict: the run does not have `seq` events, or the lease is lost.
             JournalDamaged: its line is not what its events say, and these are damaged too.
         """
-        run_id, seq, batch, large, where, held = append
+        run_id, held, where = append.run_id, append.held, append.where
         line = self._lines.get(run_id)
         if line is None:
             line = _look(connection, run_id, where)
-        new = growth(line, run_id, seq, batch, where)
+        new = growth(line, run_id, append.seq, append.batch, where)
         if held is not None and self._leases.get(held.run_id) != held.holder.name:
-            lease_table.require(connection, seq, run_id, held, where)
+            lease_table.require(connection, append.seq, run_id, held, where)
             self._leases[held.run_id] = held.holder.name
         if new is None:
             return
-        if large:
-            payloads.put(connection, run_id, large)
+        if append.large:
+            payloads.put(connection, run_id, append.large)
         if run_id not in self._written:
             self._written[run_id] = None if line is None else line.info.status
         self._lines[run_id] = new.line
         for number, at, head, body in new.rows:
             self._events += (run_id, number, at, head, body.decode())
-        if isinstance(batch.events[-1], (RunPaused, RunFinished)):
+        if isinstance(append.batch.events[-1], (RunPaused, RunFinished)):
             self._leases.pop(run_id, None)
             lease_table.let_go(connection, run_id)
 

@@ -1,10 +1,16 @@
-"""Events that are to be stored: in which form, and what they make of their run."""
+"""Events that are to be stored: in which form, and what they make of their run.
+
+What waits for the disk is there once for each run under way, and the more of it the garbage collector has to look
+through, the more often it does, which with many runs costs as much as the writing. So these are none of its objects:
+what they hold never leads back to them.
+"""
 
 from collections.abc import Sequence
+from itertools import count
 from math import isfinite
-from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import EventNotStorable, JournalConflict
@@ -15,11 +21,11 @@ from treadle.journal.verified import Row
 from treadle.kernel.events import Event, RunStarted, encode_event
 
 
-class Batch(NamedTuple):
-    """Events to store, and the time and stored form of each."""
+class Batch(Struct, frozen=True, gc=False):
+    """Events to store, and the stored form of each."""
 
     events: Sequence[Event]
-    rows: Sequence[tuple[float, bytes]]
+    bodies: Sequence[bytes]
 
 
 def batch_of(run_id: str, seq: int, events: Sequence[Event], redact: Redact | None, where: str) -> Batch:
@@ -30,24 +36,24 @@ def batch_of(run_id: str, seq: int, events: Sequence[Event], redact: Redact | No
         EventNotStorable: one of them has no JSON form.
     """
     events = tuple(events if redact is None else redacted(run_id, seq, events, redact, where))
-    rows: list[tuple[float, bytes]] = []
-    for event in events:
-        at = event.at
-        try:
-            if not isfinite(at):
-                raise ValueError(f"its time is {at}")
-            rows.append((float(at), encode_event(event)))
-        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            number = seq + len(rows)
-            raise EventNotStorable(
-                f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
-                f"{error}. What a tool gives the application must be made of JSON's types.",
-                where=where,
-            ) from error
-    return Batch(events, rows)
+    bodies: list[bytes] = []
+    try:
+        # One after another, so that their number says which of them has none.
+        for event in events:
+            if not isfinite(event.at):
+                raise ValueError(f"its time is {event.at}")
+            bodies.append(encode_event(event))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        number, kind = seq + len(bodies), type(events[len(bodies)]).__name__
+        raise EventNotStorable(
+            f"event {number} ({kind}) of run {run_id!r} cannot be stored in journal {where}: {error}. "
+            "What a tool gives the application must be made of JSON's types.",
+            where=where,
+        ) from error
+    return Batch(events, bodies)
 
 
-class Growth(NamedTuple):
+class Growth(Struct, frozen=True, gc=False):
     """What an append adds to a run: its new rows, and its line with them."""
 
     line: Line
@@ -70,7 +76,7 @@ def growth(line: Line | None, run_id: str, seq: int, batch: Batch, where: str) -
     found = 0 if line is None else line.info.events
     if found != seq:
         raise JournalConflict(run_id, seq, found, where=where)
-    if not batch.rows:
+    if not batch.bodies:
         return None
     rows, head = _linked(beginning(run_id) if line is None else line.head, seq, batch)
     if line is not None:
@@ -91,7 +97,8 @@ def fork_of(shared: Sequence[Event], head: bytes, batch: Batch) -> Growth:
 def _linked(head: bytes, seq: int, batch: Batch) -> tuple[list[Row], bytes]:
     """The rows of a batch that comes after `seq` events, the last of which has the hash `head`; and its last hash."""
     rows: list[Row] = []
-    for at, body in batch.rows:
+    for number, event, body in zip(count(seq), batch.events, batch.bodies, strict=False):
+        at = float(event.at)
         head = link(head, at, body)
-        rows.append((seq + len(rows), at, head, body))
+        rows.append((number, at, head, body))
     return rows, head

@@ -5,6 +5,7 @@ such a file is opened, and `tables.py` what is in it.
 """
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +31,12 @@ VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
 SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA, *lineage.SCHEMA, *titles.SCHEMA)
+
+_PATIENCE = 5.0
+"""Seconds that another process is waited for which empties the write-ahead log at the same time."""
+
+_LOOK = 0.01
+"""Seconds until it is looked whether that is done."""
 
 _LATER = {1: "runs", 2: "payloads"}
 """By version, a table that only later ones have."""
@@ -117,8 +124,12 @@ def forget(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         JournalUnavailable: a process that is reading needs it for longer than can be waited.
     """
-    (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:
+    deadline = time.monotonic() + _PATIENCE
+    # For readers SQLite waits by itself, and not for another process that is just emptying the log as well.
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() < deadline:
+            time.sleep(_LOOK)
+            continue
         raise JOURNAL_FILE.unavailable(
             path,
             "has let go of what was deleted, but its write-ahead log has not, since another process is reading it",

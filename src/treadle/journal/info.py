@@ -41,7 +41,7 @@ class Fork(Struct, frozen=True):
     seq: int
 
 
-class RunInfo(Struct, frozen=True):
+class RunInfo(Struct, frozen=True, gc=False):
     """A run in one line.
 
     Attributes:

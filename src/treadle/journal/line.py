@@ -1,9 +1,9 @@
 """A run's line in the index of a journal's database, and the events in its rows, in whatever database that is."""
 
 from math import inf
-from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from treadle.journal.chain import seal
 from treadle.journal.info import RunInfo, unknown
@@ -12,7 +12,7 @@ from treadle.kernel.events import FORMAT, Event, RunStarted, decode_event
 _lines = msgspec.json.Decoder(RunInfo)
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True, gc=False):
     """A run's line in the index.
 
     Attributes:

@@ -7,13 +7,13 @@ of their chain, and the whole by one with the number of runs, so that what was c
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from treadle.journal.chain import beginning, link
-from treadle.journal.errors import JournalDamaged, NotImported
+from treadle.journal.errors import JournalDamaged, NotImported, UnknownRun
 from treadle.journal.families import families, family, is_there
 from treadle.journal.line import decoded
 from treadle.journal.port import Journal, check_first
@@ -59,11 +59,13 @@ async def export_runs(
 ) -> AsyncIterator[bytes]:
     """The runs as lines of JSON, each with the runs that work for it.
 
-    A run that is under way is exported as far as it is. Holds one run at a time in memory.
+    A run that is under way is exported as far as it is, with those that it has begun by then. Holds one run at a time
+    in memory.
 
     Args:
         journal: where they are.
-        run_ids: which; one that is named twice is exported once. None for all.
+        run_ids: which; one that is named twice is exported once. None for all; one that is deleted meanwhile is left
+            out.
         on_damage: called with what cannot be read, which is then left out; None raises it.
 
     Raises:
@@ -74,12 +76,16 @@ async def export_runs(
     count = 0
     yield _encoded(Line(treadle_runs=VERSION))
     async for group in _groups(journal, run_ids):
-        for run_id in group:
+        async for run_id in _each(journal, group):
             if run_id in done:
                 continue
             done.add(run_id)
             try:
                 events = await journal.read(run_id)
+            except UnknownRun:
+                if run_ids is None:
+                    continue
+                raise
             except JournalDamaged as error:
                 if on_damage is None:
                     raise
@@ -91,14 +97,36 @@ async def export_runs(
     yield _encoded(Line(runs=count))
 
 
-async def _groups(journal: Journal, run_ids: Iterable[str] | None) -> AsyncIterator[Sequence[str]]:
+class _Group(NamedTuple):
+    """A run and those that work for it; `grows` if it may have begun more since."""
+
+    run_ids: Sequence[str]
+    grows: bool = True
+
+
+async def _groups(journal: Journal, run_ids: Iterable[str] | None) -> AsyncIterator[_Group]:
     """The runs by families."""
     if run_ids is None:
         for lines in await families(journal):
-            yield [line.run_id for line in lines]
+            yield _Group([line.run_id for line in lines], lines[0].status != "finished")
         return
     for run_id in run_ids:
-        yield await family(journal, run_id)
+        yield _Group(await family(journal, run_id))
+
+
+async def _each(journal: Journal, group: _Group) -> AsyncIterator[str]:
+    """The runs of a family, and then those that were begun while these were read."""
+    given: list[str] = []
+    more = group.run_ids
+    while more:
+        for run_id in more:
+            given.append(run_id)
+            yield run_id
+        try:
+            now = await family(journal, given[0]) if group.grows else ()
+        except UnknownRun:
+            return
+        more = [run_id for run_id in now if run_id not in given]
 
 
 async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:

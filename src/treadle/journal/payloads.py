@@ -66,18 +66,15 @@ def split(body: bytes) -> tuple[bytes, Sequence[Payload]]:
 
 def taken_out(batch: Batch, seq: int) -> tuple[Batch, Sequence[tuple[int, Payload]]]:
     """`batch`, which begins at number `seq`, with references in the place of its large strings, and these by events."""
-    for _, body in batch.rows:
-        if len(body) > LARGE:
-            break
-    else:
+    if max(map(len, batch.bodies), default=0) <= LARGE:
         return batch, ()
-    rows: list[tuple[float, bytes]] = []
+    bodies: list[bytes] = []
     found: list[tuple[int, Payload]] = []
-    for number, (at, body) in enumerate(batch.rows, seq):
+    for number, body in enumerate(batch.bodies, seq):
         short, payloads = split(body)
-        rows.append((at, short))
+        bodies.append(short)
         found += [(number, one) for one in payloads]
-    return Batch(batch.events, rows), found
+    return Batch(batch.events, bodies), found
 
 
 def whole(body: bytes, fetch: Callable[[bytes], bytes | None]) -> bytes:

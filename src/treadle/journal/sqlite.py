@@ -25,7 +25,7 @@ from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
-from treadle.journal.worker import Pair, settled
+from treadle.journal.worker import Job, Pair, settled
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
@@ -64,14 +64,15 @@ class SqliteJournal:
         self.redact = redact
         self._path = Path(path).absolute()
         self._where = str(self._path)
-        self._bell = Bell()
+        self._bell = bell = Bell()
         self._workers: Pair[Action] = Pair(
             self,
             partial(_writer, self._path),
             partial(FileHands, self._path, answer_each),
             self._where,
+            lambda job: _tell(bell, glances, job),
         )
-        self._glances = Glances(self._bell, partial(_ends, self._workers), POLL)
+        self._glances = glances = Glances(bell, partial(_ends, self._workers), POLL)
 
     @property
     def path(self) -> Path:
@@ -88,10 +89,8 @@ class SqliteJournal:
         if seq == 0:
             check_first(run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
-        stored = self._workers.write(Append(run_id, seq, batch, large, self._where, held))
-        shown = tuple(events) if self.redact is None else None
-        stored.add_done_callback(partial(_tell, self._bell, self._glances, run_id, seq, shown))
-        return stored
+        shown = batch.events if self.redact is None else None
+        return self._workers.write(Append(run_id, seq, batch, large, self._where, held, shown))
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
         """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
@@ -232,15 +231,17 @@ class SqliteJournal:
         return await settled(self._workers.read(look))
 
 
-def _tell(
-    bell: Bell, glances: Glances, run_id: str, seq: int, events: Sequence[Event] | None, stored: "Future[None]"
-) -> None:
-    """Tells who watches the run what was stored; where it was redacted, or was not stored, they look themselves."""
-    if events is None or stored.cancelled() or stored.exception() is not None:
+def _tell(bell: Bell, glances: Glances, job: Job[Action]) -> None:
+    """Tells who watches a run what was stored; where it was redacted, or was not stored, they look themselves."""
+    append = job.action
+    if not isinstance(append, Append) or not bell.is_heard(append.run_id):
+        return
+    run_id, events = append.run_id, append.shown
+    if events is None or job.error is not None:
         bell.ring(run_id)
     else:
-        glances.know(run_id, seq + len(events) - 1)
-        bell.tell(run_id, seq, events)
+        glances.know(run_id, append.seq + len(events) - 1)
+        bell.tell(run_id, append.seq, events)
 
 
 def _ends(workers: Pair[Action], run_ids: Sequence[str]) -> "Future[Ends]":

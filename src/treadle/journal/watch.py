@@ -89,6 +89,10 @@ class Bell:
                 if not listeners:
                     del self._listeners[run_id]
 
+    def is_heard(self, run_id: str) -> bool:
+        """Whether anybody waits for the run."""
+        return run_id in self._listeners
+
     def ring(self, run_id: str) -> None:
         """Something happened to the run."""
         for listener in self._of(run_id):

@@ -14,12 +14,13 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from os import getpid
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
+from msgspec import Struct
 
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.os_fork import renewed_in_a_child
@@ -68,9 +69,18 @@ class Worker(Generic[A]):
         name: what the thread is called.
         writes: whether it writes: the last to close has to, to leave one file.
         patience: seconds that its end is waited for at most; None for as long as it takes.
+        done: called in the thread with each job before its future is done; must not raise.
     """
 
-    def __init__(self, hands: Hands[A], name: str, *, writes: bool = False, patience: float | None = None) -> None:
+    def __init__(
+        self,
+        hands: Hands[A],
+        name: str,
+        *,
+        writes: bool = False,
+        patience: float | None = None,
+        done: Callable[[Job[A]], object] | None = None,
+    ) -> None:
         self.writes = writes
         self._patience = patience
         # A SimpleQueue, because a finalizer may put `stop` into it in the middle of another put or get.
@@ -78,7 +88,7 @@ class Worker(Generic[A]):
         self._ended: Future[None] = Future()
         self._ended.set_running_or_notify_cancel()
         # A daemon, so that a journal nobody closed does not keep the program from ending.
-        self._thread = Thread(target=_work, args=(hands, self._jobs, self._ended), name=name, daemon=True)
+        self._thread = Thread(target=_work, args=(hands, self._jobs, done, self._ended), name=name, daemon=True)
         _ended_with_the_program()
         _at_work.add(self)
         self._ended.add_done_callback(lambda _: _at_work.discard(self))
@@ -117,7 +127,12 @@ def _end_all() -> None:
         worker.stop()
 
 
-def _work(hands: Hands[A], queue: "SimpleQueue[Job[A] | None]", ended: "Future[None]") -> None:
+def _work(
+    hands: Hands[A],
+    queue: "SimpleQueue[Job[A] | None]",
+    done: Callable[[Job[A]], object] | None,
+    ended: "Future[None]",
+) -> None:
     stopping = False
     while not stopping:
         jobs, stopping = _gather(queue)
@@ -129,6 +144,8 @@ def _work(hands: Hands[A], queue: "SimpleQueue[Job[A] | None]", ended: "Future[N
                 job.error = JournalUnavailable(str(error), where=hands.where)
                 job.error.__cause__ = error
         for job in jobs:
+            if done is not None:
+                done(job)
             job.settle()
         del jobs
     try:
@@ -140,12 +157,10 @@ def _work(hands: Hands[A], queue: "SimpleQueue[Job[A] | None]", ended: "Future[N
 def _gather(queue: "SimpleQueue[Job[A] | None]") -> tuple[list[Job[A]], bool]:
     """The jobs that are queued, at least one of them, and whether the last was the order to stop."""
     jobs: list[Job[A]] = []
-    job = queue.get()
-    while job is not None:
+    while (job := queue.get()) is not None:
         jobs.append(job)
-        try:
-            job = queue.get_nowait()
-        except Empty:
+        # Nobody else takes anything out.
+        if queue.empty():
             return jobs, False
     return jobs, True
 
@@ -158,13 +173,20 @@ class Pair(Generic[A]):
         writes: makes what the writer works with.
         reads: makes what the reader works with.
         where: the journal, as a person would name it.
+        done: see `Worker`, of the one that writes; must not refer to `owner`.
     """
 
     def __init__(
-        self, owner: object, writes: Callable[[], Hands[A]], reads: Callable[[], Hands[A]], where: str
+        self,
+        owner: object,
+        writes: Callable[[], Hands[A]],
+        reads: Callable[[], Hands[A]],
+        where: str,
+        done: Callable[[Job[A]], object] | None = None,
     ) -> None:
         self._owner = weakref.ref(owner)
         self._makes = (writes, reads)
+        self._done = done
         self._where = where
         self._lock = Lock()
         self._workers: tuple[Worker[A], Worker[A]] | None = None
@@ -204,7 +226,7 @@ class Pair(Generic[A]):
             writes, reads = self._makes
             self._process = getpid()
             self._workers = (
-                Worker(writes(), "treadle-journal-writer", writes=True),
+                Worker(writes(), "treadle-journal-writer", writes=True, done=self._done),
                 Worker(reads(), "treadle-journal-reader"),
             )
             weakref.finalize(self._owner(), _end, *self._workers)
@@ -247,7 +269,7 @@ def _waiter(future: "Future[Any]") -> "asyncio.Future[None]":
     if alarm is None:
         alarm = _alarms[loop] = _Alarm(loop)
     waiter: asyncio.Future[None] = loop.create_future()
-    future.add_done_callback(lambda _: alarm.wake(waiter))
+    future.add_done_callback(_Sleeper(alarm, waiter))
     return waiter
 
 
@@ -279,6 +301,16 @@ class _Alarm:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+class _Sleeper(Struct, frozen=True, gc=False):
+    """Wakes one who waits, when what is waited for is done; as that surely is, no cycle that it is in stays."""
+
+    alarm: _Alarm
+    waiter: "asyncio.Future[None]"
+
+    def __call__(self, _: object) -> None:
+        self.alarm.wake(self.waiter)
 
 
 _alarms: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Alarm]" = WeakKeyDictionary()

@@ -117,13 +117,13 @@ def brought_something(state: RunState, recent: Recent) -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
     steps, polling = state.steps, state.started.polling
     for record in islice(steps[-1].calls, FIRST):
-        result = record.result
-        if result is None or result.is_error or (polling and record.call.name in polling):
+        result, name = record.result, record.call.name
+        if result is None or result.is_error or (polling and name in polling):
             continue
         arguments = record.arguments_json
         if may_put_differently(arguments) and reads_as_error(result.text):
             continue
-        if not recent.made(steps, record.call.name, arguments):
+        if not recent.made(steps, name, arguments):
             return True
     return False
 

@@ -26,11 +26,11 @@ class Recent:
     def made(self, steps: Sequence[Step], name: str, arguments: str) -> bool:
         """Whether a step of the window before the last of `steps` made this call."""
         last, at = len(steps) - 1, self._at
-        for number in range(max(self._next, last - WINDOW + 1), last):
+        before = last - WINDOW
+        for number in range(max(self._next, before + 1), last):
             for record in steps[number].calls:
                 at[record.call.name, arguments_key(record.arguments_json)] = number
         self._next = last
         if len(at) > MOST:
-            self._at = {call: number for call, number in at.items() if number > last - WINDOW}
-        latest = self._at.get((name, arguments_key(arguments)))
-        return latest is not None and latest > last - WINDOW
+            self._at = at = {call: number for call, number in at.items() if number > before}
+        return at.get((name, arguments_key(arguments)), before) > before

@@ -138,7 +138,8 @@ class RequestSize(Struct, frozen=True, gc=False):
             estimate: what was estimated for the messages that nobody had counted before.
             in_full: whether the request was the history with all tools, so that its size tells that of the next one.
         """
-        if not (in_full and usage.total_tokens):
+        tokens = usage.total_tokens
+        if not (in_full and tokens):
             if not estimate:
                 return self
             return RequestSize(self.tokens + estimate + usage.output_tokens, messages, False, self.ratios)
@@ -146,7 +147,7 @@ class RequestSize(Struct, frozen=True, gc=False):
         ratios, new = self.ratios, usage.input_tokens - self.tokens
         if reported and self.reported and estimate and new > 0:
             ratios = {**ratios, model: ratios.get(model, Ratio()).learnt(new, estimate)}
-        return RequestSize(usage.total_tokens, messages, reported and not usage.reasoning_tokens, ratios)
+        return RequestSize(tokens, messages, reported and not usage.reasoning_tokens, ratios)
 
 
 class Progress(Struct, frozen=True, gc=False):

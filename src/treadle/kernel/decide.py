@@ -180,8 +180,8 @@ def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] 
     made = steps + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
-    budget = limits.budget
-    if budget is not None and taken.cost is not None and (taken.cost >= budget):
+    budget = None if limits.usd is None else limits.budget
+    if budget is not None and taken.cost is not None and taken.cost >= budget:
         return "max_cost", f"{taken.cost} of at most {budget} dollars are spent.", False
     if budget is not None and taken.unpriced:
         return "max_cost", f"what a reply cost is not known, so that {budget} dollars cannot be kept to.", False
@@ -237,10 +237,12 @@ def _model_call(state: RunState) -> Command:
 
 def _tool_calls(state: RunState) -> Command | None:
     step = state.step
-    records = () if step is None else step.calls
+    if step is None:
+        return None
+    records = step.calls
     to_run = tuple([record for record in records if record.status in TO_RUN])
     if to_run:
-        return RunTools(len(state.steps), to_run)
+        return RunTools(step.number, to_run)
     waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
     if waiting and len(waiting) + len([r for r in records if r.status == "awaited" and not r.wait]) == state.open_calls:
         return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({escaped(record.id)})" for record in waiting)))

@@ -32,19 +32,23 @@ class Log(Sequence[T]):
 
     def append(self, item: T) -> "Log[T]":
         """The same items and `item` after them."""
-        items, lineage = self._items, self.lineage
-        if len(items) != self._length:
-            items, lineage = items[: self._length], object()
-        items.append(item)
-        return _log(items, lineage)
+        mine, length, log = self._items, self._length, Log.__new__(Log)
+        log.lineage = self.lineage
+        if len(mine) != length:
+            mine, log.lineage = mine[:length], object()
+        mine.append(item)
+        log._items, log._length = mine, length + 1
+        return log
 
     def extend(self, items: Iterable[T]) -> "Log[T]":
         """The same items and `items` after them."""
-        mine, lineage = self._items, self.lineage
-        if len(mine) != self._length:
-            mine, lineage = mine[: self._length], object()
+        mine, length, log = self._items, self._length, Log.__new__(Log)
+        log.lineage = self.lineage
+        if len(mine) != length:
+            mine, log.lineage = mine[:length], object()
         mine.extend(items)
-        return _log(mine, lineage)
+        log._items, log._length = mine, len(mine)
+        return log
 
     def since(self, start: int) -> Iterator[T]:
         """The items from index `start` on, without looking at those before it."""
@@ -64,10 +68,10 @@ class Log(Sequence[T]):
         if isinstance(index, slice):
             start, stop, step = index.indices(self._length)
             return self._items[start:stop:step] if step > 0 else [self._items[i] for i in range(start, stop, step)]
-        at = index if index >= 0 else self._length + index
-        if 0 <= at < self._length:
-            return self._items[at]
-        raise IndexError(f"index {index} is outside a log of {self._length} items")
+        length = self._length
+        if -length <= index < length:
+            return self._items[index if index >= 0 else length + index]
+        raise IndexError(f"index {index} is outside a log of {length} items")
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, (Log, list, tuple)):
@@ -76,10 +80,3 @@ class Log(Sequence[T]):
 
     def __repr__(self) -> str:
         return f"Log({list(self)!r})"
-
-
-def _log(items: list[T], lineage: object) -> Log[T]:
-    """A log of `items` itself, not of a copy."""
-    log: Log[T] = Log.__new__(Log)
-    log._items, log._length, log.lineage = items, len(items), lineage
-    return log

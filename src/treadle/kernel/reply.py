@@ -19,7 +19,7 @@ UNEXECUTED_FINISH = {
 }
 
 
-class Recorded(Struct, frozen=True):
+class Recorded(Struct, frozen=True, gc=False):
     """The records of a reply's calls, how many are open, how many count, and whether the limit refused some."""
 
     calls: Calls = NO_CALLS

@@ -74,8 +74,9 @@ def asked_in_full(prepared: StepPrepared | None) -> bool:
     """
     if prepared is None:
         return True
-    as_ever = prepared.tools is None and prepared.tool_choice is None
-    return as_ever and prepared.messages is None and prepared.instructions is None
+    if prepared.tools is not None or prepared.tool_choice is not None:
+        return False
+    return prepared.messages is None and prepared.instructions is None
 
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
@@ -134,17 +135,17 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
     accounts = changes.get("accounts", state.accounts)
     results: list[Message] = []
-    called = len(calls) > 0
+    counts, failed = accounts.call_counts.copy(), True
+    for record in calls:
+        result = record.result
+        if result is not None:
+            results.append(result)
+            failed = failed and result.is_error
+        if record.status != "refused":
+            name = record.call.name
+            counts[name] = counts.get(name, 0) + 1
+    called = bool(results)
     if called:
-        counts, failed = accounts.call_counts.copy(), True
-        for record in calls:
-            result = record.result
-            if result is not None:
-                results.append(result)
-                failed = failed and result.is_error
-            if record.status != "refused":
-                name = record.call.name
-                counts[name] = counts.get(name, 0) + 1
         changes["accounts"] = replace(accounts, call_counts=counts, errors=accounts.errors + 1 if failed else 0)
     elif step.failed and not _goes_on_by_itself(step):
         changes["accounts"] = replace(accounts, errors=accounts.errors + 1)

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+import msgspec
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from treadle.agent import Agent
 from treadle.drivers.below import Below
@@ -86,12 +87,25 @@ def content_of(form: Form, given: str | Sequence[Content]) -> Json:
     if not isinstance(given, str):
         raise ValueError("it gave images or files")
     try:
-        return form.content(json.loads(given))
+        return form.content(_json(given))
     except ValueError as error:
         try:
             return form.content(given)
         except ValueError:
             raise error from None
+
+
+def _json(text: str) -> Any:
+    """The value of JSON text. Raises ValueError for what cannot be sent as it stands, too: half a character, a number
+    that no float holds (it would be null), or what is nested too deep.
+    """
+    try:
+        value = msgspec.json.decode(text)
+        # As deep as it stands in the message: the other side has a bound too.
+        from_json(to_json([[[[value]]]]))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    return value
 
 
 class Typed:

@@ -38,8 +38,8 @@ _TEXT_OF: Final[dict[type, Callable[[object], object]]] = {
 def size_of_piece(piece: object) -> int:
     """Characters that an event of a reply, before the last, counts."""
     text_of = _TEXT_OF.get(type(piece))
-    text = None if text_of is None else text_of(piece)
-    return max(LEAST_PIECE, len(text)) if isinstance(text, str) else LEAST_PIECE
+    text = "" if text_of is None else text_of(piece)
+    return len(text) if isinstance(text, str) and len(text) > LEAST_PIECE else LEAST_PIECE
 
 
 def size_of_message(message: AssistantMessage) -> int:

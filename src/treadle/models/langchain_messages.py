@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
+from treadle.models.checked import is_object
 from treadle.models.history import History
 
 if TYPE_CHECKING:
@@ -91,31 +92,40 @@ def from_langchain(messages: "Iterable[BaseMessage]") -> list[Message]:
     """LangChain's `messages` as treadle's.
 
     Raises:
-        Misuse: one of them is of a kind, or holds a part, that treadle has none for.
+        Misuse: one of them is of a kind, or holds a part, that treadle has none for, or cannot be read.
     """
+    names: dict[str, str] = {}
+    out: list[Message] = []
+    for number, message in enumerate(messages):
+        try:
+            made = _ours(message, number, names)
+        except Misuse:
+            raise
+        except (TypeError, ValueError, LookupError) as error:
+            raise Misuse(f"message {number}, of type {type(message).__name__}, cannot be read: {error}") from error
+        if isinstance(made, AssistantMessage):
+            names.update({call.id: call.name for call in made.calls})
+        out.append(made)
+    return out
+
+
+def _ours(message: "BaseMessage", number: int, names: Mapping[str, str]) -> Message:
     from langchain_core import messages as theirs
 
-    out: list[Message] = []
-    names: dict[str, str] = {}
-    for number, message in enumerate(messages):
-        if isinstance(message, theirs.SystemMessage):
-            out.append(SystemMessage(message.text))
-        elif isinstance(message, theirs.HumanMessage):
-            out.append(UserMessage(_contents(message.content, number)))
-        elif isinstance(message, theirs.AIMessage):
-            made = assistant_message(message.content, message.additional_kwargs, calls_of(message))
-            names.update({call.id: call.name for call in made.calls})
-            out.append(made)
-        elif isinstance(message, theirs.ToolMessage):
-            name = message.name or names.get(message.tool_call_id, "")
-            content = _contents(message.content, number)
-            out.append(ToolMessage(message.tool_call_id, name, content, message.status == "error"))
-        else:
-            raise Misuse(
-                f"message {number} is a {type(message).__name__}; treadle takes SystemMessage, HumanMessage, AIMessage "
-                "and ToolMessage"
-            )
-    return out
+    if isinstance(message, theirs.SystemMessage):
+        return SystemMessage(message.text)
+    if isinstance(message, theirs.HumanMessage):
+        return UserMessage(_contents(message.content, number))
+    if isinstance(message, theirs.AIMessage):
+        return assistant_message(message.content, message.additional_kwargs, calls_of(message))
+    if isinstance(message, theirs.ToolMessage):
+        name = message.name or names.get(message.tool_call_id, "")
+        content = _contents(message.content, number)
+        return ToolMessage(message.tool_call_id, name, content, message.status == "error")
+    raise Misuse(
+        f"message {number} is a {type(message).__name__}; treadle takes SystemMessage, HumanMessage, AIMessage "
+        "and ToolMessage"
+    )
 
 
 def assistant_message(
@@ -183,15 +193,14 @@ def arguments_of(text: str) -> Json | None:
     """The object that the text of a call's arguments is; None if it is none."""
     if not text.strip():
         return {}
+    if not is_object(text):
+        # Python's own reader takes half a character and a number that no float holds, which no provider is sent.
+        return None
     try:
-        value = json.loads(text, parse_constant=_refused)
+        value: Json = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
-
-
-def _refused(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    return value
 
 
 def _written(arguments: Any) -> str:

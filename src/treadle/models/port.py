@@ -24,7 +24,7 @@ the length of their descriptions); `models`, those that may answer in its place,
 
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
-from typing import Protocol, runtime_checkable
+from typing import Protocol, final, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,6 +135,7 @@ class UsageReported(Struct, frozen=True, gc=False):
     whole: bool = False
 
 
+@final
 class ModelReply(Struct, frozen=True, gc=False):
     """The whole reply, always the last event.
 

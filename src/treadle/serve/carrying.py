@@ -15,7 +15,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.conversing import BESIDE, GoneOn, begun_beside
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.listing import of_callers, with_listed
-from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.drivers.taking_up import GoingOn, Overtaken, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
@@ -181,10 +181,16 @@ class Carrying:
             try:
                 if await self.ended_beside(Whose(line.run_id, line.user, line.agent), line.run_id):
                     return True
-                going_on = GoingOn(deps=await self.deps_of(line.user), last=True)
+                events = await self._journal.read(line.run_id)
+                if told_by(events).stop not in (None, STOPPED):
+                    # Who had it has brought it to its end since, or to a pause that is for a person.
+                    return True
+                going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events))
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
                 return False
+            except Overtaken:
+                continue
             except JournalUnavailable:
                 await asyncio.sleep(_AGAIN)
                 continue

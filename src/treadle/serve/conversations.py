@@ -4,6 +4,7 @@ A conversation is the runs that were begun under its name; what was said in it i
 a conversation that nobody speaks in costs nothing but its rows.
 """
 
+import asyncio
 import builtins
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,7 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
 from treadle.drivers.conversing import BESIDE, in_the_way, last_of
-from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
+from treadle.drivers.lease import undriven
+from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles
 from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
@@ -26,6 +28,9 @@ MOST_NAME: Final = 200
 """Characters of a conversation's name."""
 
 _PAGE: Final = 100
+
+_LOOK: Final = 0.05
+"""Seconds until it is looked again whether a run that is to be deleted goes on."""
 
 _LATELY: Final = 20
 """Runs of a conversation that are looked through for a message that was said before, at most."""
@@ -141,8 +146,14 @@ class Conversations:
                 if line.status == "running":
                     raise _busy(name, line, "is not deleted")
             for line in runs:
-                for one in reversed(await family(self._journal, line.run_id)):
-                    await self._journal.delete(one)
+                try:
+                    async with undriven(self._journal, line.run_id):
+                        for one in reversed(await family(self._journal, line.run_id)):
+                            await self._journal.delete(one)
+                except RunHeld:
+                    # It goes on just now, or is let go, or another deletes it: the next look tells.
+                    await asyncio.sleep(_LOOK)
+                    break
         if isinstance(self._journal, Titles):
             await self._journal.entitle(user.name, name, None)
 

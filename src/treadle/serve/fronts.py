@@ -17,7 +17,6 @@ from starlette.routing import BaseRoute, Route
 from treadle.journal.info import RunInfo
 from treadle.kernel.messages import Json, UserMessage
 from treadle.result import Pending
-from treadle.serve.asked_again import SaidBefore
 from treadle.serve.chats import messages
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting
@@ -28,7 +27,7 @@ from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, verdicts
+from treadle.serve.telling import Answers, Point, Telling, answered, asked_at, last_said, said_last, say, verdicts
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]
@@ -104,10 +103,11 @@ class Fronts:
         return self._serving.posting(user, (*names, said), post.message)
 
     async def _ai_sdk_point(self, user: User, agent: str, post: ai_sdk.Posted, posting: Posting | None) -> Point:
+        # First: what another server does with the same meanwhile is seen by the look that follows.
+        last = await newest(self._runs, user, post.chat)
         before = None if posting is None else await self._before(user, post.chat, posting)
         if before is not None:
             return before
-        last = await newest(self._runs, user, post.chat)
         if post.message is None:
             return await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
         if post.anew or last is None or not is_open(last):
@@ -164,11 +164,12 @@ class Fronts:
         return self._stream(request, user, point, chunks, asked, {})
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
+        # First: what another server does with the same meanwhile is seen by the look that follows.
+        last = await newest(self._runs, user, post.thread)
         says = post.message is not None and not post.verdicts
         before = await self._before(user, post.thread, posting) if says else None
         if before is not None:
             return before
-        last = await newest(self._runs, user, post.thread)
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
@@ -202,11 +203,7 @@ class Fronts:
 
     async def _before(self, user: User, conversation: str, posting: Posting) -> Point | None:
         """From where is told what answers a request that came before; None if it did not."""
-        begun = await self._runs.again.answering(user, posting)
-        if begun is not None:
-            return Point(begun)
-        lines = await self._runs.conversations.lately(user, conversation)
-        return told_after(await self._runs.again.said(user, lines, posting))
+        return await answered(self._runs, user, posting, await self._runs.conversations.lately(user, conversation))
 
     async def _told(self, user: User, line: RunInfo, message: UserMessage, posting: Posting | None) -> Point:
         """Says something to a run that is under way or waits."""
@@ -264,11 +261,6 @@ def _version(sdk: int) -> int:
     if sdk not in ai_sdk.VERSIONS:
         raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
     return sdk
-
-
-def told_after(before: SaidBefore | None) -> Point | None:
-    """From where is told what answers something that was said before, if it was."""
-    return None if before is None else Point(before.run_id, before.after, (), before.text)
 
 
 def is_open(line: RunInfo) -> bool:

@@ -18,7 +18,7 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Json, Text, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
-from treadle.serve.fronts import Asked, data, decided, told_after
+from treadle.serve.fronts import Asked, data, decided
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
@@ -28,7 +28,7 @@ from treadle.serve.protocols.wire import approval_id, bad
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response
-from treadle.serve.telling import Answers, Point, Telling, say
+from treadle.serve.telling import Answers, Point, Telling, said_before, say
 from treadle.serve.user import User
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -157,6 +157,10 @@ class Fronts:
         message, found = _together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
             return await say(self._runs, user, run_id, message.text, posting)
+        # Another server may have been sent the same, and have said it to the run before that ended.
+        before = None if posting.run_id is None else await self._said(user, post, posting)
+        if before is not None:
+            return before
         return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
 
     async def response(self, request: Request) -> Response:
@@ -268,7 +272,7 @@ class Fronts:
         if post.message is None or not run_id or not await self._is_there(user, run_id):
             return None
         line = (await self._runs.views.describe(user, run_id)).line
-        return told_after(await self._runs.again.said(user, [line], posting))
+        return await said_before(self._runs, user, posting, [line])
 
     async def _created(self, user: User, point: Point) -> float:
         first = await self._runs.views.events(user, point.run_id, max(0, point.number - 1), 1)

@@ -64,10 +64,10 @@ async def export(serving: Serving, request: Request, wanted: AsFile) -> Response
     # It is a file to keep: nothing in it is shown as a page of this server's.
     headers = {"content-disposition": f'attachment; filename="{file_name(found, format)}"'}
     if format == "jsonl":
-        whole: bytes | str = await serving.runs.views.lines(user, run_id)
-    else:
-        whole = as_markdown(found) if format == "markdown" else as_html(found)
-    return Response(whole, headers=headers, media_type=MEDIA[format])
+        lines = await serving.runs.views.lines(user, run_id)
+        return Response(lines, headers=headers, media_type=MEDIA[format])
+    text = as_markdown(found) if format == "markdown" else as_html(found)
+    return Response(text, headers=headers, media_type=MEDIA[format])
 
 
 ENDPOINTS = (

@@ -6,7 +6,7 @@ them. What is refused is a `Refused`, which knows its HTTP status. What there is
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from treadle.agent import Agent
@@ -14,9 +14,10 @@ from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked
 from treadle.drivers.checks import Input, asked_of
 from treadle.drivers.dispatch import cancelled
+from treadle.drivers.lease import undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal
+from treadle.journal import Journal, RunHeld
 from treadle.journal.families import family
 from treadle.journal.info import told_by
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -30,14 +31,18 @@ from treadle.serve.conversations import Conversations
 from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.posting import ORIGIN, Posting
-from treadle.serve.refused import Refused, kept
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verdict, answers_of, waits_of
 from treadle.serve.views import Views
-from treadle.serve.whose import Owners
+from treadle.serve.whose import Owners, Whose
 from treadle.timetravel.forking import Forked, begin_fork, with_model
 from treadle.timetravel.replay import Replay
 from treadle.tools import Tool
+
+_LOOKS: Final = 20
+_LOOK: Final = 0.05
+"""How often, and after how many seconds each, it is looked whether a run that is to be deleted is driven by nobody."""
 
 
 class Runs:
@@ -161,14 +166,15 @@ class Runs:
             left = {one.key for one in await unsettled(state, self.journal)}
             raise Refused("unfit" if left.issuperset(answers.calls) else "conflict", str(error)) from error
 
-    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN) -> None:
+    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN, seen: int | None = None) -> None:
         """Says something to a run that is driven here; its model is shown it at its next call.
 
-        `origin` is what says it (`Posting.said`).
+        `origin` is what says it (`Posting.said`). With `seen`, only if no more than that had happened when it was taken
+        up here.
         """
         await self._owners.decided_on(user, run_id)
         driven = self.live.driven.get(run_id)
-        if driven is None:
+        if driven is None or (seen is not None and driven.hearing.base > seen):
             raise Refused(
                 "conflict",
                 f"run {run_id} is not under way in this server",
@@ -217,16 +223,17 @@ class Runs:
         limits: Limits | None = None,
         message: str | None = None,
         origin: str = ORIGIN,
+        seen: int | None = None,
     ) -> None:
         """Goes on with a run that is paused, that a limit stopped, or whose process died; of a conversation, its last.
 
-        `origin` is what says the message (`Posting.said`).
+        `origin` is what says the message (`Posting.said`). With `seen`, only if it has that many events still.
         """
         whose = await self._owners.decided_on(user, run_id)
         await self.live.settled(run_id)
         limits = _bounded(user, limits, self.carrying.agent_of(whose).limits)
         self._starting(user)
-        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin)
+        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin, seen=seen)
         line = told_by(await kept(self.journal.read(run_id)))
         if not line.conversation or line.parent is not None:
             return await self.carrying.go_on(whose, run_id, going_on)
@@ -263,19 +270,42 @@ class Runs:
         return await kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
 
     async def delete(self, user: User, run_id: str) -> None:
-        """Removes a run and those that work for it; one that is under way is cancelled first.
+        """Removes a run and those that work for it; one that is under way, or was left in the middle, is ended first.
 
-        One that works for another is part of that, which would have it done anew, and paid, if it went on.
+        Whoever drives it begins nothing below it any more then, and what was set aside for it is counted. One that
+        works for another is part of that, which would have it done anew, and paid, if it went on.
         """
         whose = await self._owners.decided_on(user, run_id)
-        if whose.top != run_id and not isinstance((await kept(self.journal.read(whose.top)))[-1], RunFinished):
-            raise Refused(
-                "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
-            )
-        if run_id in self.live.driven:
-            await self.cancel(user, run_id)
-        for one in reversed(await kept(family(self.journal, run_id))):
-            await kept(self.journal.delete(one))
+        for looks_left in reversed(range(_LOOKS)):
+            last = (await kept(self.journal.read(whose.top)))[-1]
+            if whose.top != run_id and not isinstance(last, RunFinished):
+                raise Refused(
+                    "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
+                )
+            await self.live.settled(whose.top)
+            if not isinstance(last, RunFinished | RunPaused):
+                await self._ended(user, whose)
+            try:
+                async with undriven(self.journal, whose.top):
+                    for one in reversed(await kept(family(self.journal, run_id))):
+                        await kept(self.journal.delete(one))
+                return
+            except RunHeld as error:
+                # Somebody has just had it go on, or deletes it as well.
+                if not looks_left:
+                    raise of_journal(error) from error
+            await asyncio.sleep(_LOOK)
+
+    async def _ended(self, user: User, whose: Whose) -> None:
+        """Cancels a run that is to be deleted, if that can be done here."""
+        if whose.agent not in self.agents:
+            return
+        try:
+            await self.cancel(user, whose.top)
+        except Refused as error:
+            # One of stricter rules than its agent has here is nobody's to end, and everybody's to be rid of.
+            if error.kind != "unfit":
+                raise
 
     async def replay(self, user: User, run_id: str) -> Replay:
         """Carries a run out again with its agent, with no model and no tool, and says where it comes out otherwise."""

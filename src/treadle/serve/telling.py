@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, SubRunEvent
+from treadle.journal.info import RunInfo, told_by
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     Event,
@@ -270,6 +271,20 @@ def verdicts(decisions: Decisions, pending: Iterable[Pending]) -> list[Verdict]:
     return found
 
 
+async def answered(runs: Runs, user: User, posting: Posting, lines: Iterable[RunInfo]) -> Point | None:
+    """From where is told what answers a request that came before, by a run that it began or by one of these; None if it
+    did not come.
+    """
+    begun = await runs.again.answering(user, posting)
+    return Point(begun) if begun is not None else await said_before(runs, user, posting, lines)
+
+
+async def said_before(runs: Runs, user: User, posting: Posting, lines: Iterable[RunInfo]) -> Point | None:
+    """From where is told what answers something that such a request said to one of these runs; None if it did not."""
+    said = await runs.again.said(user, lines, posting)
+    return None if said is None else Point(said.run_id, said.after, (), said.text)
+
+
 async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting | None) -> Point:
     """Says something to a run that is under way, or that waits and goes on with it: from where that is answered.
 
@@ -286,15 +301,21 @@ async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting |
     origin = ORIGIN if posting is None else posting.said
     for look in range(_LOOKS):
         await runs.live.settled(run_id)
-        point = Point(run_id, len(await runs.views.events(user, run_id)), (), text)
+        events = [one.event for one in await runs.views.events(user, run_id)]
+        if posting is not None and posting.run_id is not None:
+            # Another server may have been sent the same, and have been faster.
+            before = await answered(runs, user, posting, [told_by(events)])
+            if before is not None:
+                return before
+        point = Point(run_id, len(events), (), text)
         try:
-            await runs.say(user, run_id, text, origin)
+            await runs.say(user, run_id, text, origin, seen=point.number)
             return point
         except Refused as error:
             if error.kind != "conflict":
                 raise
         try:
-            await runs.resume(user, run_id, message=text, origin=origin)
+            await runs.resume(user, run_id, message=text, origin=origin, seen=point.number)
             return point
         except Refused as error:
             # Somebody else may be about to have it go on: then it is said to the run under way.

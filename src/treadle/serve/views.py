@@ -179,12 +179,12 @@ class Views:
     async def lines(self, user: User, run_id: str) -> bytes:
         """The run and those that work for it, as lines of JSON that `treadle runs import` takes.
 
-        All of them, or what the journal cannot do now is refused: half a file would be taken for one.
+        All of them, before any is sent: of a run that is deleted meanwhile half is told to nobody.
         """
         await self._owners.seen(user, run_id)
         if not user.inside:
             raise Refused("forbidden", "a whole run is for who may see its inside", "Take it as Markdown or HTML.")
-        return await kept(_joined(export_runs(self._journal, [run_id])))
+        return await kept(_whole(export_runs(self._journal, [run_id])))
 
     async def diff(self, user: User, a: str, b: str) -> Diff:
         """Where two runs part."""
@@ -228,7 +228,7 @@ class Views:
         return await kept(self._journal.read(run_id, start))
 
 
-async def _joined(lines: AsyncIterator[bytes]) -> bytes:
+async def _whole(lines: AsyncIterator[bytes]) -> bytes:
     return b"".join([line async for line in lines])
 
 

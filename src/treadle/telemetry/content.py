@@ -4,9 +4,11 @@ The forms are `gen-ai-input-messages.json` and its neighbours in the conventions
 out, and of a text of more than `LONGEST` characters the middle.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
+
+import msgspec
+from msgspec import Raw
 
 from treadle.journal.errors import RedactionFailed
 from treadle.journal.redaction import Redact, redacted
@@ -27,6 +29,7 @@ from treadle.kernel.messages import (
     text_of,
 )
 from treadle.kernel.state import RunState
+from treadle.models.checked import is_object
 
 LONGEST = 20_000
 """Characters of one text."""
@@ -110,10 +113,8 @@ def _part(part: Any) -> Part:
 
 
 def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text) if len(text) <= LONGEST else _cut(text)
-    except (ValueError, RecursionError):
-        return text
+    """As the model wrote them, each digit of a number too; a text where no reader of JSON would take them."""
+    return Raw(text) if len(text) <= LONGEST and is_object(text) else _cut(text)
 
 
 def _text(text: str) -> Part:
@@ -128,4 +129,4 @@ def _cut(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(value).decode()

@@ -23,6 +23,7 @@ from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, finish, handed_on, one_step_made, perceive
 from treadle.drivers.run import Run
+from treadle.drivers.tool_search import ToolSearch
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Finish, Nudge, Pause, PrepareStep
 from treadle.kernel.errors import Misuse
@@ -137,6 +138,11 @@ class Anew:
         except ValueError:
             return True
         return False
+
+    @property
+    def searches(self) -> bool:
+        """Whether tools were searched for by words that a journal that redacts may not have any more."""
+        return self.redacted and any(isinstance(one, ToolSearch) for one in self._config.prepare_step)
 
     def finds_out(self, record: CallRecord) -> bool:
         """Whether the tool of a call that was in flight is asked what came of it, which a replay does not do."""

@@ -235,6 +235,8 @@ class Player:
         if redacts and isinstance(recorded, RunFinished):
             # The answer was read of what was really said, and then written.
             left_out = (*left_out, "output")
+        if isinstance(recorded, StepPrepared) and self._anew is not None and self._anew.searches:
+            left_out = (*left_out, "tools")
         if self._budgeted or redacts:
             # What a budget, or a limit, left the reply.
             left_out = (*left_out, "max_tokens")

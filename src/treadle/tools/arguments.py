@@ -6,9 +6,10 @@ is made, not before. Neighbours: `signature.py` reads the function, `explain.py`
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal, NotRequired, Required, cast
+from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast
 
 from jiter import from_json
 from msgspec import Struct
@@ -18,8 +19,10 @@ from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
 from treadle.tools.exact import exact, takes_decimal
-from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
+from treadle.tools.explain import Fault, endless_faults, example, explain, pydantic_faults, schema_faults
 from treadle.tools.signature import MISSING, Parameter
+
+_MAY_BE_ENDLESS: Final = re.compile(r"[0-9.][eE][+0-9]|[0-9]{309}")
 
 
 class Arguments(Struct, frozen=True, eq=False):
@@ -62,6 +65,10 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _parse(self, text: str) -> dict[str, Any]:
         data = self._decode(text)
+        looks_endless = (self.checker is not None or self.decimals is None) and _MAY_BE_ENDLESS.search(text)
+        if looks_endless and (faults := list(endless_faults(data))):
+            # It was read as infinity, and would be written as null: whoever is called would be given another value.
+            raise explain(self.tool, self.schema, faults)
         if self.closed is not None and not data.keys() <= self.closed:
             raise self._explained(data, text)
         if self.checker is not None and not self.checker.is_valid(data):

@@ -144,21 +144,44 @@ def encode_given(value: Any, max_output: int, what: str) -> ToolOutput:
     return output
 
 
+_NO_REASON: Final = "It failed, and no reason was given."
+
+
 def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     """What went wrong, as {"error": true, "message": ...} with the hints of a `ToolError`; no traceback."""
     raised = ""
     if isinstance(error, ToolError):
-        shown = {"error": True, "message": error.message, **error.hints} | {"error": True, "message": error.message}
+        words = error.message if str(error.message).strip() else _NO_REASON
+        shown = {"error": True, "message": words, **error.hints} | {"error": True, "message": words}
     else:
         shown = {"error": True, "message": describe_exception(error)}
         raised = _clean(place_of_exception(error))
     try:
         text = _json(shown, lenient=True)
     except Exception:
-        text = _json({"error": True, "message": _clean(str(shown["message"]))})
+        shown = {"error": True, "message": shown["message"]}
+        text = _json(shown | {"message": _clean(str(shown["message"]))})
     if len(text) > max_output:
-        text = _json({"error": True, "message": cut(_clean(str(shown["message"])), max(max_output // 2 - 40, 0))})
+        text = _shortened(shown, max_output)
     return ToolOutput(cut(text, max_output), is_error=True, raised=raised)
+
+
+def _shortened(shown: Mapping[str, Any], most: int) -> str:
+    """The JSON text of an error in `most` characters: its words are cut, and of its hints the short ones kept."""
+    words = _clean(str(shown["message"]))
+    size = max(most // 2 - 40, 0)
+    kept = {"error": True, "message": cut(words, size)}
+    while size and len(_json(kept)) > most // 2:
+        # What JSON writes in several characters, such as a quote, is cut shorter.
+        size //= 2
+        kept["message"] = cut(words, size)
+    hints = {name: _json(value, lenient=True) for name, value in shown.items() if name not in kept}
+    for name in sorted(hints, key=lambda name: (name != "executed", len(hints[name]))):
+        more = kept | {name: shown[name]}
+        if len(_json(more, lenient=True)) > most:
+            break
+        kept = more
+    return _json(kept, lenient=True)
 
 
 def cut(text: str, limit: int) -> str:
@@ -179,9 +202,9 @@ def _left_out(count: int) -> str:
 def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
     if isinstance(value, str):
         return cut(_clean(value if type(value) is str else str.__str__(value)), max_output)
-    if isinstance(value, _PARTS):
+    if type(value) in _PARTS:
         value = (value,)
-    if isinstance(value, (list, tuple)) and any(isinstance(part, _PARTS) for part in value):
+    if isinstance(value, (list, tuple)) and any(type(part) in _PARTS for part in value):
         return _parts(value, max_output)
     return cut(_json(value), max_output)
 
@@ -294,7 +317,7 @@ def _clean_deep(value: Any) -> Any:
 
 def _error_form(value: Any) -> Any:
     if isinstance(value, str):
-        return {"error": True, "message": value}
+        return {"error": True, "message": value if value.strip() else _NO_REASON}
     if isinstance(value, dict):
         return {"error": True, **value}
     return value

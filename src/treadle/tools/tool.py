@@ -225,6 +225,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 break
             await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
             attempt += 1
+        if errors is None and self.errors is None:
+            return encode(value, self.max_output)
         return await self.returned(value, cancelled, errors, about, redact)
 
     async def returned(
@@ -359,8 +361,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             )
         else:
             told = (
-                f"{self.name} was not started: too many sync tools are running, and none of them ended within its time "
-                f"limit of {seconds}"
+                f"{self.name} was not started within its time limit of {seconds}: no thread was free for it, as many "
+                "sync tools are running, or the machine is busy"
             )
             executed = {"executed": False}
         return _TimedOut(told, timeout_seconds=self.timeout, **executed)

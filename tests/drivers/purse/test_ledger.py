@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from treadle import Budget
 from treadle.drivers.purse.claims import Claim
-from treadle.drivers.purse.ledger import Most
+from treadle.drivers.purse.ledger import Most, row_name
 from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.rows import Entry, Mark, Place, Row, Sums
 
@@ -44,7 +44,11 @@ def test_a_row_is_set_where_the_purse_allows_it(ledger):
     assert ledger.draw(at("b"), row(claim(41)), most) == claim(60)
     assert ledger.draw(at("b"), row(claim(40)), most) is None
     assert ledger.sums("all", "") == Sums(claim(100), NOTHING)
-    assert ledger.keys("all") == [""]
+    dollar = Most(None, Decimal(1))
+    assert ledger.draw(at("a", "usd"), row(claim(0, "0.6")), dollar) is None
+    assert ledger.draw(at("b", "usd"), row(claim(0, "0.4001")), dollar) == claim(0, "0.6")
+    assert ledger.draw(at("b", "usd"), row(claim(0, "0.4")), dollar) is None
+    assert ledger.keys("all") == ["", "usd"]
 
 
 def test_what_is_refused_leaves_nothing(ledger):
@@ -114,6 +118,7 @@ def test_amounts_are_exact(ledger):
 
 def test_a_run_below_tells_whose_its_run_above_is(ledger):
     ledger.settle(at("a@1.0.0.call@2.0", "anna", "user"), row(claim(1)), ())
+    assert row_name("a.0.call", 2.0, ("a", row_name("a", 1.0))) == "a@1.0.0.call@2.0"
     assert ledger.key_of("user", "a@1.0") == "anna"
     assert ledger.key_of("user", "a@1.0.0.call@2.0") == "anna"
     assert ledger.key_of("all", "a@1.0") is None
@@ -125,7 +130,8 @@ def test_rows_that_were_called_by_the_id_alone_are_taken_over_once(ledger):
     ledger.adopt("day", "a", "a@1.0")
     assert ledger.rows("day", "a") == []
     assert [key for key, _ in ledger.rows("day", "a@1.0")] == ["one", "two"]
-    ledger.settle(at("a", "one", "day"), row(claim(9)), ())
+    for key in ("one", "three"):
+        ledger.settle(at("a", key, "day"), row(claim(9)), ())
     ledger.adopt("day", "a", "a@1.0")
     assert [each.claimed.tokens for _, each in ledger.rows("day", "a@1.0")] == [3, 3]
 

@@ -15,7 +15,7 @@ from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
 from treadle.cli.words import OneOf
-from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal
+from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import families, family
 from treadle.journal.standing import ENDED, Standing, standing
 
@@ -75,7 +75,9 @@ async def _delete(given: Sequence[str], named: str | None, yes: bool) -> int:
         # The id of a run that works for another has a dot.
         if any("." in runs[0] for runs in found):
             await _refuse_parts(journal, {run_id for runs in found for run_id in runs})
-        await _gone(journal, list(dict.fromkeys(run_id for runs in found for run_id in runs)), yes)
+        meant = list(dict.fromkeys(run_id for runs in found for run_id in runs))
+        if _is_agreed(meant, yes):
+            await _gone(journal, meant)
     return ExitCode.FINISHED
 
 
@@ -105,8 +107,13 @@ async def _prune(named: str | None, before: float, statuses: Sequence[Standing],
             note("no such run is that old")
         elif dry_run:
             note(f"{_count(run_ids)} would be deleted")
-        else:
-            await _gone(journal, run_ids, yes)
+        elif _is_agreed(run_ids, yes):
+            # Somebody may have had one go on since it was shown, or have deleted it.
+            now = {runs[0].run_id: runs for runs in await families(journal)}
+            stay = [runs for runs in old if now.get(runs[0].run_id) != runs]
+            for runs in stay:
+                note(f"run {runs[0].run_id} is not as it was any more, and stays")
+            await _gone(journal, [line.run_id for runs in old if runs not in stay for line in runs])
     return ExitCode.FINISHED
 
 
@@ -125,18 +132,26 @@ async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, st
             if "damaged" not in statuses:
                 note(f"run {line.run_id} is damaged, and stays: --status damaged, or `treadle runs delete`, deletes it")
             return "damaged" in statuses
+        except UnknownRun:
+            return False
     return stands in statuses
 
 
-async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
-    """Asks, and deletes the runs."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"{_count(run_ids)} would be deleted for good: say --yes, or do it at a terminal")
-        named = f"{run_ids[0]}{', …' if run_ids[1:] else ''}"
-        if not _agreed(f"Delete {_count(run_ids)} for good ({named})?"):
-            note("nothing was deleted")
-            return
+def _is_agreed(run_ids: Sequence[str], yes: bool) -> bool:
+    """Whether the runs are to be deleted; asks, but for `yes`."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{_count(run_ids)} would be deleted for good: say --yes, or do it at a terminal")
+    named = f"{run_ids[0]}{', …' if run_ids[1:] else ''}"
+    agreed = _agreed(f"Delete {_count(run_ids)} for good ({named})?")
+    if not agreed:
+        note("nothing was deleted")
+    return agreed
+
+
+async def _gone(journal: Journal, run_ids: Sequence[str]) -> None:
+    """Deletes the runs."""
     deleted = 0
     for at in range(0, len(run_ids), _TOGETHER):
         deleted += sum(await asyncio.gather(*map(journal.delete, run_ids[at : at + _TOGETHER])))

@@ -25,7 +25,7 @@ from treadle.tools.output import encode_error
 _STRICTER: tuple[Action, ...] = ("allow", "ask", "deny")
 
 
-class Admitted(Struct, frozen=True):
+class Admitted(Struct, frozen=True, gc=False):
     """A call that may be run: its record, its tool, and its arguments as validated."""
 
     record: CallRecord
@@ -68,7 +68,7 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if record.status == "interrupted" and tool.effect == "write" and not asked:
         return unknown_outcome(run, record)
-    if hands_on(run, record) and _handed_on_before(run, record):
+    if tool.agent is not None and _hands_on(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
@@ -84,12 +84,14 @@ def unknown_outcome(run: Run, record: CallRecord, why: str = "") -> Event:
 
 
 def may_begin(run: Run) -> int | None:
-    """How many of the open calls may begin; None where there is no limit.
+    """How many of the open calls may begin; None where all may, as they were counted when they came in.
 
-    All may, as they were counted when they came in, unless the run was taken up under a lower limit.
+    Fewer may where the run was taken up under a lower limit.
     """
     left = calls_left(run)
-    return None if left is None else left + sum(is_to_begin(record) for record in calls_so_far(run))
+    if left is None or left >= 0:
+        return None
+    return left + sum(is_to_begin(record) for record in calls_so_far(run))
 
 
 def is_to_begin(record: CallRecord) -> bool:
@@ -135,7 +137,11 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
 def hands_on(run: Run, record: CallRecord) -> bool:
     """Whether the conversation is handed on by a call."""
     tool = run.config.tools.get(record.doing.name)
-    return tool is not None and isinstance(tool.agent, Below) and tool.agent.final
+    return tool is not None and _hands_on(tool)
+
+
+def _hands_on(tool: Tool) -> bool:
+    return isinstance(tool.agent, Below) and tool.agent.final
 
 
 def _handed_on_before(run: Run, record: CallRecord) -> bool:
@@ -153,6 +159,8 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if prepared is None or step is None:
         return None
     choice, offered = step.tool_choice, prepared.tools
+    if tool is not None and offered is None and choice == "auto":
+        return None
     if tool is None and (attempt := attempt_of(call)) is not None:
         return ToolError(attempt.fault, executed=False)
     if choice == "none":
@@ -163,7 +171,7 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
             why = f"{call.name} is not offered while a skill is active that does not allow it."
             return ToolError(why, executed=False, available_tools=names)
         if call.name in prepared.withheld:
-            return ToolError(f"{call.name} is withheld in this step.")
+            return ToolError(f"{call.name} is withheld in this step.", executed=False)
         if tool is not None:
             return ToolError(f"{call.name} is not offered in this step.", executed=False, available_tools=names)
         return _unknown_tool(call, names)

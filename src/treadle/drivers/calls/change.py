@@ -7,6 +7,7 @@ call made.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -74,7 +75,9 @@ def json_of(arguments: Any) -> str:
 
 
 def _texts(value: Any) -> Any:
-    """`value` with its texts as they can be stored."""
+    """`value` with its texts as they can be stored. Raises ValueError for a float that would be written as null."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no number that JSON has")
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, dict):

@@ -72,9 +72,10 @@ async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False)
         if batch.failure is not None:
             await run.commit()
             raise batch.failure
-    for child in run.begun.values():
-        give_back(child)
-    run.begun = {}
+    if run.begun:
+        for child in run.begun.values():
+            give_back(child)
+        run.begun = {}
 
 
 class Batch:
@@ -93,7 +94,7 @@ class Batch:
     def __init__(self, run: Run, *, leaves: bool) -> None:
         self._run = run
         self._leaves = leaves
-        self._made = MadeCalls(run)
+        self._made: MadeCalls | None = None
         self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
         self.failure: Exception | None = None
@@ -171,8 +172,9 @@ class Batch:
                 self._run.feed(beyond_limit(self._run, record))
                 return None
             self._free -= 1
-        run, asked = self._run, asks_its_tool(self._run, record)
-        if is_orphan(run, record):
+        run = self._run
+        asked = asks_its_tool(run, record)
+        if run.begun and is_orphan(run, record):
             # Whatever has the name now is not what it was asked of.
             run.feed(cut_short(run, record, await left_below(run, record)))
             return None
@@ -188,12 +190,14 @@ class Batch:
             if output is not None and run.config.on_tool_result:
                 self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
+            self._made = self._made or MadeCalls(run)
             found = await allowed(run, found, self._made)
         if isinstance(found, Admitted):
             if not found.tool.external:
                 return found
             run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
-            self._made.begun(found.record)
+            if self._made is not None:
+                self._made.begun(found.record)
             return None
         if isinstance(found, (ToolFinished, ToolReacted)):
             spent = await left_below(run, record)
@@ -222,18 +226,20 @@ class Batch:
         return admitted if found is None else check(run, found[1])
 
     def _begin(self, admitted: Admitted) -> None:
-        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id))
-        self._made.begun(admitted.record)
+        run, record = self._run, admitted.record
+        run.feed(ToolStarted(len(run.state.steps), record.call.id, at=run.clock.now()))
+        if self._made is not None:
+            self._made.begun(record)
 
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
         """Starts one call, unless it has `begun`, runs it, and records how it came back."""
-        run = self._run
+        run, call_id = self._run, admitted.record.call.id
         if not begun:
             self._begin(admitted)
             if run.writes:
                 await _start(run, (admitted,))
         try:
-            event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
+            event, output = await executed(run, admitted, run.begun.pop(call_id, None))
         except PassesThrough:
             raise
         except Exception as error:
@@ -242,9 +248,9 @@ class Batch:
             return
         if isinstance(event, ToolFinished) and run.config.on_tool_result:
             event = replace(event, provisional=True)
-            self._seen[admitted.record.call.id] = output
+            self._seen[call_id] = output
         run.feed(event)
-        run.below.pop(admitted.record.call.id, None)
+        run.below.pop(call_id, None)
         settle(run)
         if run.writes and not self._leaves:
             # What was done is in doubt until it is stored; what was read is read again.

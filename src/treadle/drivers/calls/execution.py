@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from treadle.context.storable import storable
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted
 from treadle.drivers.calls.made import calls_so_far
@@ -22,7 +23,7 @@ from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord, parsed, told
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished
 from treadle.kernel.messages import Message
-from treadle.tools import ToolContext, ToolError, ToolOutput, encode_error
+from treadle.tools import Tool, ToolContext, ToolError, ToolOutput, encode_error
 
 
 async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tuple[Event, ToolOutput]:
@@ -35,13 +36,13 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if isinstance(tool.agent, Below):
+    if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if run.lease is not None:
         await confirm_before_effect(run)
-    about, cancelled, errors = about_call(run, record), run.driven.is_cancelled, run.config.errors
-    output = await tool.call(admitted.arguments, context, cancelled, errors, about, run.redact)
+    about = about_call(run, record.call.id, tool)
+    output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about, run.redact)
     if record.in_doubt and output.is_error:
         output = _with_what_was_before(output)
     if output.asks is not None:
@@ -54,7 +55,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         words = f"{why}; its outcome is unknown: it may or may not have taken effect."
         output = replace(output, content=told(words, executed="unknown"))
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
-    return ToolFinished(step, record.call.id, content, failed, app, raised=raised), output
+    return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
 
 def _with_what_was_before(output: ToolOutput) -> ToolOutput:
@@ -68,9 +69,10 @@ def _with_what_was_before(output: ToolOutput) -> ToolOutput:
     return replace(output, content=encode_error(error).content)
 
 
-def about_call(run: Run, record: CallRecord) -> dict[str, object]:
+def about_call(run: Run, call_id: str, tool: Tool) -> dict[str, object]:
     """The fields of a line that is logged about a call."""
-    return {"run_id": run.run_id, "step": len(run.state.steps), "call_id": record.id, "tool": record.doing.name}
+    state = run.state
+    return {"run_id": state.started.run_id, "step": len(state.steps), "call_id": call_id, "tool": tool.spec.name}
 
 
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
@@ -84,7 +86,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         step=len(run.state.steps),
         deadline=None if left is None else run.clock.on_the_wall(run.clock.now() + left),
         deps=run.deps,
-        progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
+        progress=lambda update: run.audience.show(storable(ToolProgress(record.id, name, update))),
         made=record.made,
         other=record.other,
         again="" if record.answer is None else record.again,

@@ -15,9 +15,10 @@ from treadle.tools import Done, NotDone, Tool, ToolOutput
 
 def asks_its_tool(run: Run, record: CallRecord) -> Tool | None:
     """The tool that is asked what came of a call; None if none is."""
+    if record.status != "interrupted":
+        return None
     tool = run.config.tools.get(record.doing.name)
-    can_tell = tool is not None and tool.effect == "write" and tool.reconcile is not None
-    return tool if can_tell and record.status == "interrupted" else None
+    return tool if tool is not None and tool.effect == "write" and tool.reconcile is not None else None
 
 
 async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted | Event, ToolOutput | None]:
@@ -36,7 +37,7 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
             return found, None
         case Done(result=result):
             output = await tool.returned(
-                result, run.driven.is_cancelled, run.config.errors, about_call(run, record), run.redact
+                result, run.driven.is_cancelled, run.config.errors, about_call(run, record.id, tool), run.redact
             )
             return _finished(run, record, output), output
         case None if not answer.is_error:

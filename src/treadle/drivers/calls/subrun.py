@@ -133,7 +133,7 @@ async def _taken_up_again(parent: Run, record: CallRecord) -> Run | None:
         paid_before(child, record.spent)
         if not child.finished:
             changed = below is not None and parent.state.limits != parent.state.started.limits
-            limits = limits_again(child, seconds_left(parent), child.config.limits) if changed else None
+            limits = limits_again(child, parent, seconds_left(parent), child.config.limits) if changed else None
             child.feed(RunResumed(limits, lost_call(child.state, None if below is None else child.model)))
             settle(child)
         try:

@@ -11,11 +11,23 @@ from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
 from treadle.models.bounds import LONGEST_REPLY, as_far_as_it_is_taken, check_reply, size_of_piece
-from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
+from treadle.models.port import (
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageReported,
+)
 from treadle.models.sound import counts_itself, is_sound_usage, tokens_of_reply
 
 GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 """How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
+
+
+_PIECES: Final = frozenset({TextDelta, ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
+"""What says nothing of what is paid for."""
 
 
 class Arrived:
@@ -65,7 +77,7 @@ class Arrived:
 
     def _told(self) -> tuple[Usage, object] | None:
         for event in reversed(self._events):
-            if isinstance(event, (ModelReply, UsageReported)):
+            if type(event) not in _PIECES and isinstance(event, (ModelReply, UsageReported)):
                 usage = event.usage
                 if isinstance(usage, Usage) and is_sound_usage(usage):
                     return usage, event.cost

@@ -8,7 +8,7 @@ turns of the event loop: no lock is needed.
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,7 +54,7 @@ class Shared(Protocol):
         """Why a run is to come to its end, where only a closing reply can still be paid."""
 
     def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
-        """Why `draw` would not set aside what a call may take; None if it would."""
+        """Why `draw` would not set aside what the next call of a run may take; None if it would."""
 
     def is_held(self) -> bool:
         """Whether other runs have something set aside that they may give back."""
@@ -149,7 +149,7 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
 
 
 def refused(run: Borrower, reserve: Reserve | None) -> Stop | None:
-    """Why `claim` would not reserve the first step of a run, which works for no other; None if it would.
+    """Why a budget would not reserve the next step of a run; None if all of them would.
 
     Raises:
         PassesThrough: a budget cannot be asked.
@@ -180,7 +180,7 @@ def one_call_more(run: Borrower) -> None:
         _set_claim(run, run.claimed + Claim(calls=1))
 
 
-class Within(NamedTuple):
+class Within(Struct, frozen=True, gc=False):
     """The state of a run, its limits no wider than what budgets leave, and which of those are tighter than its own."""
 
     state: RunState
@@ -200,17 +200,15 @@ def within(run: Borrower) -> Within:
         PassesThrough: a budget cannot be asked.
     """
     found, limits = Within(run.state), run.state.limits
-    if not run.purses:
-        return found
     for purse in run.purses:
         more, money = purse.left()
         tokens = None if more is None else run.state.usage.total_tokens + more
         usd = None if money is None else plus(run.state.cost or NOTHING, money)
         if tokens is not None and (limits.tokens is None or tokens < limits.tokens):
-            limits, found = replace(limits, tokens=tokens), found._replace(tokens=purse)
+            limits, found = replace(limits, tokens=tokens), replace(found, tokens=purse)
         if usd is not None and (limits.budget is None or usd < limits.budget):
-            limits, found = replace(limits, usd=usd), found._replace(usd=purse)
-    return found if limits is run.state.limits else found._replace(state=replace(run.state, limits=limits))
+            limits, found = replace(limits, usd=usd), replace(found, usd=purse)
+    return found if limits is run.state.limits else replace(found, state=replace(run.state, limits=limits))
 
 
 def calls_left(run: Borrower) -> int | None:
@@ -224,7 +222,8 @@ def calls_left(run: Borrower) -> int | None:
         state = one.state
         limit = state.limits.tool_calls
         if limit is not None:
-            left = _least(left, limit - state.tool_calls - len(state.early) - one.lent.calls)
+            free = limit - state.accounts.tool_calls - len(state.early) - one.lent.calls
+            left = free if left is None else min(left, free)
         one = one.parent
     return left
 
@@ -274,15 +273,14 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     )
 
 
-def limits_again(run: Borrower, seconds: float | None, own: Limits) -> Limits:
-    """The limits of a sub-run that goes on where those above it have changed: its `own`, within what is left there.
+def limits_again(run: Borrower, above: Borrower, seconds: float | None, own: Limits) -> Limits:
+    """The limits of a sub-run that goes on where those of the run `above` have changed: its `own`, within what is left.
 
-    `seconds` are those that the run above it has left; what the sub-run has used so far is not asked for again.
+    `seconds` are those that the run above has left; what the sub-run has used so far is not asked for again.
     """
-    above, mine = run.parent, used(run) + run.lent
-    left = None if above is None else left_of(above, seconds, _NO_LIMITS)
+    left, mine = left_of(above, seconds, _NO_LIMITS), used(run)
     if left is None:
-        return replace(own, steps=_least(own.steps, max(1, mine.steps)))
+        return replace(own, steps=max(1, mine.steps))
     return Limits(
         steps=_least(own.steps, None if left.steps is None else left.steps + mine.steps),
         tool_calls=_least(own.tool_calls, None if left.tool_calls is None else left.tool_calls + mine.calls),

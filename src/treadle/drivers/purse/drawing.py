@@ -225,7 +225,7 @@ class Purse:
         return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
 
     def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
-        """Why `draw` would not set aside what a call may take; None if it would.
+        """Why `draw` would not set aside what the next call of a run may take; None if it would.
 
         Raises:
             BudgetUnavailable: the file or database cannot be used.

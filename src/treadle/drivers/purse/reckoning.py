@@ -184,7 +184,7 @@ def lost_call(state: RunState, model: Model | None) -> Spent | None:
     usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
     if cost is not None or model is None or state.asked is not None or prepared is None:
         return Spent(usage=usage, cost=cost)
-    if prepared.model in (None, model.name):
+    if (prepared.model or state.model) in ("", model.name):
         cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
     return Spent(usage=usage, cost=cost)
 
@@ -203,8 +203,9 @@ def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> De
     Raises:
         ModelError: the model fails to say.
     """
-    if not usage.estimated:
-        return cost_of(model, usage)
+    plain = cost_of(model, usage)
+    if plain is None or not usage.estimated:
+        return plain
     terms = terms_of(model, settings)
     if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
         if usage.web_searches > terms.searches:

@@ -61,14 +61,16 @@ def request_tokens(config: Asking, state: RunState, event: StepPrepared, model: 
     model, fewer tools, or texts that redaction has made longer since. Then all is estimated, and the more of the two is
     taken.
     """
-    told = [event.instructions or "", *([WORDS_OF_REMAINING] if config.tell_remaining else [])]
     if event.messages is None:
         asked = next_tokens(state)
         if model is not counted or len(members(model)) > 1 or not state.size.messages:
             asked = max(asked, _estimated(config, state, model, state.messages))
     else:
         asked = _estimated(config, state, model, event.messages)
-    return asked + sum(estimate_tokens(UserMessage(text)) for text in [event.note, *told] if text)
+    for text in (event.note, event.instructions, WORDS_OF_REMAINING if config.tell_remaining else ""):
+        if text:
+            asked += estimate_tokens(UserMessage(text))
+    return asked
 
 
 def _estimated(config: Asking, state: RunState, model: Model, messages: Sequence[Message]) -> int:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from treadle.journal.batch import Batch
 from treadle.journal.leases import Held
 from treadle.journal.payloads import Payload
 
 
-class Append(NamedTuple):
+class Append(Struct, frozen=True, gc=False):
     """Store `batch`, with `large` apart, if the run has `seq` events and the lease it is made under is not lost."""
 
     run_id: str

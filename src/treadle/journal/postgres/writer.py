@@ -127,4 +127,4 @@ def _groups(jobs: Iterable[Job[Action]]) -> Iterator[list[Job[Action]]]:
 
 
 def _bytes(append: Append) -> int:
-    return 1 + sum(len(body) for _, body in append.batch.rows) + sum(len(one.data) for _, one in append.large)
+    return 1 + sum(map(len, append.batch.bodies)) + sum(len(one.data) for _, one in append.large)

@@ -109,7 +109,7 @@ class Neighbours:
         if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
             return at
         found = self._wrappings.read(text, at, final, alone=not self._spoke)
-        if found is WAIT or (found is None and not final and self._wrappings.may_open(text, at)):
+        if found is WAIT:
             return at
         if found is None:
             fence = fences.OPEN.match(text, at)

@@ -33,6 +33,9 @@ _TAG: Final = r"</[\w|:-]{1,60}+>|<[|\uff5c][\w\u2581]{1,40}+[|\uff5c]>"
 _CLOSE: Final = re.compile(
     rf"(?:{_TAG}|[^\w\n{{(\[<]|_)*+(?:\n[ \t]*+(?:{_TAG}|[\])}}>*;,\"'~=-]{{1,4}}+)[ \t]*+(?=\n|\Z))*+(?=\n|\Z)"
 )
+_CLOSING: Final = re.compile(
+    rf"(?:{_TAG}|[^\w{{(\[<]|_)*+<(?:/[\w|:-]{{0,60}}+|[|\uff5c][\w\u2581]{{0,40}}+[|\uff5c]?+)?+\Z"
+)
 _HOLDER: Final = re.compile(
     r"[^\w{(\[\n]{0,40}+(?:with|and)?+[^\w{(\[\n]{0,40}+(?:the[ \t]++)?"
     r"(?:arguments?|args|kwargs|inputs?|parameters?|params|json)\b[^\w{(\[\"']{0,40}+(?=\{)",
@@ -75,13 +78,14 @@ class Peeled:
         inner: reads a call that stands in a string.
     """
 
-    __slots__ = ("_by_letters", "_failures", "_inner", "_offer", "_words", "alone")
+    __slots__ = ("_by_letters", "_inner", "_offer", "_words", "alone", "failures")
 
     def __init__(self, offer: Offer, inner: Inner) -> None:
         self._offer, self._inner = offer, inner
         self.alone = True
         """Whether nothing was said before what is read."""
-        self._failures = 0
+        self.failures = 0
+        """How often something was looked for in the rest of the reply in vain."""
         self._by_letters: dict[str, str] = {}
         for name in offer.tools:
             # Two tools that differ in nothing else cannot be told apart, so that neither is meant.
@@ -95,7 +99,7 @@ class Peeled:
         Returns:
             The call and the place; `WAIT` if it takes more text to tell; None if no call stands there.
         """
-        if self._failures > _MOST_FAILURES or text.startswith(">", at):
+        if self.failures > _MOST_FAILURES or text.startswith(">", at):
             return None
         if text.startswith('"', at):
             found = self._in_string(text, at, final)
@@ -156,7 +160,7 @@ class Peeled:
 
     def _unclosed(self, final: bool) -> Found | None:
         """For what has no end: that was looked for in all of the text, which is done a few times only."""
-        self._failures += final
+        self.failures += final
         return None if final else WAIT
 
     def _beside(self, text: str, at: int, name: str, place: int, final: bool) -> Found | None:
@@ -243,7 +247,7 @@ class Peeled:
             string = pairs.quoted(text, gap, name, self._offer)
             found = None if string is None else (*string, True)
         if found is None or not self._fits(name, found[0]):
-            self._failures += found is not None
+            self.failures += found is not None
             return None
         return self._closed(text, found[1], Call(name, found[0]), final, unsure=text[at : found[1]])
 
@@ -265,6 +269,8 @@ class Peeled:
 
     def _closed(self, text: str, end: int, piece: Piece, final: bool, *, unsure: str = "") -> Found | None:
         """`piece`, if nothing but marks follows it on its line."""
+        if not final and _CLOSING.match(text, end):
+            return WAIT
         closed = _CLOSE.match(text, end)
         if closed is None:
             return None

@@ -78,6 +78,16 @@ class Wrappings:
         """
         if self._failures > _MOST_FAILURES:
             return None  # each looked through the rest of the reply
+        failures = self._failures, self._peeled.failures
+        found = self._found(text, at, final, alone)
+        if found is None and not final and self.may_open(text, at):
+            found = WAIT
+        if found is WAIT:
+            # It is read again when more has come: what fails then counts, however often it was looked at.
+            self._failures, self._peeled.failures = failures
+        return found
+
+    def _found(self, text: str, at: int, final: bool, alone: bool) -> Found | None:
         self._peeled.alone = alone
         found: list[Piece] = []
         while True:
