@@ -22,10 +22,10 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "tool-input-start": ({"toolCallId", "toolName"}, {"dynamic", "title"}),
     "tool-input-delta": ({"toolCallId", "inputTextDelta"}, set()),
     "tool-input-available": ({"toolCallId", "toolName", "input"}, {"dynamic", "title"}),
-    "tool-input-error": ({"toolCallId", "toolName", "input", "errorText"}, {"dynamic", "title"}),
+    "tool-input-error": ({"toolCallId", "toolName", "input", "errorText"}, {"dynamic", "title", "providerExecuted"}),
     "tool-approval-request": ({"approvalId", "toolCallId"}, set()),
-    "tool-output-available": ({"toolCallId", "output"}, {"dynamic", "preliminary"}),
-    "tool-output-error": ({"toolCallId", "errorText"}, {"dynamic"}),
+    "tool-output-available": ({"toolCallId", "output"}, {"dynamic", "preliminary", "providerExecuted"}),
+    "tool-output-error": ({"toolCallId", "errorText"}, {"dynamic", "providerExecuted"}),
     "tool-output-denied": ({"toolCallId"}, set()),
 }
 """What `uiMessageChunkSchema` of ai 6.0.0 takes, and nothing else: for each part what must be there, and what may."""

@@ -62,12 +62,14 @@ def test_a_method_and_an_address_that_are_not_there_are_told_as_the_client_shows
 
 
 def test_openais_client_says_what_is_wrong(guarded):
-    client = openai.OpenAI(base_url=f"{guarded}/v1", api_key="another key", max_retries=0)
-    with pytest.raises(openai.AuthenticationError) as caught:
+    with (
+        openai.OpenAI(base_url=f"{guarded}/v1", api_key="another key", max_retries=0) as client,
+        pytest.raises(openai.AuthenticationError) as caught,
+    ):
         client.responses.create(model="shop", input="hello")
     assert (caught.value.status_code, caught.value.code, caught.value.type) == (
         401, "unauthorised", "authentication_error",
     )  # fmt: skip
     assert MISSING in str(caught.value)
-    client = openai.OpenAI(base_url=f"{guarded}/v1", api_key=TOKEN, max_retries=0)
-    assert [one.id for one in client.models.list()] == ["shop", "typed"]
+    with openai.OpenAI(base_url=f"{guarded}/v1", api_key=TOKEN, max_retries=0) as client:
+        assert [one.id for one in client.models.list()] == ["shop", "typed"]

@@ -26,6 +26,14 @@ def agent_with(journal: Any) -> Agent[Any, str]:
     return Agent(ScriptedModel([[("look", {"page": 1})]]), tools=[look], on_tool_result=raises, journal=journal)
 
 
+async def ended(run: Any, how: str) -> None:
+    """Has the run end, or waits for it."""
+    if how == "iteration":
+        [event async for event in run]
+    else:
+        await getattr(run, how)()
+
+
 @pytest.mark.parametrize("kept", ["nowhere", "in memory", "in a file"])
 async def test_a_run_that_has_broken_off_takes_no_message(kept: str, tmp_path: Path) -> None:
     """It was taken and lost; or told as taken over by another process, where there was none."""
@@ -40,9 +48,10 @@ async def test_a_run_that_has_broken_off_takes_no_message(kept: str, tmp_path: P
         await journal.close()
 
 
-@pytest.mark.parametrize("what", ["cancel", "pause"])
-async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str) -> None:
-    """It was told as a run under way, to be waited for."""
+@pytest.mark.parametrize("what", ["cancel", "pause", "iteration"])
+@pytest.mark.parametrize("first", ["cancel", "pause", "iteration"])
+async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str, first: str) -> None:
+    """It was told as a run under way, to be waited for; and then, where it had been raised once."""
     broken = asyncio.Event()
 
     def raises_now(call: Any, result: Any) -> None:
@@ -53,4 +62,6 @@ async def test_what_broke_a_run_off_is_raised_where_it_is_to_end(what: str) -> N
     async with agent.stream("Go.") as run:
         await broken.wait()
         with pytest.raises(ZeroDivisionError):
-            await getattr(run, what)()
+            await ended(run, first)
+        with pytest.raises(ZeroDivisionError):
+            await ended(run, what)

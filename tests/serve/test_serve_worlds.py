@@ -6,7 +6,7 @@ from depth import deep
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from worlds_of_servers import Follower, World
+from worlds_of_servers import Follower, World, times_said
 
 from treadle.drivers import conversing
 from treadle.serve import asked_again, openapi, rest, telling
@@ -130,6 +130,30 @@ class Servers(RuleBasedStateMachine):
             (status, _), _ = await asyncio.gather(goes_on, begins())
             if status == 200:
                 self.world.remember(run_id, text)
+
+        self.do(work())
+
+    @rule(which=server, front=st.sampled_from(["ai-sdk", "ag-ui"]), talk=st.sampled_from(["a", "b"]), word=words,
+          again=st.sampled_from(["", "same", "other"]), late=place)  # fmt: skip
+    def post(self, which, front, talk, word, again, late):
+        """And once more, as by a transport that tries again: to the same server, or to the other when it is told."""
+
+        async def work():
+            text, name = f"{word} {self.world.next()}", f"m{self.world.next()}"
+
+            async def posts(one):
+                status, run_id, answer = await self.world.servers[one].post(front, talk, name, text)
+                assert status in (None, 200, 409, 503), answer
+                if status == 200:
+                    assert run_id in self.world.shared._runs, answer
+                    self.world.remember(run_id, text)
+
+            posting = asyncio.gather(posts(which), *([posts(which)] if again == "same" else []))
+            await self.world.turns(late * 5)
+            await posting
+            if again == "other":
+                await posts(1 - which)
+            assert times_said(self.world.shared._runs, text) <= 1
 
         self.do(work())
 

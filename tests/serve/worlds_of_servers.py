@@ -58,15 +58,31 @@ class Server:
 
     async def ask(self, method, path, given=None, headers=()):
         """The status and the JSON of an answer; no status if it died meanwhile."""
-        task = asyncio.get_running_loop().create_task(Client(self.app, method, path, given, headers).run())
+        return await self._answered(Client(self.app, method, path, given, headers), f"{method} {path}")
+
+    async def post(self, front, talk, name, text):
+        """A message that somebody posts with a front end, under an id: the status, and the run that answers it."""
+        if front == "ai-sdk":
+            message = {"id": name, "role": "user", "parts": [{"type": "text", "text": text}]}
+            given = {"id": talk, "trigger": "submit-message", "messages": [message]}
+        else:
+            message = {"id": name, "role": "user", "content": text}
+            given = {"threadId": talk, "runId": name, "messages": [message], "tools": [], "context": []}
+            given |= {"state": {}, "forwardedProps": {}}
+        client = Client(self.app, "POST", f"/{front}/clerk", given)
+        status, answer = await self._answered(client, f"{front} {text}")
+        return status, client.headers.get("x-treadle-run", ""), answer
+
+    async def _answered(self, client, what):
+        task = asyncio.get_running_loop().create_task(client.run())
         self.requests.add(task)
         done, _ = await asyncio.wait({task}, timeout=10)
         self.requests.discard(task)
-        assert done, f"{method} {path} is not answered"
+        assert done, f"{what} is not answered"
         if task.cancelled() or self.window.dead:
             return None, {}
         status, answer = task.result()
-        assert status < 500 or (status == 503 and self.window.was_away), (method, path, status, answer)
+        assert status < 500 or (status == 503 and self.window.was_away), (what, status, answer)
         return status, answer
 
 
@@ -331,6 +347,14 @@ def _said_to(events):
         elif isinstance(event, MessageAdded):
             found.append(event.message.text)
     return found
+
+
+def times_said(runs, text):
+    """How often a text was said, in whatever run; what was said before it is part of each run that goes on."""
+    started = [[one for one in events[0].messages if isinstance(one, UserMessage)][-1:] for events in runs.values()]
+    first = sum(one.text == text for said in started for one in said)
+    added = [one for events in runs.values() for one in events if isinstance(one, MessageAdded)]
+    return first + sum(one.message.text == text for one in added)
 
 
 def _only_begun(events):

@@ -73,6 +73,7 @@ class LiveRun(Generic[Output]):
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
+        self._failure_told = False
         self._begun: Begun | None = None
         self._entered = False
 
@@ -99,8 +100,8 @@ class LiveRun(Generic[Output]):
         # The group is told of no error, so that the one raised in the body reaches the caller as it is.
         await self._group.__aexit__(None, None, None)
         await self._settled()
-        if error is None and self._failure is not None:
-            raise self._failure
+        if error is None and not self._failure_told:
+            self._raise_failure()
 
     async def __aiter__(self) -> AsyncIterator[RunEvent]:
         events = self._events
@@ -111,9 +112,7 @@ class LiveRun(Generic[Output]):
                 break
             self._news.clear()
             await self._news.wait()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
 
     async def text_stream(self, withdrawn: str = WITHDRAWN) -> AsyncIterator[str]:
         """The text that the model says, piece by piece, and nothing else; a blank line between two replies.
@@ -180,10 +179,14 @@ class LiveRun(Generic[Output]):
     async def _ended(self) -> RunResult[Output]:
         await asyncio.wait([self._driving])
         await self._settled()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
         return self.result
+
+    def _raise_failure(self) -> None:
+        """What broke the run off is raised as often as somebody asks: a result would tell of a run under way."""
+        if self._failure is not None:
+            self._failure_told = True
+            raise self._failure
 
     def _heard(self, event: RunEvent) -> None:
         self._events.append(event)

@@ -1,6 +1,5 @@
 """App: agents over HTTP, as an ASGI app. Only what belongs together is put together here."""
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -24,8 +23,6 @@ from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving
-
-log = logging.getLogger("treadle.serve")
 
 
 class Served(Starlette):
@@ -96,7 +93,7 @@ def app(
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())
     served.lifespan = lifespan
     served.router.redirect_slashes = False
-    served.add_middleware(Gate, access=access, health=runs.health)
+    served.add_middleware(Gate, access=access, health=runs.health, redact=getattr(kept, "redact", None))
     served.runs, served.serving = runs, serving
     return served
 
@@ -154,9 +151,4 @@ def _handlers() -> dict[Any, Any]:
         kind: Any = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request")
         return refusal(request, Refused(kind, error.detail))
 
-    async def internal(request: Request, error: Exception) -> Response:
-        log.exception("a request failed", exc_info=error)
-        words = "something went wrong here", "Whoever runs the server finds it in its log."
-        return refusal(request, Refused("internal", *words))
-
-    return {HTTPException: http, Exception: internal}
+    return {HTTPException: http}

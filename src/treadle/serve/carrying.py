@@ -30,6 +30,7 @@ from treadle.serve.user import User
 from treadle.serve.views import Views
 from treadle.serve.whose import Whose
 from treadle.tools import Tool
+from treadle.tools.raised import redacted_text
 
 log = logging.getLogger("treadle.serve")
 
@@ -201,7 +202,8 @@ class Carrying:
                     log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
             except Exception as error:
                 # It is there as it was; whoever resumes it is told the same.
-                log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
+                why = redacted_text(str(error), getattr(self._journal, "redact", None))
+                log.warning("run %s was left and could not be taken up: %s", line.run_id, why)
             return True
         return True
 

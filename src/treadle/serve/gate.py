@@ -1,5 +1,6 @@
 """Gate: lets in who may come in before any route is asked, and says to browsers what they may do with what they get."""
 
+import logging
 from typing import Final
 
 from starlette._utils import get_route_path
@@ -9,9 +10,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from treadle.serve.access import SAFE, Access
+from treadle.serve.answer import Answer
 from treadle.serve.health import Health
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
+from treadle.tools.raised import Redact, log_raised
+
+log = logging.getLogger("treadle.serve")
 
 PROTECTED: Final = ("/api/", "/ai-sdk/", "/ag-ui/", "/v1/", "/openapi.json")
 """Beginnings of the paths that are for users who are known. Whatever else is served is the page: files, the same for
@@ -19,6 +24,9 @@ everybody, and nothing of a run."""
 
 OPEN: Final = frozenset({"/health", "/api/session"})
 """Paths that are for anybody whose place is right; of a session that is where one comes to be known."""
+
+_REST: Final = 4
+"""How many times the body that is taken may still come of one that is refused."""
 
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
@@ -31,13 +39,18 @@ _HEADERS: Final = {
 }
 
 
+class BrokenOff(Exception):
+    """An answer that had begun cannot be ended; its connection is."""
+
+
 class Gate:
     """Stands before an app. Host, origin, who calls and how often are looked at here, and nowhere else; so is whether
-    what would be told of runs could be true.
+    what would be told of runs could be true. What the application's own code raises is logged here, as the journal
+    redacts it, and answered with a 500.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, health: Health) -> None:
-        self._app, self._access, self._health = app, access, health
+    def __init__(self, app: ASGIApp, access: Access, health: Health, redact: Redact | None) -> None:
+        self._app, self._access, self._health, self._redact = app, access, health, redact
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what may come in."""
@@ -48,7 +61,20 @@ class Gate:
                 await send({"type": "websocket.close", "code": 1008})
             return
         request = Request(scope, receive)
-        given = self._with_headers(request, send)
+        answer = Answer(request, self._with_headers(request, send), _REST * self._access.bounds.body)
+        try:
+            await self._pass(Request(scope, answer.receive), answer.send)
+            return
+        except Exception as error:
+            log_raised("a request failed", error, self._redact, level=logging.ERROR, log=log)
+        # A server logs what it is told of as it is: what was raised goes no further, and is no context of this.
+        if answer.begun:
+            raise BrokenOff("a request failed when its answer had begun; the line before says why")
+        words = "something went wrong here", "Whoever runs the server finds it in its log."
+        await refusal(request, Refused("internal", *words))(scope, receive, answer.send)
+
+    async def _pass(self, request: Request, given: Send) -> None:
+        scope, receive = request.scope, request.receive
         try:
             self._access.check_place(request, page=_is_public(request))
             if _is_preflight(request):

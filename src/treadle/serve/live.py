@@ -93,7 +93,7 @@ class Live:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                task = None if first is None else group.create_task(_once(first))
+                task = None if first is None else group.create_task(self._once(first))
                 try:
                     yield
                 except Exception as error:
@@ -107,6 +107,14 @@ class Live:
             self._group = None
         if failure is not None:
             raise failure
+
+    async def _once(self, first: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await first()
+        except Exception as error:
+            # The server is of use without it.
+            what = "runs that were left could not be taken up; resume them by hand"
+            log_raised(what, error, getattr(self._journal, "redact", None), level=logging.ERROR, log=log)
 
     def stop_streams(self) -> None:
         """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""
@@ -295,11 +303,3 @@ def _stop_of(run_id: str) -> Refused:
         f"run {run_id} was stopped in the middle",
         "It is kept and can be resumed; whoever runs the server finds in its log what stopped it.",
     )
-
-
-async def _once(first: Callable[[], Awaitable[None]]) -> None:
-    try:
-        await first()
-    except Exception:
-        # The server is of use without it.
-        log.exception("runs that were left could not be taken up; resume them by hand")

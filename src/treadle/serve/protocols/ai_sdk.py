@@ -47,6 +47,11 @@ VERSIONS: Final = (6, 7)
 END: Final = "[DONE]"
 """The data of the last line of a stream."""
 
+SETTLED: Final[Mapping[str, bool]] = {"providerExecuted": True}
+"""Of what came of a call: a client posts again, on its own, when the calls of the last step have come to something that
+are the browser's; one that the run has already is none, though the run ended with it.
+"""
+
 _KINDS: Final[Mapping[PartKind, str]] = {"text": "text", "thinking": "reasoning"}
 _FINISH: Final[Mapping[Outcome, str]] = {
     "done": "stop",
@@ -262,10 +267,10 @@ class Writer:
                 yield from self._there(named(call_id), move.name, move.arguments, _nested(path, agent, move.name))
                 yield from self._answered(named(call_id), True, "")
                 if move.is_error:
-                    text = text_result(content)
-                    yield {"type": "tool-output-error", "toolCallId": named(call_id), "errorText": text}
+                    told: Json = {"type": "tool-output-error", "errorText": text_result(content)}
                 else:
-                    yield {"type": "tool-output-available", "toolCallId": named(call_id), "output": result_of(content)}
+                    told = {"type": "tool-output-available", "output": result_of(content)}
+                yield {**told, "toolCallId": named(call_id), **SETTLED}
             case moves.Progress(id=call_id, name=name, update=update):
                 data = {"toolCallId": named(call_id), "toolName": name, "update": update}
                 yield {"type": "data-progress", "id": named(call_id), "data": data}
@@ -314,7 +319,7 @@ class Writer:
     def _without_calls(self, move: moves.Withdrawn, path: str) -> Iterator[Json]:
         for call_id, name in move.calls:
             told = {"type": "tool-input-error", "toolCallId": _named(path, call_id), "toolName": name, "input": None}
-            yield {**told, "errorText": "The reply broke off; this call is not made."}
+            yield {**told, "errorText": "The reply broke off; this call is not made.", **SETTLED}
 
     def _broke_off(self, move: moves.Withdrawn) -> Iterator[Json]:
         if move.parts:

@@ -19,6 +19,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
+from treadle.serve.protocols.ai_sdk import SETTLED
 from treadle.serve.protocols.wire import address, arguments_of, result_of, text_result
 
 _SAID: Final[Mapping[str, str]] = {"text-start": "text", "reasoning-start": "reasoning"}
@@ -148,7 +149,8 @@ class Held:
             if call.get("approval", {}).get("approved") is not True:
                 call.pop("approval", None)
             told = {"errorText": part["errorText"]} if kind.endswith("error") else {"output": part["output"]}
-            call.update(state=kind.removeprefix("tool-"), **told)
+            by = {name: part[name] for name in SETTLED if name in part}
+            call.update(state=kind.removeprefix("tool-"), **told, **by)
 
     def settled(self, waiting: Collection[str]) -> None:
         """The run stands so that these calls wait: of all others nobody is asked any more.
