@@ -12,6 +12,7 @@ from worlds import examples
 
 from treadle import Agent, Budget, BudgetUnavailable, Limits, MemoryJournal, Retries, Usage, tool
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost
+from treadle.kernel.events import ModelFailed, RunResumed
 from treadle.models import ModelReply, Overloaded, TextDelta, UsageReported
 from treadle.testing import ScriptedModel
 
@@ -167,6 +168,30 @@ class Faulty:
             return found(*given)
 
         return happens
+
+
+def test_an_attempt_that_its_budget_could_not_be_asked_about_is_not_taken_for_one_that_was_lost():
+    broke_off = 0
+    for number in count(1):
+        shared, journal = Budget(tokens=10_000), MemoryJournal()
+        shared.ledger.store = faulty = Faulty(shared.ledger.store, {number: "fails"})
+        model = ScriptedModel([Overloaded("Later."), "It is done."], usage=Usage(10, 5))
+        one = Agent(model, retries=Retries(base=0.0), budget=shared, journal=journal)
+
+        async def live(one=one, journal=journal):
+            try:
+                return await one.run("go")
+            except BudgetUnavailable:
+                runs = await journal.list()
+                return await (one.resume(runs[0].run_id) if runs else one.run("go"))
+
+        result = run_quickly(live)
+        assert (number, result.text, result.usage) == (number, "It is done.", model.usage)
+        kinds = [type(event) for event in result.events]
+        broke_off += RunResumed in kinds and kinds.index(ModelFailed) < kinds.index(RunResumed)
+        if number > faulty._made:
+            break
+    assert broke_off
 
 
 @examples(150, shrink=False)

@@ -15,6 +15,8 @@ from typing import Any
 from treadle.drivers.below import Below
 from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
+from treadle.drivers.purse.claims import may_have_asked
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
 from treadle.drivers.unsettled import as_taken_up, unsettled
@@ -173,8 +175,11 @@ class _Fitting:
         A process that dies in between leaves a run below that still waits, and that the person is asked about again.
         The other way round its answer would be taken and this run would wait for it for ever.
         """
-        run = self.run
-        run.feed(RunResumed(limits, lost_call(run.state, run.model), by=by))
+        run, lost = self.run, lost_call(self.run.state, self.run.model)
+        if lost is not None:
+            tokens = lost.usage.total_tokens
+            lost = lost if await patiently(lambda: may_have_asked(run, tokens)) else None
+        run.feed(RunResumed(limits, lost, by=by))
         step = len(run.state.steps)
         for call_id in self.interrupted:
             run.feed(ApprovalRequested(step, call_id, "interrupted"))

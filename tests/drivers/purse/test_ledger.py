@@ -33,7 +33,7 @@ def at(run, key="", purse="all"):
 
 def test_nothing_is_there_at_first(ledger):
     assert ledger.sums("all", "") == Sums(NOTHING, NOTHING)
-    assert ledger.base(at("a")) is None
+    assert ledger.row(at("a")) is None
     assert (ledger.keys("all"), ledger.rows("all", "a"), ledger.key_of("all", "a")) == ([], [], None)
     assert ledger.others(at("a")) == ledger.held(at("a")) == NOTHING
 
@@ -95,7 +95,7 @@ def test_rows_are_told_in_the_order_of_their_keys(ledger):
     assert [key for key, _ in ledger.rows("day", "a")] == sorted(keys)
     assert dict(ledger.rows("day", "a"))["ä"] == row(claim(2), base=claim(2, "1"))
     assert ledger.keys("day") == sorted([*keys, "c"])
-    assert ledger.base(at("a", "ä", "day")) == claim(2, "1")
+    assert ledger.row(at("a", "ä", "day")).base == claim(2, "1")
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "%s %b {} *row*", "'; DROP TABLE budget_purses; --", "\\x41", "😀" * 300])
@@ -190,7 +190,7 @@ acts = st.one_of(
     st.tuples(st.just("settle"), places, st.builds(row, amounts, amounts), marks),
     st.tuples(st.just("others"), places),
     st.tuples(st.just("held"), places),
-    st.tuples(st.just("base"), places),
+    st.tuples(st.just("row"), places),
     st.tuples(st.just("adopt"), st.just("all"), st.just("a"), st.just("b")),
     st.tuples(st.just("sums"), st.sampled_from(["all", "user"]), st.sampled_from(["", "k"])),
     st.tuples(st.just("rows"), st.sampled_from(["all", "user"]), st.sampled_from("ab")),

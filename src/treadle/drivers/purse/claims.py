@@ -59,6 +59,9 @@ class Shared(Protocol):
     def is_held(self) -> bool:
         """Whether other runs have something set aside that they may give back."""
 
+    def has_set_aside(self, run: "Borrower", tokens: int) -> bool:
+        """Whether that may have been set aside for a call of a run that is taken up."""
+
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
 
@@ -172,6 +175,15 @@ def settle(run: Borrower) -> None:
         _set_claim(run, used(run) + run.lent)
         for purse in run.purses:
             purse.let_go(run.run_id)
+
+
+def may_have_asked(run: Borrower, tokens: int) -> bool:
+    """Whether a run that is taken up may have made a call of `tokens` at most: none is made that was not set aside.
+
+    Raises:
+        PassesThrough: a budget cannot be asked.
+    """
+    return all([purse.has_set_aside(run, tokens) for purse in run.purses])
 
 
 def one_call_more(run: Borrower) -> None:

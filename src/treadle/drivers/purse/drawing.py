@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from treadle.drivers.clock import day
 from treadle.drivers.purse.budget import Budget, checked_name, log
-from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere
+from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere, used_in
 from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.reckoning import Reached
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
@@ -84,6 +84,12 @@ class Share:
         self._begun()
         held = self._ledger.held(self._place)
         return held.tokens > 0 or held.usd > 0
+
+    def has_set_aside(self, tokens: int) -> bool:
+        """Whether an earlier process may have set that many aside beyond what the run had used by then."""
+        used, row = used_in(self.run.state).tokens - self._begun().tokens, self._ledger.row(self._place)
+        # One that does not come up to that tells of another time.
+        return row is None or not used <= row.claimed.tokens < used + tokens
 
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
@@ -176,10 +182,10 @@ class Share:
         self._base = self._begin(day())
 
     def _begin(self, key: str) -> Claim:
-        known = self._ledger.base(self._place._replace(key=key))
+        known = self._ledger.row(self._place._replace(key=key))
         self._key = key
         if known is not None:
-            return known
+            return known.base
         began = day(self.run.state.started_at or None)
         return paid_elsewhere(self.run.state) if began == key else self._settled()
 
@@ -246,6 +252,14 @@ class Purse:
         """
         self.share.turn()
         return self.share.is_held()
+
+    def has_set_aside(self, run: Borrower, tokens: int) -> bool:
+        """Whether `tokens` may have been set aside for a call of a run that is taken up; of one below another they may.
+
+        Raises:
+            BudgetUnavailable: the file or database cannot be used.
+        """
+        return self.share.run is not run or self.share.has_set_aside(tokens)
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""

@@ -97,10 +97,9 @@ class Ledger:
         if name != run_id and self.rows(purse, run_id) and not self.rows(purse, name):
             self.store.rename(purse, run_id, name)
 
-    def base(self, place: Place) -> Claim | None:
-        """The base of the row; None if there is none."""
-        row = self.store.look(place).row
-        return None if row is None else row.base
+    def row(self, place: Place) -> Row | None:
+        """The row of the run; None if there is none."""
+        return self.store.look(place).row
 
     def rows(self, purse: str, run: str) -> list[tuple[str, Row]]:
         """The rows of a run in the purse, in the order of their keys."""
