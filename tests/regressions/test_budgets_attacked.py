@@ -204,7 +204,7 @@ async def test_a_held_file_stops_nobody_else_and_no_deadline(budget, others):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(Agent(model, budget=budget).run("go"), 0.3)
     assert not model.requests
-    assert len(turns) > 10
+    assert len(turns) > 2
     assert max(pauses) < 3
     assert (budget.spent().tokens, budget.spent().held_tokens) == (0, 0)
 
