@@ -208,3 +208,17 @@ async def test_a_call_lost_in_a_crash_costs_what_the_model_that_was_asked_may_ta
     assert lost.usage == Usage(reserve.tokens - 98, 98, estimated=True)
     assert lost.cost == (Decimal(reserve.tokens) / 1000 if priced else None)
     assert result.usage.total_tokens == 200 + reserve.tokens
+
+
+async def test_a_budget_that_does_not_know_a_run_says_nothing_of_a_call_that_was_lost():
+    """It was not asked before the call, so that it has set nothing aside tells nothing: the call counts."""
+    journal, left, limits = MemoryJournal(), MemoryJournal(), Limits(tokens=9000)
+    run_id = (await Agent(Billing(), limits=limits, journal=journal).run("go")).run_id
+    events = list(await journal.read(run_id))
+    [place] = [number for number, event in enumerate(events) if isinstance(event, StepPrepared)]
+    await left.append(run_id, 0, events[: place + 1])
+    budget, reserve = Budget(tokens=9000), events[place].reserve
+    result = await Agent(Billing(), limits=limits, budget=budget, journal=left).resume(run_id)
+    [lost] = [event.lost for event in await left.read(run_id) if isinstance(event, RunResumed)]
+    assert lost.usage.total_tokens == reserve.tokens
+    assert budget.spent().tokens == result.usage.total_tokens == 100 + reserve.tokens
