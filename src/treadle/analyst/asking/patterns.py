@@ -19,8 +19,9 @@ from treadle.analyst.sql.terms import call, literal, named
 if TYPE_CHECKING:
     from treadle.analyst.showing.sentences import Kind
 
-# A product beyond 38 digits cannot be formed; amounts so large are not tested for factors.
+# A product beyond 38 digits, decimals included, cannot be formed; amounts so large are not tested for factors.
 _MOST_DIGITS = 22
+_MOST_WITH_DECIMALS = 35
 
 
 def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tuple[str, ...]) -> Iterator[Claim]:
@@ -63,7 +64,10 @@ def _run(session: Session, counted: "exp.Select") -> list[int]:
     source = counted.args["from_"].copy()
     largest = exp.Max(this=call("greatest", exp.Abs(this=exp.column("a")), exp.Abs(this=exp.column("b"))))
     size = session.run(exp.select(largest).from_(source.this))[0][0]
-    if size is None or Decimal(size).adjusted() > _MOST_DIGITS:
+    if size is None:
+        return []
+    written = Decimal(size)
+    if written.adjusted() > _MOST_DIGITS or len(written.as_tuple().digits) > _MOST_WITH_DECIMALS:
         return []
     return list(session.run(counted)[0])
 
