@@ -36,7 +36,19 @@ def database_of(url: str) -> Address:
 
 def connector(database: Address) -> PsycopgConnector:
     """Connections to the queue's database."""
-    return PsycopgConnector(conninfo=database.dsn, min_size=1, max_size=4, configure=_configured)
+    return _Connector(conninfo=database.dsn, min_size=1, max_size=4, configure=_configured)
+
+
+class _Connector(PsycopgConnector):
+    """Leaves nothing half open: a pool's task that connects takes no notice of being cancelled, and stays."""
+
+    async def open_async(self, pool: Any = None) -> None:
+        """See `PsycopgConnector`."""
+        try:
+            await super().open_async(pool)
+        except BaseException:
+            await self.close_async()
+            raise
 
 
 async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
