@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Budget, Price, Usage
+from treadle import Agent, Budget, Price, Usage, tool
 from treadle.drivers import turn
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.rows import Row
@@ -118,3 +118,37 @@ async def test_a_purse_that_another_had_for_a_moment_is_not_taken_for_used_up(jo
     budget.ledger.draw = just_too_late
     assert (await agent.drive(run_id)).stop.reason == "answered"
     assert quicker == [None]
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks."""
+    return "seen"
+
+
+@pytest.mark.parametrize("at", range(1, 16))
+async def test_a_purse_that_another_has_for_a_moment_brings_no_run_to_its_end(journal, at):
+    """Another process sets aside so much that a closing reply is left, whenever this one has just looked."""
+    budget = Budget(tokens=4000)
+    asked, loop, held = 0, asyncio.get_running_loop(), Claim(tokens=2000)
+
+    def watched(ask):
+        def asks(place, *more):
+            nonlocal asked
+            if place.run != "another":
+                asked += 1
+                if asked == at:
+                    theirs = place._replace(run="another")
+                    assert budget.ledger.draw(theirs, Row(Claim(), held, Claim()), budget.most) is None
+                    loop.call_later(0.02, budget.ledger.settle, theirs, Row(Claim(), Claim(), Claim()), ())
+            return ask(place, *more)
+
+        return asks
+
+    for name in ("others", "held", "draw"):
+        setattr(budget.ledger, name, watched(getattr(budget.ledger, name)))
+    model = ScriptedModel([[("look", {})], "fine"], usage=Usage(20, 10))
+    agent = Agent(model, settings=ModelSettings(max_tokens=2000), tools=[look], journal=journal, budget=budget)
+    run_id = await agent.submit("go", to=Nowhere())
+    result = await agent.drive(run_id)
+    assert (result.stop.reason, result.text, result.stop.detail) == ("answered", "fine", "")

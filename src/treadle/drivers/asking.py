@@ -65,7 +65,14 @@ class Asking:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file or database of a budget cannot be used, or is held.
         """
-        event = self.reckoned(command, chosen)
+        return self.set_aside(command, self.reckoned(command, chosen))
+
+    def set_aside(self, command: PrepareStep, event: StepPrepared) -> StepPrepared | RunFinished:
+        """Sets aside what `event` may take, which was reckoned for `command`; the end where there is too little.
+
+        Raises:
+            BudgetUnavailable: the file or database of a budget cannot be used, or is held.
+        """
         refused = claim(self._run, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
 

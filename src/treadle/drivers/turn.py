@@ -29,15 +29,18 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     Raises:
         BudgetUnavailable: the file or database of a budget cannot be used.
     """
+    run.audience.look_again()
     loop, pause = asyncio.get_running_loop(), 0.01
     end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
     while loop.time() < end:
-        if not await patiently(lambda: _is_crowded(run, command, chosen)):
-            before = await patiently(lambda: _taken_by_others(run))
-            event = await patiently(lambda: run.prepare(command, chosen))
-            # Another process may have been quicker, and have given back by now what it had set aside.
-            if isinstance(event, StepPrepared) or not await patiently(partial(_may_have_room, run, before)):
-                return event
+        before = await patiently(lambda: _taken_by_others(run))
+        event = await patiently(partial(run.asking.reckoned, command, chosen))
+        if await patiently(partial(_is_to_be_asked, run, command, event, before)):
+            # What was looked at is what is set aside: reckoned again, it could be less, for another has been quicker.
+            found = await patiently(partial(run.asking.set_aside, command, event))
+            # That one may have given back by now what it had set aside.
+            if isinstance(found, StepPrepared) or not await patiently(partial(_may_have_room, run, before)):
+                return found
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
     return await patiently(lambda: run.prepare(command, chosen))
@@ -53,12 +56,10 @@ def _may_have_room(run: Run, before: list[Claim]) -> bool:
     return any(purse.is_held() for purse in run.purses) or _taken_by_others(run) != before
 
 
-def _is_crowded(run: Run, command: PrepareStep, chosen: StepSettings | None) -> bool:
-    """Whether the call would not be made, or be made shorter, for a budget in which others have something set aside."""
+def _is_to_be_asked(run: Run, command: PrepareStep, event: StepPrepared, before: list[Claim]) -> bool:
+    """Whether nothing is waited for: `event` is the call that is wanted, and fits; or no other run is to blame."""
     bounds = within(run)
     if bounds.tokens is None and bounds.usd is None:
-        return False
-    event = run.asking.reckoned(command, chosen)
+        return True
     is_whole = event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
-    fits = is_whole and refused(run, event.reserve) is None
-    return not fits and any(purse.is_held() for purse in run.purses)
+    return (is_whole and refused(run, event.reserve) is None) or not _may_have_room(run, before)
