@@ -25,7 +25,7 @@ from treadle.tools.output import encode_error
 _STRICTER: tuple[Action, ...] = ("allow", "ask", "deny")
 
 
-class Admitted(Struct, frozen=True, gc=False):
+class Admitted(Struct, frozen=True):
     """A call that may be run: its record, its tool, and its arguments as validated."""
 
     record: CallRecord
