@@ -93,6 +93,8 @@ def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement
             return build(session, make)
     except OfSeveral:
         for side in sides:
+            # Text of the other side that is spelled otherwise is no fault.
+            side.take_for_plain(False)
             _alone(session, side)
         raise
 

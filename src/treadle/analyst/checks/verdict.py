@@ -166,7 +166,7 @@ def differing(found: Comparison) -> list[Difference]:
 
 def _totals(found: Comparison) -> str:
     total = found.summary
-    gaps = [(one.diff, seen(one.currency or None)) for one in total.by_currency]
+    gaps = [(one.diff, one.currency or "") for one in total.by_currency]
     if total.total_diff is not None:
         gaps = [(total.total_diff, found.unit)]
     of = next((FIGURES[one.facts["aggregation"]] for one in found.claims if one.kind == "totals"), "the totals")

@@ -52,6 +52,8 @@ def _told(error: Exception) -> str:
             return _too_large(error)
         case duckdb.ConversionException():
             return _too_large(error) if _BEYOND.search(message) else _unlike(first_line(error))
+        case duckdb.BinderException() if "DECIMAL type" in message:
+            return _too_large(error)
         case duckdb.CatalogException() | duckdb.BinderException():
             return (
                 f"the engine finds no such table, or a view of it lacks one ({first_line(error)}); look at its 'table'"

@@ -37,6 +37,9 @@ def number_of_rows(subject: str, fields: Sequence[Field], exchange: Exchange, cl
     if not _ASKED.search(clause.text) or own or not (listed or compared):
         return ""
     counts = [found for found in fields if found.stems[-1:] == (_ROW,) and number_of(found.value) is not None]
+    if not (counts or compared):
+        # The listed rows may be what was asked about.
+        return ""
     of_each = _EACH.search(clause.text)
     if compared or len(counts) != 1 or (of_each and not _HOW_MANY.search(clause.text)):
         return f"I cannot tell that: {exchange.tool} does not say how many rows each has. Ask how many one source has."

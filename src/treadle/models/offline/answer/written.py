@@ -137,6 +137,7 @@ def _held_besides(exchange: Exchange) -> list[str]:
     held = exchange.result.get("filters") if isinstance(exchange.result, dict) else None
     lists = [value for value in exchange.arguments.values() if isinstance(value, list)]
     named = {str(next(iter(row.values()), "")) for rows in lists for row in rows if isinstance(row, dict)}
+    named.update(exchange.arguments, *(value for value in exchange.arguments.values() if isinstance(value, dict)))
     texts = [text for text in held if isinstance(text, str)] if isinstance(held, list) else []
     return [text for text in texts if not any(text.startswith(f"{name} ") for name in named)]
 
