@@ -194,3 +194,27 @@ async def test_a_journal_keeps_what_was_made_storable(tmp_path):
         await memory.append("r", 0, events)
         assert await journal.read("r") == await memory.read("r")
     assert msgspec.json.encode(events)
+
+
+def nested(levels):
+    value = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def deep_in_calls(frames, do):
+    return do() if frames == 0 else deep_in_calls(frames - 1, do)
+
+
+@pytest.mark.parametrize("levels", [150, 800])
+def test_what_is_stored_at_the_top_can_be_read_by_who_is_deep_in_calls_of_its_own(levels):
+    event = storable_event(ToolFinished(0, "c", "done", app=nested(levels), at=1.0))
+    assert (event.app == nested(levels)) is (levels == 150)
+    stored = encode_event(event)
+    assert deep_in_calls(500, lambda: decode_event(stored)) == event
+
+
+def test_brackets_in_texts_and_beside_each_other_are_no_levels():
+    value = {"text": "[{" * 500 + '\\"[', "rows": [[1], [2]] * 500}
+    assert storable_event(ToolFinished(0, "c", "done", app=value, at=1.0)).app == value

@@ -5,6 +5,7 @@ provider takes, and an application may hand over a value that has no JSON form a
 where it comes in, so that the record, the state and what a model is sent are the same.
 """
 
+import re
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeVar
 
@@ -33,6 +34,14 @@ from treadle.kernel.events import (
 E = TypeVar("E", bound=Struct)
 
 _ENCODER: Final = msgspec.json.Encoder()
+
+DEEPEST: Final = 200
+"""Levels that what is stored may be nested in. How many can be read depends on Python's version, and on how deep in
+calls of its own the reader is: on 3.11 they are 1,000 in all. What one process has written any other must be able to
+read."""
+
+_TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 _OUR_OWN: Final = frozenset(
     {
@@ -65,9 +74,7 @@ def storable_event(event: Event) -> Event:
         Misuse: a value in it is of another type than it must be.
     """
     # To encode it takes less time than to look into it: 0.2 microseconds, and as much for each 1,000 characters.
-    try:
-        _ENCODER.encode(event)
-    except Exception:
+    if not _has_json(event):
         event = _kept(event)
     if type(event) not in _OUR_OWN and _came_from_outside(event):
         try:
@@ -89,19 +96,28 @@ def _came_from_outside(event: Event) -> bool:
 
 def storable(message: E) -> E:
     """`message` likewise."""
-    try:
-        _ENCODER.encode(message)
-    except Exception:
-        return _kept(message)
-    return message
+    return message if _has_json(message) else _kept(message)
 
 
 def _has_json(value: Any) -> bool:
+    """Whether `value` can be stored, and read again by anybody."""
     try:
-        _ENCODER.encode(value)
+        data = _ENCODER.encode(value)
     except Exception:
         return False
-    return True
+    return data.count(b"{") + data.count(b"[") <= DEEPEST or _depth(data) <= DEEPEST
+
+
+def _depth(data: bytes) -> int:
+    """Levels that JSON is nested in."""
+    deepest = depth = 0
+    for sign in _TEXTS.sub(b"", data).translate(None, _NO_BRACKETS):
+        if sign in b"{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        else:
+            depth -= 1
+    return deepest
 
 
 def _kept(whole: E) -> E:
@@ -120,8 +136,10 @@ def _in_place_of(value: Any) -> Any:
             found = _with_json(value)
     except Exception:
         # It holds itself, is nested too deeply, or raises when it is looked at.
-        return {"unstorable": _described(value)} if isinstance(value, dict) else _described(value)
-    return found if _has_json(found) else _described(value)
+        found = None
+    if found is not None and _has_json(found):
+        return found
+    return {"unstorable": _described(value)} if isinstance(value, dict) else _described(value)
 
 
 def _with_json(value: Any) -> Any:
