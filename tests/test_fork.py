@@ -135,7 +135,8 @@ def test_another_result_is_shown_and_the_others_of_the_reply_are_kept(journal):
         first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
         other = shop.agent("Sold out, I see.", journal=journal)
         fork = await other.fork(first.run_id, at=1, tool_results={"call_0_0": {"left": 0}})
-        assert shop.done == ["look tea", "buy tea", "look cups"]
+        assert sorted(shop.done[:2]) == ["buy tea", "look tea"]
+        assert shop.done[2:] == ["look cups"]
         assert [m.text for m in fork.messages if m.role == "tool"] == ['{"left":0}', "bought tea"]
         assert [record.executed for record in fork.steps[0].calls] == [True, True]
         assert other.model.requests[0].messages[-2].text == '{"left":0}'

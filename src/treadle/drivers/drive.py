@@ -11,6 +11,7 @@ over, whatever is in flight is cancelled.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -142,7 +143,7 @@ async def end(run: Run, stop: Stop) -> None:
         JournalError: a run below it could not be ended: it has not ended either, and can be taken up again.
     """
     try:
-        await undisturbed(_settle_below(run))
+        await undisturbed(partial(_settle_below, run))
     except JournalError:
         raise
     except BaseException:

@@ -1,7 +1,7 @@
 """undisturbed: work that must be done whole, though whoever waits for it is cancelled once more."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -10,7 +10,7 @@ GRACE = 10.0
 """Seconds that it still has from the moment when whoever waits for it is cancelled."""
 
 
-async def undisturbed(work: Coroutine[Any, Any, None]) -> None:
+async def undisturbed(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Carries `work` to its end, in a task of its own; a cancellation is raised after it, and only if it is no error.
 
     It is for work that only waits for a journal. Where that does not answer, `work` is cancelled `GRACE` seconds after
@@ -41,9 +41,9 @@ async def undisturbed(work: Coroutine[Any, Any, None]) -> None:
         raise failure
 
 
-async def _failure(work: Coroutine[Any, Any, None]) -> BaseException | None:
+async def _failure(work: Callable[[], Coroutine[Any, Any, None]]) -> BaseException | None:
     try:
-        await work
+        await work()
     except BaseException as error:
         # Raised in the task that waits: a group would wrap it.
         return error

@@ -17,6 +17,7 @@ recorded, and nothing more is started.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -126,9 +127,10 @@ class Batch:
             else:
                 back.append(record)
         await _start(self._run, at_once)
-        work: list[Coroutine[Any, Any, None]] = [self._back(one.record.id, one) for one in at_once]
-        work += [self._back(record.id) for record in back]
-        work += [self._turns(lane) for lane in _lanes(in_turn, self._tool)]
+        # A coroutine that is made here would never be awaited where its task is cancelled before its first turn.
+        work = [partial(self._back, one.record.id, one) for one in at_once]
+        work += [partial(self._back, record.id) for record in back]
+        work += [partial(self._turns, lane) for lane in _lanes(in_turn, self._tool)]
         try:
             async with asyncio.TaskGroup() as group:
                 for each in work:
@@ -137,10 +139,10 @@ class Batch:
             # Only what nobody may swallow comes this way, and the caller knows no task group.
             raise raised.exceptions[0] from None
 
-    async def _held(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _held(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """`work`, of which nobody may think that it is done when what it ran has cancelled its task."""
         try:
-            await work
+            await work()
         except JournalError:
             # Those beside it are cut off with it, and nobody has cancelled them: their runs are to be taken up again.
             self._run.driven.given_up = True
