@@ -283,9 +283,9 @@ def spoil_order(rng: random.Random, path: Path) -> None:
             case "double":
                 other.execute("UPDATE events SET seq = seq + 100 WHERE run_id = ? AND seq > ?", (run_id, one))
                 other.execute("UPDATE events SET seq = seq - 99 WHERE run_id = ? AND seq > 99", (run_id,))
-                columns = "run_id, ?1 + 1, at, hash, body"
-                copy = f"INSERT INTO events SELECT {columns} FROM events WHERE run_id = ?2 AND seq = ?1"
-                other.execute(copy, (one, run_id))
+                columns = "run_id, seq + 1, at, hash, body"
+                copy = f"INSERT INTO events SELECT {columns} FROM events WHERE run_id = ? AND seq = ?"
+                other.execute(copy, (run_id, one))
 
 
 def spoil_bytes(rng: random.Random, path: Path) -> None:

@@ -104,9 +104,9 @@ def put(connection: sqlite3.Connection, run_id: str, payloads: Sequence[tuple[in
 def let_go(connection: sqlite3.Connection, run_id: str | bytes) -> None:
     """Forget what the run refers to, and remove the payloads that nobody else does; likewise."""
     connection.execute(
-        """DELETE FROM payloads WHERE hash IN (SELECT hash FROM payload_uses WHERE run_id = ?1)
-        AND NOT EXISTS (SELECT 1 FROM payload_uses WHERE hash = payloads.hash AND run_id <> ?1)""",
-        (run_id,),
+        """DELETE FROM payloads WHERE hash IN (SELECT hash FROM payload_uses WHERE run_id = :run_id)
+        AND NOT EXISTS (SELECT 1 FROM payload_uses WHERE hash = payloads.hash AND run_id <> :run_id)""",
+        {"run_id": run_id},
     )
     connection.execute("DELETE FROM payload_uses WHERE run_id = ?", (run_id,))
 

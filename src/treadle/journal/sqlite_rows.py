@@ -16,8 +16,8 @@ from treadle.journal.verified import Row, Rows, Unreadable
 
 _PART = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? AND seq < ? ORDER BY seq"
 
-_ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, ?2) THEN CAST(body AS BLOB) END FROM events
-    WHERE run_id = ?1 AND seq IN (0, ?2 - 1, ?2, ?2 + 1)"""
+_ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, :last) THEN CAST(body AS BLOB) END FROM events
+    WHERE run_id = :run_id AND seq IN (0, :last - 1, :last, :last + 1)"""
 
 _ONE = "SELECT hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq = ?"
 
@@ -50,7 +50,7 @@ class FileRows:
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
         """See `Rows.ends`."""
-        with _told(), closing(self._connection.execute(_ENDS, (run_id, last))) as rows:
+        with _told(), closing(self._connection.execute(_ENDS, {"run_id": run_id, "last": last})) as rows:
             return {row[0]: row for row in rows}
 
     def hash(self, run_id: str, seq: int) -> bytes | None:

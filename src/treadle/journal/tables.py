@@ -132,9 +132,9 @@ def turn_lines(count: int) -> str:
 def _change(columns: Sequence[str], count: int) -> str:
     if count == 1:
         # Without the table in memory that the other form fills first: half the work.
-        marks = ", ".join(f"{one} = ?{number}" for number, one in enumerate(columns, 2))
-        return f"UPDATE runs SET {marks} WHERE run_id = ?1"  # noqa: S608 - of the words above
-    given = ", ".join(("run_id", *columns))
+        marks = ", ".join(f"{one} = ?" for one in columns)
+        return f"UPDATE runs SET {marks} WHERE run_id = ?"  # noqa: S608 - of the words above
+    given = ", ".join((*columns, "run_id"))
     news = ", ".join(f"{one} = new.{one}" for one in columns)
     marks = _marks(len(columns) + 1, count)
     new = f"WITH new ({given}) AS (VALUES {marks})"
@@ -157,8 +157,8 @@ def new_row(line: Line) -> tuple[Any, ...]:
 def changed_row(line: Line, *, status: bool) -> tuple[Any, ...]:
     """What is written of a run's line that has changed."""
     found, text = sealed(line.info, line.head)
-    row = line.info.run_id, line.head, found, text.decode()
-    return (*row, line.info.status) if status else row
+    row = line.head, found, text.decode()
+    return (*row, line.info.status, line.info.run_id) if status else (*row, line.info.run_id)
 
 
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
