@@ -125,6 +125,8 @@ class Carrying:
             raise of_journal(error) from error
         except GoneOn as error:
             raise Refused("conflict", str(error), "Say it in the conversation, or fork the run.") from error
+        except Overtaken as error:
+            raise Refused("conflict", str(error)) from error
         except Misuse as error:
             if going_on.answers:
                 raise

@@ -15,19 +15,30 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from treadle.journal.info import RunInfo
-from treadle.kernel.messages import Json, UserMessage
+from treadle.kernel.messages import Json
 from treadle.result import Pending
 from treadle.serve.chats import messages
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
-from treadle.serve.protocols.wire import Decisions, bad
+from treadle.serve.protocols.wire import bad, undecided
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response
-from treadle.serve.telling import Answers, Point, Telling, answered, asked_at, last_said, said_last, say, verdicts
+from treadle.serve.telling import (
+    Answers,
+    Decide,
+    Point,
+    Telling,
+    answered,
+    asked_at,
+    last_said,
+    said_last,
+    say,
+    verdicts,
+)
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]
@@ -116,7 +127,7 @@ class Fronts:
                 user, agent, post.message, conversation=post.chat, after=after, posting=posting
             )
             return Point(run_id)
-        return await self._told(user, last, post.message, posting)
+        return await say(self._runs, user, last.run_id, post.message, posting, partial(ai_sdk.decisions, post))
 
     async def again_ai_sdk(self, request: Request) -> Response:
         """The stream of the answer that is under way in a chat, from its beginning; 204 if none is."""
@@ -187,7 +198,7 @@ class Fronts:
             if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
-            return await self._told(user, last, post.message, posting)
+            return await say(self._runs, user, last.run_id, post.message, posting, partial(ag_ui_post.decisions, post))
         run_id = await self._runs.start(
             user, agent, post.message, conversation=post.thread, tools=post.tools, posting=posting
         )
@@ -205,17 +216,11 @@ class Fronts:
         """From where is told what answers a request that came before; None if it did not."""
         return await answered(self._runs, user, posting, await self._runs.conversations.lately(user, conversation))
 
-    async def _told(self, user: User, line: RunInfo, message: UserMessage, posting: Posting | None) -> Point:
-        """Says something to a run that is under way or waits."""
-        if not isinstance(message.content, str):
-            raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-        return await say(self._runs, user, line.run_id, message.content, posting)
-
     async def _decided(
         self,
         user: User,
         line: RunInfo | None,
-        decide: Callable[[str, tuple[Pending, ...]], Decisions],
+        decide: Decide,
         fits: Callable[[Pending], bool],
     ) -> Point:
         """Has a run go on with what was decided; what was decided before is told again."""
@@ -282,7 +287,7 @@ async def decided(
     serving: Serving,
     user: User,
     run_id: str,
-    decide: Callable[[str, tuple[Pending, ...]], Decisions],
+    decide: Decide,
     fits: Callable[[Pending], bool],
 ) -> Point:
     """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
@@ -307,11 +312,7 @@ async def decided(
                 "the run has ended with that call, and takes no result of it",
                 "An agent that goes on with the result has the tool as external_tool(…, wait=True).",
             )
-        raise Refused(
-            "conflict",
-            "nothing of what was posted decides on a call that the run waits for",
-            "A verdict holds for the call and the arguments that were shown. Look at the run again.",
-        )
+        raise undecided()
     return before
 
 

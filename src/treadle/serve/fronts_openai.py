@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from treadle.agent import Agent
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Json, Text, UserMessage
+from treadle.kernel.messages import Json, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
 from treadle.serve.fronts import Asked, data, decided
@@ -24,7 +24,7 @@ from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.openai_caller import Posted
-from treadle.serve.protocols.wire import approval_id, bad
+from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response
@@ -143,24 +143,33 @@ class Fronts:
         run_id = caller.run_of(post.results) or caller.run_of(post.verdicts)
         if post.message is None and run_id and await self._is_there(user, run_id):
             return await self._went_on(user, post, run_id)
+        if post.verdicts and run_id and await self._is_there(user, run_id):
+            raise bad(
+                "request.input",
+                "says something after an approval",
+                "Name the response that asked for it: previous_response_id.",
+            )
         if post.verdicts:
             raise Refused("not_found", "there is no run that waits for this approval")
         if not post.conversation:
             return await self._new(user, post, posting, post.message, history=post.history)
-        return await self._new(user, post, posting, _together(post), conversation=post.conversation)
+        return await self._new(user, post, posting, caller.together(post), conversation=post.conversation)
 
     async def _after(self, user: User, post: Posted, posting: Posting) -> Point:
         """What goes on with the run of an earlier response."""
         run_id = (await self._told_by(user, post.before)).run_id
-        if post.results or post.verdicts:
+        decides = bool(post.results or post.verdicts)
+        if decides and not any([isinstance(one, UserMessage) for one in (*post.history, post.message)]):
             return await self._went_on(user, post, run_id)
-        message, found = _together(post), await self._runs.views.describe(user, run_id)
+        message, found = caller.together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
-            return await say(self._runs, user, run_id, message.text, posting)
+            return await say(self._runs, user, run_id, message, posting, partial(caller.fitting, post))
         # Another server may have been sent the same, and have said it to the run before that ended.
         before = None if posting.run_id is None else await self._said(user, post, posting)
         if before is not None:
             return before
+        if decides:
+            raise undecided()
         return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
 
     async def response(self, request: Request) -> Response:
@@ -378,17 +387,3 @@ def _typed(agent: Agent[Any, Any], post: Posted) -> bool:
             "the request", "wants its answer in a form that this agent does not have", "Give the agent an output type."
         )
     return typed
-
-
-def _together(post: Posted) -> UserMessage:
-    """What a caller said, with what came before it in the same request, to a run that goes on."""
-    said = [*post.history, *([] if post.message is None else [post.message])]
-    if not said or not all(isinstance(one, UserMessage) for one in said):
-        raise bad("request.input", "must be what the user says, where it goes on with what the server has")
-    if len(said) == 1 and isinstance(said[0], UserMessage):
-        return said[0]
-    parts: list[Any] = []
-    for one in said:
-        if isinstance(one, UserMessage):
-            parts += [Text(one.content)] if isinstance(one.content, str) else one.content
-    return UserMessage(tuple(parts))

@@ -146,8 +146,19 @@ class Runs:
                     raise
                 return found
 
-    async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict]) -> None:
-        """Records what is decided of calls that wait, and has the run go on here.
+    async def decide(
+        self,
+        user: User,
+        run_id: str,
+        verdicts: Sequence[Verdict],
+        *,
+        message: str | None = None,
+        origin: str = ORIGIN,
+        seen: int | None = None,
+    ) -> None:
+        """Records what is decided of calls that wait, and what is said beside it, and has the run go on here.
+
+        `origin` is what says the message (`Posting.said`). With `seen`, only if the run has that many events still.
 
         Raises:
             Refused: a call does not wait (any more) under this fingerprint, or somebody else decides ("conflict"); the
@@ -159,7 +170,7 @@ class Runs:
         waiting = {one.call_id: waits_of(self.agents, state, one) for one in await unsettled(state, self.journal)}
         answers = answers_of(verdicts, waiting, run_id)
         try:
-            await self.carrying.go_on(whose, run_id, GoingOn(answers, by=user.name))
+            await self.carrying.go_on(whose, run_id, GoingOn(answers, message, by=user.name, origin=origin, seen=seen))
         except Misuse as error:
             # Somebody else may have decided between the look and the record.
             state = fold_all(await kept(self.journal.read(run_id)))

@@ -21,7 +21,7 @@ from treadle.kernel.events import (
     ToolFinished,
     encode_event,
 )
-from treadle.kernel.messages import Message
+from treadle.kernel.messages import Message, Text, UserMessage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
@@ -40,6 +40,10 @@ _LOOK: Final = 0.1
 """How often, and after how many seconds each, it is looked whether a run can be spoken to that could not."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
+
+
+Decide = Callable[[str, tuple[Pending, ...]], Decisions]
+"""What a request decides of the calls that a run waits for."""
 
 
 class Point(NamedTuple):
@@ -285,37 +289,50 @@ async def said_before(runs: Runs, user: User, posting: Posting, lines: Iterable[
     return None if said is None else Point(said.run_id, said.after, (), said.text)
 
 
-async def say(runs: Runs, user: User, run_id: str, text: str, posting: Posting | None) -> Point:
+async def say(
+    runs: Runs, user: User, run_id: str, message: UserMessage, posting: Posting | None, decide: Decide
+) -> Point:
     """Says something to a run that is under way, or that waits and goes on with it: from where that is answered.
 
     Args:
         runs: all runs.
         user: who says it.
         run_id: the run.
-        text: what is said.
+        message: what is said.
         posting: what names the request that says it, if anything does.
+        decide: what the same request decides of the calls that the run waits for; it goes on with both.
 
     Raises:
-        Refused: neither is so any more.
+        Refused: neither is so any more, or it is more than text.
     """
+    parts = [Text(message.content)] if isinstance(message.content, str) else message.content
+    if not all([isinstance(part, Text) for part in parts]):
+        raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
+    text = message.text
     origin = ORIGIN if posting is None else posting.said
     for look in range(_LOOKS):
         await runs.live.settled(run_id)
-        events = [one.event for one in await runs.views.events(user, run_id)]
+        found = await runs.views.describe(user, run_id)
         if posting is not None and posting.run_id is not None:
             # Another server may have been sent the same, and have been faster.
-            before = await answered(runs, user, posting, [told_by(events)])
+            before = await answered(runs, user, posting, [told_by(found.events)])
             if before is not None:
                 return before
-        point = Point(run_id, len(events), (), text)
+        point = Point(run_id, len(found.events), (), text)
+        pending = tuple([one.pending for one in found.waits])
+        decided = verdicts(decide(run_id, pending), pending)
+        if not decided:
+            try:
+                await runs.say(user, run_id, text, origin, seen=point.number)
+                return point
+            except Refused as error:
+                if error.kind != "conflict":
+                    raise
         try:
-            await runs.say(user, run_id, text, origin, seen=point.number)
-            return point
-        except Refused as error:
-            if error.kind != "conflict":
-                raise
-        try:
-            await runs.resume(user, run_id, message=text, origin=origin, seen=point.number)
+            if decided:
+                await runs.decide(user, run_id, decided, message=text, origin=origin, seen=point.number)
+            else:
+                await runs.resume(user, run_id, message=text, origin=origin, seen=point.number)
             return point
         except Refused as error:
             # Somebody else may be about to have it go on: then it is said to the run under way.

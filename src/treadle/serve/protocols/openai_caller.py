@@ -26,7 +26,17 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.result import Pending
-from treadle.serve.protocols.wire import Decisions, Verdict, approval_id, bad, list_at, media, object_at, text_at
+from treadle.serve.protocols.wire import (
+    Decisions,
+    Verdict,
+    approval_id,
+    bad,
+    list_at,
+    media,
+    object_at,
+    text_at,
+    undecided,
+)
 from treadle.serve.refused import Refused
 from treadle.tools import BadTool, Tool, external_tool
 
@@ -118,6 +128,36 @@ def decisions(posted: Posted, run_id: str, pending: Sequence[Pending]) -> Decisi
         one.key: posted.verdicts[name] for one in pending if (name := approval_id(run_id, one)) in posted.verdicts
     }
     return Decisions.of(pending, verdicts, {key: (text, False) for key, text in results.items()})
+
+
+def fitting(posted: Posted, run_id: str, pending: Sequence[Pending]) -> Decisions:
+    """Likewise, where the caller says something beside it.
+
+    Raises:
+        Refused: it decides something, and nothing of that waits.
+    """
+    found = decisions(posted, run_id, pending)
+    if (posted.results or posted.verdicts) and not found:
+        raise undecided()
+    return found
+
+
+def together(posted: Posted) -> UserMessage:
+    """What a caller said, with what came before it in the same request, to a run that goes on.
+
+    Raises:
+        Refused: there is nothing, or somebody else said some of it.
+    """
+    said = [*posted.history, *([] if posted.message is None else [posted.message])]
+    if not said or not all(isinstance(one, UserMessage) for one in said):
+        raise bad("request.input", "must be what the user says, where it goes on with what the server has")
+    if len(said) == 1 and isinstance(said[0], UserMessage):
+        return said[0]
+    parts: list[Any] = []
+    for one in said:
+        if isinstance(one, UserMessage):
+            parts += [Text(one.content)] if isinstance(one.content, str) else one.content
+    return UserMessage(tuple(parts))
 
 
 def waiting_words(run_id: str, pending: Sequence[Pending]) -> str:

@@ -23,6 +23,7 @@ _HARMLESS: Final[dict[str, Collection[Any]]] = {
     "top_logprobs": (0,),
     "prompt": (),
 }
+_APPROVAL_RESPONSE: Final = "mcp_approval_response"
 _HISTORY: Final = frozenset({"reasoning", "mcp_call", "mcp_list_tools", "mcp_approval_request"})
 """Items of earlier responses that the server knows better."""
 
@@ -53,8 +54,6 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
     if before and conversation:
         raise bad("request", "names both previous_response_id and conversation", "Give one of them.")
     history, verdicts = History({*externals, *(tool.name for tool in tools)}), dict[str, Verdict]()
-    if instructions := text_at(post, "instructions", "request", ""):
-        history.said(instructed(instructions))
     loose = dict[str, str]()
     given = post.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else list_at(post, "input", "request")
@@ -64,7 +63,13 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
             loose[text_at(item, "call_id", where)] = _output(item, where)
         else:
             _read(history, item, where, verdicts)
-    return _made(post, history, loose, verdicts, tools, before, conversation)
+    instructions = text_at(post, "instructions", "request", "")
+    if instructions and (history.messages or not (loose or verdicts)):
+        # Callers give them with each request: beside a decision alone nothing is said with them.
+        history.messages.insert(0, instructed(instructions))
+    # Where nothing is named to go on with, what stands before an approval was said before it was asked for.
+    decides = not before and items[-1:] != [] and items[-1].get("type") == _APPROVAL_RESPONSE
+    return _made(post, history, loose, verdicts, tools, before, conversation, decides)
 
 
 def _made(
@@ -75,9 +80,10 @@ def _made(
     tools: tuple[Any, ...],
     before: str,
     conversation: str,
+    decides: bool,
 ) -> Posted:
     last = history.messages[-1] if history.messages else None
-    message = last if isinstance(last, UserMessage) and not loose else None
+    message = last if isinstance(last, UserMessage) and not decides else None
     results = loose or history.results
     if message is None and not results and not verdicts:
         raise bad("request.input", "must end with what the user says, with results of your tools, or with an approval")
@@ -126,7 +132,7 @@ def _read(history: History, item: Json, where: str, verdicts: dict[str, Verdict]
             history.answered((), [ToolCall(text_at(item, "call_id", where), name, arguments)], where)
         case "function_call_output":
             history.came(text_at(item, "call_id", where), _output(item, where), where)
-        case "mcp_approval_response":
+        case str(kind) if kind == _APPROVAL_RESPONSE:
             approve, reason = flag_at(item, "approve", where), text_at(item, "reason", where, "")
             verdicts[text_at(item, "approval_request_id", where).removeprefix(APPROVAL)] = Verdict(approve, reason)
         case str(kind) if kind in _HISTORY:

@@ -142,6 +142,15 @@ def bad(where: str, message: str, advice: str = "") -> Refused:
     return Refused("bad_request", f"{where} {message}", advice)
 
 
+def undecided() -> Refused:
+    """What was decided fits nothing that the run waits for."""
+    return Refused(
+        "conflict",
+        "nothing of what was posted decides on a call that the run waits for",
+        "A verdict holds for the call and the arguments that were shown. Look at the run again.",
+    )
+
+
 def object_at(body: Any, where: str) -> Json:
     """`body`, which must be a JSON object."""
     if not isinstance(body, dict):

@@ -1,0 +1,127 @@
+"""A post that decides on what waits, and says something beside it: both count, once, however often it comes."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from front_agents import COLOUR, PAID
+
+CHOOSE = {"name": "choose", "description": "Chooses.", "parameters": COLOUR}
+FLAT = {"type": "function", **CHOOSE}
+WORDS = {"role": "user", "content": "and hurry"}
+
+
+def told(url: str, run: str) -> list[Any]:
+    """What happened in a run, from its first result on: results as they came, what was said, and how it ended."""
+    found = httpx2.get(f"{url}/api/runs/{run}").json()
+    said = [
+        one["content"]
+        for one in found["messages"]
+        if one["role"] == "user" or (one["role"] == "tool" and one["name"] != "look_up")
+    ]
+    return [*said[1:], found["status"]]
+
+
+def parts(response: httpx2.Response) -> list[Any]:
+    """What a stream says, but for when it was said."""
+    assert response.status_code == 200, response.text
+    found = [json.loads(line[6:]) for line in response.text.split("\n\n") if line.startswith("data: {")]
+    return [{name: value for name, value in one.items() if name != "timestamp"} for one in found]
+
+
+def test_a_verdict_and_a_message_of_a_chat_both_count(url: str) -> None:
+    def send(*more: Any, **fields: Any) -> httpx2.Response:
+        question = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "pay"}]}
+        body = {"id": "both-at-once", "trigger": "submit-message", "messages": [question, *more], **fields}
+        return httpx2.post(f"{url}/ai-sdk/shop", json=body, timeout=30)
+
+    first, *asked = parts(send())
+    (asks,) = [one for one in asked if one["type"] == "tool-approval-request"]
+    part = {"type": "tool-pay", "toolCallId": asks["toolCallId"], "state": "approval-responded", "input": {}}
+    part["approval"] = {"id": asks["approvalId"], "approved": True}
+    shown = {"id": first["messageId"], "role": "assistant", "parts": [part]}
+    words = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "and hurry"}]}
+    edits = {asks["approvalId"]: {"to": "Bob", "amount": 7}}
+
+    done = send(shown, words, edits=edits)
+    assert told(url, done.headers["x-treadle-run"]) == ["paid 7 to Bob", "and hurry", "finished"]
+    assert parts(send(shown, words, edits=edits))[0] == parts(done)[0], "the same post once more is told again"
+    assert PAID == [("Bob", 7)]
+    kinds = [one["type"] for one in parts(done) if one.get("toolCallId")]
+    assert kinds == ["tool-input-available", "tool-output-available"], "it is another message, with the call in it"
+    kept = httpx2.get(f"{url}/ai-sdk/shop/both-at-once/messages").json()
+    assert parts(done)[0]["messageId"] == kept[-1]["id"], "and the one that the chat has when it is opened again"
+
+
+def test_a_result_and_a_message_of_a_thread_both_count(url: str) -> None:
+    def send(run: str, *more: Any) -> list[Any]:
+        messages = [{"id": "u1", "role": "user", "content": "choose"}, *more]
+        body = {"threadId": "both-in-a-thread", "runId": run, "tools": [CHOOSE], "context": [], "state": {}}
+        return parts(httpx2.post(f"{url}/ag-ui/shop", json={**body, "messages": messages}, timeout=30))
+
+    (call,) = send("r1")[-1]["outcome"]["pendingToolCallIds"]
+    result = {"id": "t", "role": "tool", "toolCallId": call, "content": "the red one"}
+    done, run = send("r2", result, {"id": "u2", **WORDS}), call.partition(":")[0]
+    assert done[-1]["outcome"] == {"type": "success"}, "nothing waits for what the client has carried out"
+    assert told(url, run) == ["the red one", "and hurry", "finished"]
+    assert send("r2", result, {"id": "u2", **WORDS})[-1] == done[-1], "the same post once more is told again"
+    assert told(url, run) == ["the red one", "and hurry", "finished"]
+
+
+@pytest.mark.parametrize("words_first", [False, True])
+def test_an_approval_and_words_of_a_caller_both_count(url: str, words_first: bool) -> None:
+    asked = post(url, input="pay")
+    yes = {"type": "mcp_approval_response", "approval_request_id": asked["output"][-1]["id"], "approve": True}
+    given = [WORDS, yes] if words_first else [yes, WORDS]
+    done = post(url, input=given, previous_response_id=asked["id"], instructions="Be kind.")
+    assert told(url, done["treadle"]["run"])[0] == "paid 500 to Bob"
+    assert "and hurry" in str(told(url, done["treadle"]["run"])[1])
+    response = answer(url, input=given, previous_response_id=asked["id"])
+    assert (response.status_code, PAID) == (409, [("Bob", 500)]), "it is decided, and nothing is begun for it"
+
+
+def test_a_result_and_words_of_a_caller_both_count(url: str) -> None:
+    asked = post(url, input="choose", tools=[FLAT])
+    result = {"type": "function_call_output", "call_id": asked["output"][-1]["call_id"], "output": "the red one"}
+    body = {"input": [result, WORDS], "previous_response_id": asked["id"], "tools": [FLAT]}
+    done = post(url, "both-at-once", **body)
+    run = done["treadle"]["run"]
+    assert told(url, run) == ["the red one", "and hurry", "finished"]
+    assert post(url, "both-at-once", **body)["output"] == done["output"], "under its key it is told again"
+    assert told(url, run) == ["the red one", "and hurry", "finished"]
+
+
+def test_an_approval_after_what_was_said_before_it_is_taken(url: str) -> None:
+    asked = post(url, input="pay")
+    request = asked["output"][-1]
+    yes = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
+    history = [{"role": "user", "content": "pay"}, request]
+    refused = answer(url, input=[*history, yes, WORDS])
+    assert (refused.status_code, PAID) == (400, [])
+    assert "previous_response_id" in refused.text
+    done = post(url, input=[*history, yes], instructions="Be kind.")
+    assert (done["status"], PAID) == ("completed", [("Bob", 500)])
+    assert told(url, done["treadle"]["run"]) == ["paid 500 to Bob", "finished"]
+
+
+def test_a_picture_for_a_run_that_waits_is_refused_and_not_left_out(url: str) -> None:
+    asked = post(url, input="pay")
+    picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
+    content = [{"type": "input_text", "text": "like this"}, picture]
+    refused = answer(url, input=[{"role": "user", "content": content}], previous_response_id=asked["id"])
+    assert refused.status_code == 409
+    assert "text only" in refused.text
+    assert told(url, asked["treadle"]["run"])[1:] == ["waiting"]
+
+
+def answer(url: str, key: str = "", **body: Any) -> httpx2.Response:
+    headers = {"idempotency-key": key} if key else {}
+    return httpx2.post(f"{url}/v1/responses", json={"model": "shop", **body}, headers=headers, timeout=30)
+
+
+def post(url: str, key: str = "", **body: Any) -> dict[str, Any]:
+    response = answer(url, key, **body)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
