@@ -64,6 +64,18 @@ async def test_a_call_that_is_asked_for_again_under_its_key_is_made_once(mode):
     assert [amount for amount, _ in till.paid] == [5, 5]
 
 
+async def test_a_call_with_a_secret_is_known_again_under_its_key():
+    till, journal = Till(), MemoryJournal(redact=lambda text: text.replace("4711", "[CARD]"))
+    till.may_end.set()
+    async with Client(server_of([till.pay], journal=journal)) as client:
+        first = await client.call_tool("pay", {"amount": 4711}, meta=KEYED)
+        again = await client.call_tool("pay", {"amount": 4711}, meta=KEYED)
+        assert (words(first), words(again)) == ("paid 4711", "paid [CARD]")
+        other = await client.call_tool("pay", {"amount": 4712}, meta=KEYED)
+        assert "the key is that of another call" in words(other)
+    assert [amount for amount, _ in till.paid] == [4711]
+
+
 async def test_a_call_that_is_under_way_is_not_begun_a_second_time():
     till = Till()
     async with Client(server_of([till.pay], journal=MemoryJournal())) as client:

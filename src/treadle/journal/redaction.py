@@ -116,6 +116,16 @@ def redacted(run_id: str, seq: int, events: Sequence[Event], redact: Redact | No
     return found
 
 
+def as_kept(message: UserMessage, redact: Redact | None) -> UserMessage:
+    """What somebody says, as a journal that redacts has it: what is held against what is read from there.
+
+    Raises:
+        RedactionFailed: `redact` raised, or did not return a text.
+    """
+    (event,) = redacted("", 0, [MessageAdded(message)], redact, "")
+    return event.message if isinstance(event, MessageAdded) else message
+
+
 def _struct(value: S, redact: Redact) -> S:
     kind = type(value)
     kept = KEPT.get(kind, frozenset())

@@ -13,6 +13,7 @@ from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.checks import OnEvent
 from treadle.drivers.drive import CALLED, driven
 from treadle.journal import JournalConflict, RunHeld, UnknownRun
+from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import UserMessage
 from treadle.mcp.naming import KEY
@@ -63,7 +64,7 @@ async def run_once(
         except JournalConflict as error:
             raise _under_way(run_id) from error
     first = next(one for one in result.messages if isinstance(one, UserMessage))
-    if first.text != said:
+    if first.text != as_kept(UserMessage(said), getattr(agent.journal, "redact", None)).text:
         raise Misuse(
             f"the key is that of another call (run {run_id}): nothing was done. Each call has a key of its own"
         )

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from treadle.journal.info import RunInfo
+from treadle.journal.redaction import as_kept
 from treadle.kernel.messages import Json
 from treadle.result import Pending
 from treadle.serve.chats import messages
@@ -181,6 +182,7 @@ class Fronts:
         before = await self._before(user, post.thread, posting) if says else None
         if before is not None:
             return before
+        kept = None if post.message is None else as_kept(post.message, getattr(self._runs.journal, "redact", None))
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
@@ -195,7 +197,7 @@ class Fronts:
                     raise
                 return before
         if last is not None and waits:
-            if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
+            if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == kept:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
             return await say(self._runs, user, last.run_id, post.message, posting, partial(ag_ui_post.decisions, post))

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal.info import RunInfo, told_by
+from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     Event,
@@ -308,7 +309,7 @@ async def say(
     parts = [Text(message.content)] if isinstance(message.content, str) else message.content
     if not all([isinstance(part, Text) for part in parts]):
         raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-    text = message.text
+    text, kept = message.text, as_kept(message, getattr(runs.journal, "redact", None))
     origin = ORIGIN if posting is None else posting.said
     for look in range(_LOOKS):
         await runs.live.settled(run_id)
@@ -318,7 +319,7 @@ async def say(
             before = await answered(runs, user, posting, [told_by(found.events)])
             if before is not None:
                 return before
-        point = Point(run_id, len(found.events), (), text)
+        point = Point(run_id, len(found.events), (), kept.text)
         pending = tuple([one.pending for one in found.waits])
         decided = verdicts(decide(run_id, pending), pending)
         if not decided:
