@@ -115,6 +115,36 @@ def test_a_picture_for_a_run_that_waits_is_refused_and_not_left_out(url: str) ->
     assert told(url, asked["treadle"]["run"])[1:] == ["waiting"]
 
 
+def test_a_post_that_decides_in_two_ways_decides_nothing(url: str) -> None:
+    def chat(*shown: Any) -> httpx2.Response:
+        question = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "pay"}]}
+        body = {"id": "in-two-ways", "trigger": "submit-message", "messages": [question, *shown]}
+        return httpx2.post(f"{url}/ai-sdk/shop", json=body, timeout=30)
+
+    def thread(run: str, **more: Any) -> httpx2.Response:
+        said = [{"id": "u1", "role": "user", "content": "pay"}]
+        body = {"threadId": "two-ways", "runId": run, "tools": [], "context": [], "state": {}, "messages": said}
+        return httpx2.post(f"{url}/ag-ui/shop", json={**body, **more}, timeout=30)
+
+    (asks,) = [one for one in parts(chat()) if one["type"] == "tool-approval-request"]
+    part = {"type": "tool-pay", "toolCallId": asks["toolCallId"], "state": "approval-responded", "input": {}}
+    both = [{**part, "approval": {"id": asks["approvalId"], "approved": yes}} for yes in (False, True)]
+    assert chat({"id": "a1", "role": "assistant", "parts": both}).status_code == 400
+
+    (interrupt,) = parts(thread("r1"))[-1]["outcome"]["interrupts"]
+    resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": yes} for yes in (False, True)]
+    assert thread("r2", resume=resume).status_code == 400
+
+    asked = post(url, input="pay")
+    answers = [
+        {"type": "mcp_approval_response", "approval_request_id": asked["output"][-1]["id"], "approve": yes}
+        for yes in (False, True)
+    ]
+    refused = answer(url, input=answers, previous_response_id=asked["id"])
+    assert (refused.status_code, PAID) == (400, [])
+    assert "in two ways at once" in refused.text
+
+
 def answer(url: str, key: str = "", **body: Any) -> httpx2.Response:
     headers = {"idempotency-key": key} if key else {}
     return httpx2.post(f"{url}/v1/responses", json={"model": "shop", **body}, headers=headers, timeout=30)

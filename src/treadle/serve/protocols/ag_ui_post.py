@@ -17,6 +17,7 @@ from treadle.serve.protocols.wire import (
     Verdict,
     approval_id,
     bad,
+    decide,
     list_at,
     media,
     object_at,
@@ -86,7 +87,8 @@ def posted(body: Any) -> Posted:
         status = text_at(entry, "status", at)
         if status not in ("resolved", "cancelled"):
             raise bad(f"{at}.status", f"must be resolved or cancelled, and is {status!r:.50}")
-        verdicts[text_at(entry, "interruptId", at)] = None if status == "cancelled" else entry.get("payload", True)
+        payload = None if status == "cancelled" else entry.get("payload", True)
+        decide(verdicts, text_at(entry, "interruptId", at), payload, at)
     state = post.get("state")
     thread, run = names
     return Posted(

@@ -28,6 +28,7 @@ from treadle.serve.protocols.wire import (
     approval_id,
     arguments_of,
     bad,
+    decide,
     failed,
     flag_at,
     list_at,
@@ -147,7 +148,8 @@ def _read_tools(
                 name = text_at(approval, "id", f"{at}.approval")
                 edit = None if edits.get(name) is None else object_at(edits[name], "request.edits of an approval")
                 approved = flag_at(approval, "approved", f"{at}.approval")
-                verdicts[name] = Verdict(approved, text_at(approval, "reason", f"{at}.approval", ""), edit)
+                verdict = Verdict(approved, text_at(approval, "reason", f"{at}.approval", ""), edit)
+                decide(verdicts, name, verdict, f"{at}.approval")
             case "output-available" if part.get("preliminary") is not True:
                 results[text_at(part, "toolCallId", at)] = (part.get("output"), False)
             case "output-error":

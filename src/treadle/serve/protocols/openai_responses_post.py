@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from treadle.kernel.messages import Json, Text, ToolCall, UserMessage
 from treadle.serve.protocols.openai_caller import History, Posted, content_of, external, instructed, refuse
-from treadle.serve.protocols.wire import Verdict, bad, flag_at, list_at, object_at, said, text_at
+from treadle.serve.protocols.wire import Verdict, bad, decide, flag_at, list_at, object_at, said, text_at
 
 APPROVAL: Final = "mcpr_"
 """What the id of an approval begins with."""
@@ -60,7 +60,7 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
     for i, one in enumerate(items):
         item, where = object_at(one, f"request.input[{i}]"), f"request.input[{i}]"
         if before and item.get("type") == "function_call_output":
-            loose[text_at(item, "call_id", where)] = _output(item, where)
+            decide(loose, text_at(item, "call_id", where), _output(item, where), where)
         else:
             _read(history, item, where, verdicts)
     instructions = text_at(post, "instructions", "request", "")
@@ -134,7 +134,8 @@ def _read(history: History, item: Json, where: str, verdicts: dict[str, Verdict]
             history.came(text_at(item, "call_id", where), _output(item, where), where)
         case str(kind) if kind == _APPROVAL_RESPONSE:
             approve, reason = flag_at(item, "approve", where), text_at(item, "reason", where, "")
-            verdicts[text_at(item, "approval_request_id", where).removeprefix(APPROVAL)] = Verdict(approve, reason)
+            name = text_at(item, "approval_request_id", where).removeprefix(APPROVAL)
+            decide(verdicts, name, Verdict(approve, reason), where)
         case str(kind) if kind in _HISTORY:
             return
         case other:

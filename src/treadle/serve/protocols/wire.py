@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ from treadle.serve.refused import Refused
 
 HELD: Final = 2**53 - 1
 """The largest whole number that JavaScript tells from its neighbours."""
+
+T = TypeVar("T")
 
 Outcome = Literal["done", "waits", "paused", "calls", "limit", "length", "filtered", "cancelled", "failed"]
 
@@ -140,6 +142,16 @@ def approval_id(run_id: str, pending: Pending) -> str:
 def bad(where: str, message: str, advice: str = "") -> Refused:
     """A request that cannot be right."""
     return Refused("bad_request", f"{where} {message}", advice)
+
+
+def decide(found: dict[str, T], name: str, what: T, where: str) -> None:
+    """Puts what is decided under `name` among what was found.
+
+    Raises:
+        Refused: something else stands there. Nobody can tell which of the two is meant.
+    """
+    if found.setdefault(name, what) != what:
+        raise bad(where, f"decides on {name!r:.200} in two ways at once")
 
 
 def undecided() -> Refused:
