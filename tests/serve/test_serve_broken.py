@@ -62,12 +62,12 @@ def without(text):
 
 def raises(request):
     """An application's `auth` that fails on some callers."""
-    if request.headers.get("x-fails"):
-        raise ValueError(f"no account {SECRET}")
+    if fails := request.headers.get("x-fails"):
+        raise {"yes": ValueError, "cancelled": asyncio.CancelledError}[fails](f"no account {SECRET}")
     return User("ada")
 
 
-@pytest.mark.parametrize("broken", ["auth", "route"])
+@pytest.mark.parametrize("broken", ["auth", "auth is cancelled", "route"])
 async def test_what_a_request_raises_is_logged_as_the_journal_redacts_it_and_nowhere_else(broken, caplog, monkeypatch):
     """It was logged as it is, and once more by uvicorn."""
 
@@ -78,7 +78,7 @@ async def test_what_a_request_raises_is_logged_as_the_journal_redacts_it_and_now
     monkeypatch.setattr(served.runs.views, "list", fails)
     async with serving(served) as client:
         with caplog.at_level(logging.DEBUG):
-            headers = {"x-fails": "yes"} if broken == "auth" else {}
+            headers = {"auth": {"x-fails": "yes"}, "auth is cancelled": {"x-fails": "cancelled"}, "route": {}}[broken]
             found = await client.get("/api/runs", headers=headers)
     assert (found.status_code, found.json()["error"]["kind"]) == (500, "internal")
     assert found.headers["x-content-type-options"] == "nosniff"

@@ -1,5 +1,6 @@
 """Gate: lets in who may come in before any route is asked, and says to browsers what they may do with what they get."""
 
+import asyncio
 import logging
 from typing import Final
 
@@ -65,7 +66,11 @@ class Gate:
         try:
             await self._pass(Request(scope, answer.receive), answer.send)
             return
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling() > 0):
+                raise
+            # A cancellation that nobody asked for is one of the application's own.
             log_raised("a request failed", error, self._redact, level=logging.ERROR, log=log)
         # A server logs what it is told of as it is: what was raised goes no further, and is no context of this.
         if answer.begun:
