@@ -39,10 +39,10 @@ _COMMON = frozenset(_WORD.findall(_SAY_NOTHING))
 class ToolSearch:
     """Offers of many tools those that fit what was asked, in each step, and lets the model look for others.
 
-    `Agent(model, tools=search.tools, prepare_step=search)`. A tool that was found, or called, stays offered for the
-    rest of the run, so does what an active skill allows, and tools of the agent that are not among `tools` are always
-    offered. What is offered changes only
-    when the model looks for tools or the person says more, so that a provider's cached prefix holds in between.
+    `Agent(model, tools=search.tools, prepare_step=search)`. A tool that was offered once, for it fits, was found or
+    called, stays offered for the rest of the run, so does what an active skill allows, and tools of the agent that are
+    not among `tools` are always offered. More are offered only when the model looks for tools or the person says more,
+    so that a provider's cached prefix holds in between.
 
     Args:
         tools: the many, or plain functions to make tools of.
@@ -75,6 +75,8 @@ class ToolSearch:
         offered.update(self.fitting(_asked(context)))
         # A skill that has become active names the tools that it is about; nothing else may be offered then.
         offered.update(narrowed(context.state.messages, context.state.started.foreign_skills) or ())
+        # What a journal's redaction has taken out of the words cannot be looked for again.
+        offered.update(name for step in context.steps for name in step.offered or ())
         for call, result in _calls(context):
             offered.update(self._found(call, result) if call.name == FIND else [call.name])
         return StepSettings(tools=[name for name in context.tools if name in offered])

@@ -44,10 +44,12 @@ class Numbers(Struct, frozen=True):
     Attributes:
         schema: what the value is checked by; None where it is taken as it is.
         decimals: whether a `Decimal` belongs somewhere in it.
+        written: whether the text itself goes on, and not a value of it, so that no digit is lost.
     """
 
     schema: Schema | None = None
     decimals: bool = False
+    written: bool = False
 
     def read(self, text: str, as_text: bool) -> tuple[Any, list[Lost]]:
         """The JSON value of `text` with the numbers whose digits a `Decimal` is to get made exact, None if there are
@@ -60,7 +62,7 @@ class Numbers(Struct, frozen=True):
         exact = self.decimals and not all([str(float(number)) == number for number in _FLOAT.findall(text)])
         if not exact and not _MAY_BE_LOST.search(text):
             return None, []
-        walk = _Walk(as_text)
+        walk = _Walk(as_text, self.written)
         schemas = [] if self.schema is None else [self.schema]
         value = walk.value(schemas, from_json(text.encode(), float_mode="lossless-float"), ())
         return value if walk.changed else None, walk.lost
@@ -82,8 +84,8 @@ def _takes_decimal(schema: Any) -> bool:
 class _Walk:
     """One walk along a value and what describes it."""
 
-    def __init__(self, as_text: bool) -> None:
-        self.as_text = as_text
+    def __init__(self, as_text: bool, written: bool) -> None:
+        self.as_text, self.written = as_text, written
         self.changed = False
         self.lost: list[Lost] = []
         self.named: dict[str, Schema] = {}
@@ -116,9 +118,19 @@ class _Walk:
         if isinf(number):
             # It would be written as null: whoever is called would be given another value.
             self.lost.append(Lost(path, text, "should be a finite number"))
-        elif not _ROUND.intersection(kinds) and (why := _lost(number, text, whole="int" in kinds)):
+        elif not _ROUND.intersection(kinds) and (why := self.why_lost(number, text, whole="int" in kinds)):
             self.lost.append(Lost(path, text, why))
         return number
+
+    def why_lost(self, number: float, text: str, *, whole: bool) -> str:
+        """What is wrong with a number of which a float is read; empty if it is the same."""
+        exact = _decimal(text)
+        if exact == Decimal(number):
+            return ""
+        if whole:
+            return "should be a whole number, written without a point and an exponent"
+        kept = self.written or exact == Decimal(str(number))
+        return "" if kept else "has digits that would be lost; write at most 15"
 
     def alternatives(self, schema: Any, depth: int = 0) -> Iterator[Schema]:
         """`schema` without what is wrapped around it, and each of what it leaves to choose from."""
@@ -175,13 +187,3 @@ def _decimal(text: str) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:  # farther from 1 than a `Decimal` can say
         return None
-
-
-def _lost(number: float, text: str, *, whole: bool) -> str:
-    """What is wrong with a number of which a float is read; empty if it is the same."""
-    exact = _decimal(text)
-    if exact == Decimal(number):
-        return ""
-    if whole:
-        return "should be a whole number, written without a point and an exponent"
-    return "" if exact == Decimal(str(number)) else "has digits that would be lost; write at most 15"

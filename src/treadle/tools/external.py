@@ -2,6 +2,8 @@
 
 from typing import Any, Unpack
 
+from msgspec.structs import replace
+
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments, from_json_schema, from_type
 from treadle.tools.options import ToolOptions, check_name
@@ -26,6 +28,8 @@ def external_tool(name: str, description: str, input: Any = None, wait: bool = F
         input = {"type": "object", "properties": {}, "additionalProperties": False}
     arguments: Arguments
     arguments = from_json_schema(name, input, None, "") if isinstance(input, dict) else from_type(name, input)
+    # Whoever carries it out is given the arguments as the model wrote them.
+    arguments = replace(arguments, numbers=replace(arguments.numbers, written=True))
     return Tool(spec=ToolSpec(name, description, arguments.schema), arguments=arguments, external=True, wait=wait)
 
 
