@@ -114,6 +114,11 @@ def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
         raise Misuse("tools was given an agent: give agent.as_tool(), which has it do a task, or handoff(agent)")
     if isinstance(given, Tool):
         return given if name is None else given.named(name)
+    if given is None or isinstance(given, Mapping):
+        raise Misuse(
+            f"tools takes functions and tools; it was given {given!r:.100}. Of tools that dicts describe, "
+            "load_tools([…], execute) makes tools, where execute(name, arguments) carries them out"
+        )
     return tool(given, name=name)
 
 
@@ -282,6 +287,13 @@ def _check_kinds(given: Configuration) -> None:
         "treadle.telemetry.Telemetry(…)",
     )
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
+    for name, value in (
+        ("tell_remaining", given.tell_remaining),
+        ("watch_progress", given.watch),
+        ("eager", given.eager),
+    ):
+        if not isinstance(value, bool):
+            raise Misuse(f"{name} takes True or False; it was given {value!r:.100}")
 
 
 def _check_takes_tools(model: Model, tools: Sequence[str]) -> None:

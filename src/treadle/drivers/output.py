@@ -45,6 +45,9 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     refused = f"output takes a type that Pydantic can read from JSON; it was given {output!r}"
+    if isinstance(output, dict):
+        # Pydantic would take it for a schema of its own kind.
+        raise Misuse(f"{refused}. The arguments of a tool that ends the run may have a JSON Schema: external_tool(…)")
     if isroutine(output):
         # Pydantic would take its parameters for the type.
         raise Misuse(refused)
