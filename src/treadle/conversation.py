@@ -230,7 +230,7 @@ class Conversation:
 
 def _said(messages: Iterable[Message]) -> list[Message]:
     """`messages` made valid and storable, without instructions."""
-    given = list(messages)
+    given: list[Any] = list(messages) if isinstance(messages, Iterable) else [messages]
     for message in given:
         if not isinstance(message, (SystemMessage, UserMessage, AssistantMessage, ToolMessage)):
             raise Misuse(

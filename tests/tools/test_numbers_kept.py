@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from treadle import Agent, Tool, tool
+from treadle import Agent, Tool, ask_before, tool
 from treadle.testing import ScriptedModel
 from treadle.tools import InvalidArguments
+
+pytestmark = pytest.mark.anyio
 
 MANY = "1.00000000000000000000001"
 
@@ -83,6 +85,15 @@ def test_the_model_is_told_which_number_and_can_write_it_otherwise():
     told = json.loads(first.result.content)
     assert (told["argument"], told["given"]) == ("amount", MANY)
     assert (first.result.is_error, second.result.text) == (True, '{"amount":1.5}')
+
+
+async def test_a_number_that_no_float_holds_is_shown_to_whoever_decides_as_it_is():
+    turns = [[("order", '{"amount": 1e400}')], "done"]
+    agent = Agent(ScriptedModel(turns), tools=[TYPED], approvals=[ask_before("order")])
+    waiting = await agent.run("go")
+    assert waiting.pending[0].arguments == {"amount": Decimal("1e400")}
+    result = await agent.resume(waiting, approve=waiting.pending)
+    assert result.tool_calls_made[0].arguments == {"amount": Decimal("1e400")}
 
 
 @pytest.mark.parametrize(("kind", "said"), [(int, MANY), (int, "1e23"), (Any, MANY), (Any, "1e400")])

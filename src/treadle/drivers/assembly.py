@@ -277,7 +277,15 @@ def _check_kinds(given: Configuration) -> None:
     kind("errors", given.errors, callable, "a function of the value that a tool returned")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
-    kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
+    attempts, seconds = given.retries.attempts, (given.retries.base, given.retries.most)
+    kind(
+        "retries",
+        attempts,
+        lambda it: isinstance(it, int) and it >= 1,
+        "Retries(attempts=…) from 1, or a number from 0",
+    )
+    for one in seconds:
+        kind("retries", one, lambda it: isinstance(it, int | float) and it >= 0, "base= and most= in seconds, from 0")
     check_settings(given.settings)
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
     kind(

@@ -55,7 +55,7 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
         adapter: TypeAdapter[Any] = TypeAdapter(output)
         schema = schema_of(adapter)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise Misuse(refused) from error
+        raise Misuse(f"{refused} ({str(error).splitlines()[0]})") from error
     wrapped = mode != "prompted" and schema.get("type") != "object"
     if wrapped:
         schema = in_an_object(schema)

@@ -58,6 +58,8 @@ class ToolSearch:
     def __init__(self, tools: Iterable[Tool | Any], *, most: int = 8) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise Misuse(f"ToolSearch takes a whole number from 1 as most=; it was given {most!r:.60}")
+        if isinstance(tools, Tool) or not isinstance(tools, Iterable):
+            raise Misuse(f"ToolSearch takes a list of tools; it was given {tools!r:.60}")
         many = [one if isinstance(one, Tool) else tool(one) for one in tools]
         names = Counter(one.name for one in many)
         if doubled := [name for name, count in names.items() if count > 1 or name == FIND]:

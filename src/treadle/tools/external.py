@@ -23,7 +23,7 @@ def external_tool(name: str, description: str, input: Any = None, wait: bool = F
     Raises:
         BadTool: the name or the input cannot be used.
     """
-    check_name(name, "external_tool")
+    check_name(name, "external_tool", description)
     if input is None:
         input = {"type": "object", "properties": {}, "additionalProperties": False}
     arguments: Arguments
@@ -39,7 +39,7 @@ def agent_tool(name: str, description: str, input: Json, agent: object, **option
     Raises:
         BadTool: the name cannot be used.
     """
-    check_name(name, "as_tool")
+    check_name(name, "as_tool", description)
     arguments = from_json_schema(name, input, None, "")
     spec = ToolSpec(name, description, arguments.schema)
     given: ToolOptions = {"effect": "idempotent", "timeout": None, **options}

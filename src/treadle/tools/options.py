@@ -34,8 +34,10 @@ class ToolOptions(TypedDict, total=False):
     keep: bool
 
 
-def check_name(name: str, label: str) -> None:
-    """Raises `BadTool` if providers would refuse `name`."""
+def check_name(name: str, label: str, description: str = "") -> None:
+    """Raises `BadTool` if providers would refuse `name`, or what the model is told is no text."""
+    if not isinstance(description, str):
+        raise BadTool(f"{label}: description={description!r:.100}, but it is a text")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadTool(
             f"{label}: {name!r:.100} cannot be the name of a tool; give name= with 1 to 64 letters, digits, '_' or '-'"
