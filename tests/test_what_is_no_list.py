@@ -2,7 +2,19 @@
 
 import pytest
 
-from treadle import Agent, Conversation, Limits, Misuse, Retries, Skill, SkillRegistry, ToolSearch, external_tool, tool
+from treadle import (
+    Agent,
+    Conversation,
+    Limits,
+    Misuse,
+    Retries,
+    Skill,
+    SkillRegistry,
+    ToolSearch,
+    deny,
+    external_tool,
+    tool,
+)
 from treadle.models import FallbackModel, Overloaded, RateLimited
 from treadle.testing import ScriptedModel
 from treadle.tools import BadTool
@@ -75,3 +87,42 @@ def test_one_class_of_errors_may_stand_alone():
     assert Agent(FallbackModel(models, on=Overloaded)).run_sync("go").text == "other"
     models = [ScriptedModel([Overloaded("busy")]), ScriptedModel(["other"])]
     assert Agent(FallbackModel(models, on=RateLimited), retries=0).run_sync("go").stop.reason == "model_error"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"prepare_step": lambda: None}, "prepare_step takes a function of a StepContext; it was given"),
+        ({"on_tool_call": lambda call, result: None}, "on_tool_call takes a function of a call; it was given"),
+        ({"on_tool_result": lambda result: None}, "on_tool_result takes a function of a call and its result; it"),
+        ({"on_tool_result": [lambda call, result: None, lambda: None]}, "on_tool_result takes .* with that alone"),
+        ({"on_answer": lambda answer: None}, "on_answer takes a function of an answer and its StepContext; it was"),
+        ({"instructions": lambda: "Be brief."}, "instructions takes a text or a function of a RunContext; it was"),
+        ({"errors": lambda: True}, "errors takes a function of the value that a tool returned; it was given"),
+    ],
+)
+def test_a_function_that_takes_other_arguments_is_refused_before_anything_is_paid(given, told):
+    with pytest.raises(Misuse, match=told):
+        Agent(ScriptedModel([]), **given)
+
+
+def test_a_rule_whose_function_takes_other_arguments_is_refused_and_not_held_for_a_no():
+    with pytest.raises(Misuse, match="when= takes a function of the arguments; it was given"):
+        deny("look", when=lambda: False)
+    with pytest.raises(BadTool, match=r"needs_approval=.*, but it is True, False, or a function of the arguments"):
+        tool(needs_approval=lambda: False, name="one", description="Looks at it.")(lambda: 1)
+    with pytest.raises(BadTool, match=r"errors=.*, but it is a function of the returned value"):
+        tool(errors=lambda: False, name="one", description="Looks at it.")(lambda: 1)
+
+
+def test_functions_that_take_more_by_default_are_taken():
+    model = ScriptedModel([[("look", {"q": "x"})], "Done."])
+    agent = Agent(
+        model,
+        tools=[look],
+        instructions=lambda context, more="": "Be brief.",
+        prepare_step=lambda *given: None,
+        on_tool_result=lambda call, result, again=False: f"{result.content}!",
+        approvals=[deny("look", when=lambda arguments, **more: arguments["q"] == "y")],
+    )
+    assert agent.run_sync("go").tool_calls_made[0].result.text == "x!"

@@ -36,6 +36,7 @@ from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
+from treadle.tools.reconcile import takes
 from treadle.tools.server import ToolServer, is_of
 from treadle.visible import visible
 
@@ -273,8 +274,8 @@ def _say_allowed(skill: str, unknown: str, known: str) -> None:
 def _check_kinds(given: Configuration) -> None:
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
-    kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
-    kind("errors", given.errors, callable, "a function of the value that a tool returned")
+    kind("instructions", given.instructions, _is_said, "a text or a function of a RunContext")
+    kind("errors", given.errors, _takes_one, "a function of the value that a tool returned")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     attempts, seconds = given.retries.attempts, (given.retries.base, given.retries.most)
@@ -302,6 +303,14 @@ def _check_kinds(given: Configuration) -> None:
     ):
         if not isinstance(value, bool):
             raise Misuse(f"{name} takes True or False; it was given {value!r:.100}")
+
+
+def _takes_one(given: Any) -> bool:
+    return callable(given) and takes(given, None)
+
+
+def _is_said(given: Any) -> bool:
+    return isinstance(given, str) or _takes_one(given)
 
 
 def _check_takes_tools(model: Model, tools: Sequence[str]) -> None:
