@@ -187,7 +187,7 @@ def test_every_argument_that_is_meant_exists():
 
     for meant in WORDS.values():
         name = meant.partition("=")[0].partition(" ")[0].partition(",")[0]
-        assert name in treadle.Agent.__init__.__annotations__, meant
+        assert name in treadle.Agent.__init__.__annotations__ | treadle.Agent.run.__annotations__, meant
 
 
 def test_what_people_call_iterations_is_bounded_without_a_word():
@@ -207,3 +207,36 @@ def test_every_argument_is_explained(what):
     names = [name for name in inspect.signature(what).parameters if name not in ("self", "unknown")]
     explained = [name for name in names if re.search(rf"^\s+{name}: ", what.__doc__, re.MULTILINE)]
     assert explained == names
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tools": [None]}, "tools takes functions and tools; it was given None"),
+        ({"tools": [{"name": "look", "description": "Looks."}]}, r"load_tools\(\[…\], execute\) makes tools"),
+        ({"tools": {"look": {"description": "Looks."}}}, r"load_tools\(\[…\], execute\) makes tools"),
+        ({"output": {"type": "object"}}, r"output takes a type .*; it was given .*external_tool\(…\)"),
+        ({"output": {"type": "str"}}, "output takes a type"),
+        ({"eager": "no"}, "eager takes True or False; it was given 'no'"),
+        ({"tell_remaining": 1}, "tell_remaining takes True or False; it was given 1"),
+        ({"watch_progress": None}, "watch_progress takes True or False; it was given None"),
+        ({"on_event": print}, r"it is a run that takes on_event: agent\.run\(…, on_event=…\)"),
+        ({"message_history": []}, r"it is a run that takes conversation=Conversation\(messages\)"),
+    ],
+)
+def test_what_an_agent_cannot_be_made_of_is_refused_with_what_would_be_right(given, told):
+    with pytest.raises(Misuse, match=told):
+        Agent(ScriptedModel([]), **given)
+
+
+def test_a_model_of_the_offline_one_is_told_from_a_provider_that_there_is_not():
+    with pytest.raises(Misuse, match=r"'offline:small' names a model, and there is one .*: write 'offline'"):
+        Agent("offline:small")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("session", r"conversation=Conversation\(\)"), ("stream", r"agent\.stream\(…\)")]
+)
+def test_a_run_is_told_where_its_conversation_and_its_stream_are(name, told):
+    with pytest.raises(Misuse, match=f"run_sync takes no argument '{name}'; did you mean {told}"):
+        Agent(ScriptedModel([])).run_sync("Hello?", **{name: True})

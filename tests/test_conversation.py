@@ -314,3 +314,26 @@ def test_whatever_is_added_or_refused_the_conversation_can_be_saved_and_stays_va
     with tempfile.TemporaryDirectory() as folder:
         conversation.save(Path(folder) / "c.json")
         assert Conversation.load(Path(folder) / "c.json").messages == conversation.messages
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "a", "name": "look", "arguments": {"n": 1}},
+        {"id": "a", "name": "look", "input": {"n": 1}, "type": "tool_use"},
+        {"id": "a", "name": "look", "args": {"n": 1}, "type": "tool_call"},
+        {"id": "a", "type": "function", "index": 0, "function": {"name": "look", "arguments": '{"n": 1}'}},
+    ],
+)
+def test_the_arguments_of_a_call_that_is_a_dict_are_kept_whatever_they_are_called(call):
+    conversation = Conversation()
+    conversation.add_assistant(calls=[call])
+    assert conversation.messages[0].calls == (ToolCall("a", "look", '{"n": 1}'),)
+
+
+@pytest.mark.parametrize("other", [{"parameters": {"n": 1}}, {"args": {}, "arguments": {"n": 1}}, {"kwargs": {}}])
+def test_a_call_whose_arguments_would_be_lost_is_refused(other):
+    conversation = Conversation()
+    with pytest.raises(Misuse, match="the arguments of a tool call stand under 'arguments'; it was given"):
+        conversation.add_assistant(calls=[{"id": "a", "name": "look", **other}])
+    assert len(conversation) == 0

@@ -143,7 +143,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             instructions=instructions,
             limits=ceiling(limits, enough),
             stop_when=enough,
-            prepare_step=hooks_in("prepare_step", prepare_step, "a function of a StepContext"),
+            prepare_step=hooks_in("prepare_step", prepare_step, "a function of a StepContext", None),
             tool_choice=tool_choice,
             settings=settings or ModelSettings(),
             on_limit=on_limit,
@@ -151,9 +151,11 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
             approvals=rules_in(approvals),
-            on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call"),
-            on_tool_result=hooks_in("on_tool_result", on_tool_result, "a function of a call and its result"),
-            on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext"),
+            on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call", None),
+            on_tool_result=hooks_in(
+                "on_tool_result", on_tool_result, "a function of a call and its result", None, None
+            ),
+            on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext", None, None),
             tell_remaining=tell_remaining,
             watch=watch_progress,
             eager=eager,

@@ -92,7 +92,8 @@ class Conversation:
         Args:
             text: what it said; empty or None if it only made calls.
             calls: each a `ToolCall`, or a dict `{"id": …, "name": …, "arguments": …}` with the arguments as a dict or
-                as JSON text, or OpenAI's `{"id": …, "function": {"name": …, "arguments": …}}`.
+                as JSON text, or OpenAI's `{"id": …, "function": {"name": …, "arguments": …}}`. They may be called
+                "input" or "args" too, as elsewhere.
 
         Raises:
             Misuse: it says nothing, a call is none, two calls have the same id, or a run is using the conversation.
@@ -230,7 +231,7 @@ class Conversation:
 
 def _said(messages: Iterable[Message]) -> list[Message]:
     """`messages` made valid and storable, without instructions."""
-    given = list(messages)
+    given: list[Any] = list(messages) if isinstance(messages, Iterable) else [messages]
     for message in given:
         if not isinstance(message, (SystemMessage, UserMessage, AssistantMessage, ToolMessage)):
             raise Misuse(
@@ -269,7 +270,7 @@ def _call(given: object) -> ToolCall:
     elif isinstance(given, Mapping):
         inner = given.get("function")
         what = inner if isinstance(inner, Mapping) else given
-        id, name, arguments, item_id = given.get("id"), what.get("name"), what.get("arguments"), None
+        id, name, arguments, item_id = given.get("id"), what.get("name"), _arguments_in(what), None
     else:
         raise Misuse(f"a tool call is a ToolCall, or a dict with id, name and arguments; it was given {_shown(given)}")
     if not (isinstance(id, str) and id and isinstance(name, str) and name):
@@ -282,6 +283,14 @@ def _call(given: object) -> ToolCall:
     if arguments is not None and not isinstance(arguments, str):
         raise Misuse(f"the arguments of call {id!r} are a dict or JSON text; they were given as {_shown(arguments)}")
     return ToolCall(id, name, arguments or "", item_id)
+
+
+def _arguments_in(call: Mapping[Any, Any]) -> Any:
+    """What a call that is a dict is to be made with, by any of the names that libraries have for it."""
+    found = [name for name in ("arguments", "input", "args") if name in call]
+    if len(found) > 1 or (not found and call.keys() - {"id", "name", "type", "index"}):
+        raise Misuse(f"the arguments of a tool call stand under 'arguments'; it was given {_shown(call)}")
+    return call[found[0]] if found else None
 
 
 def _shown(value: object) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from treadle.drivers.output import is_final
 from treadle.journal import Journal
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Text, Thinking, ToolCall, Usage
 from treadle.kernel.money import over, times, total
@@ -56,6 +57,10 @@ class ScriptedModel:
 
     Attributes:
         requests: what it was sent, in order.
+
+    Raises:
+        Misuse: `turns` is no list of turns, or what else is given is something else. A turn that is none is a `Misuse`
+            where it is asked for.
     """
 
     def __init__(
@@ -68,6 +73,13 @@ class ScriptedModel:
         usage: Usage | None = None,
         price: Price | None = None,
     ) -> None:
+        if isinstance(turns, str) or not (callable(turns) or isinstance(turns, Iterable)):
+            raise Misuse(
+                f"ScriptedModel takes a list of turns, such as ['It is 42.'], or a function; given: {turns!r:.99}"
+            )
+        for what, given, wanted in (("chunk", chunk, int), ("usage", usage, Usage), ("price", price, Price)):
+            if given is not None and (type(given) is bool or not isinstance(given, wanted)):
+                raise Misuse(f"ScriptedModel takes {what}={wanted.__name__}(…); it was given {given!r:.99}")
         self.name = name
         self.requests: list[ModelRequest] = []
         self._keep, self._asked = keep_requests, 0
@@ -111,9 +123,14 @@ class ScriptedModel:
         return self._turns[number]
 
     def _reply(self, turn: Any, number: int) -> ModelReply:
-        text, calls = ("", turn) if isinstance(turn, list) else (turn, ()) if isinstance(turn, str) else turn
+        text, calls = (
+            ("", turn) if isinstance(turn, list) else (turn, ()) if isinstance(turn, str) else _both(turn, number)
+        )
         parts: list[AssistantPart] = [Text(text)] if text else []
-        for i, (name, arguments) in enumerate(calls):
+        for i, call in enumerate(calls):
+            if not (isinstance(call, tuple) and len(call) == 2 and isinstance(call[0], str)):
+                raise _no_turn(number, f"{call!r:.99} is no (tool, arguments) pair")
+            name, arguments = call
             json = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             parts.append(ToolCall(f"call_{number}_{i}", name, json))
         return ModelReply(AssistantMessage(tuple(parts)), self.usage, "tool_calls" if calls else "stop")
@@ -129,6 +146,19 @@ class ScriptedModel:
                 ToolCallCompleted(part.id),
             )
         return (ThinkingDelta(part.text),) if type(part) is Thinking else ()
+
+
+def _both(turn: Any, number: int) -> tuple[str, Sequence[Any]]:
+    if isinstance(turn, tuple) and len(turn) == 2 and isinstance(turn[0], str) and isinstance(turn[1], list | tuple):
+        return turn
+    raise _no_turn(number, f"it is {turn!r:.99}")
+
+
+def _no_turn(number: int, why: str) -> Misuse:
+    return Misuse(
+        f"turn {number + 1} of the script is none: {why}. A turn is a text, a list of (tool, arguments) pairs, or "
+        "both: ('text', [('tool', {…})])"
+    )
 
 
 class ReplayModel:

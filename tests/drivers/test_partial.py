@@ -1,6 +1,7 @@
 """What can be read of a call's arguments while they are arriving."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from treadle import Agent, PartialArguments, tool
 from treadle.drivers.partial import Partial
+from treadle.kernel.calls import parsed
 from treadle.models import (
     AssistantMessage,
     ModelReply,
@@ -66,3 +68,21 @@ def test_malformed_arguments_are_nobodys_error_here():
     partial.hear(ToolCallStarted("c", "x"))
     assert partial.hear(ToolCallDelta("c", "}{")) is None
     assert partial.hear(ToolCallCompleted("c")) is None
+
+
+def test_numbers_have_the_digits_that_they_have_in_the_call():
+    text = '{"a": [1.00000000000000000000001, 1e400, 0.5, 7], "b": 100000000000000000.01}'
+    whole = {
+        "a": [Decimal("1.00000000000000000000001"), Decimal("1e400"), 0.5, 7],
+        "b": Decimal("100000000000000000.01"),
+    }
+    partial = Partial()
+    partial.hear(ToolCallStarted("c", "x"))
+    begun = partial.hear(ToolCallDelta("c", text[:30]))
+    assert begun is not None
+    assert (begun.arguments, begun.cut) == ({"a": [Decimal("1.0000000000000000000000")]}, ("a", 0))
+    partial.hear(ToolCallDelta("c", text[30:]))
+    last = partial.hear(ToolCallCompleted("c"))
+    assert last is not None
+    assert last.arguments == whole == parsed(text)
+    assert [type(one) for one in last.arguments["a"]] == [Decimal, Decimal, float, int]

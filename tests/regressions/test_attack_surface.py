@@ -313,7 +313,7 @@ PLAIN = [
 
 async def test_a_step_takes_plain_messages():
     model = ScriptedModel(["done"])
-    result = await within(Agent(model, tools=[look]).step(PLAIN))
+    result = await within(Agent(model, tools=[look]).step([{"role": "developer", "content": "too"}, *PLAIN]))
     assert result.messages == [
         UserMessage("go"),
         AssistantMessage((ToolCall("c1", "look", '{"key":"a"}'),)),

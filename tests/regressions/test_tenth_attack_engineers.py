@@ -217,12 +217,12 @@ async def test_of_a_thousand_tools_a_call_that_is_not_offered_says_that_it_was_n
     assert json.loads(result.tool_calls_made[0].result.text)["executed"] is False
 
 
-def searched(*turns, journal):
+def searched(*turns, journal, **options):
     def report(topic):
         return tool(name=f"report_{topic}", description=f"Reports the {topic}.", effect="read")(lambda: topic)
 
     search = ToolSearch([report(topic) for topic in ("sales", "stock", "taxes", "visits")], most=1)
-    return Agent(ScriptedModel([*turns]), tools=search.tools, prepare_step=search, journal=journal)
+    return Agent(ScriptedModel([*turns]), tools=search.tools, prepare_step=search, journal=journal, **options)
 
 
 @pytest.mark.parametrize("hidden", ["taxes", "stock"])
@@ -232,6 +232,22 @@ async def test_a_run_that_searched_tools_by_redacted_words_is_replayed_as_it_was
     result = await searched(*turns, journal=journal).run("What of the stock?")
     assert [call.is_error for call in result.tool_calls_made] == [False] * 3
     again = await searched(journal=journal).replay(result.run_id)
+    assert again.same, str(again)
+
+
+@pytest.mark.parametrize("hide", ["taxes", "stock", ""])
+async def test_a_run_under_redaction_is_offered_after_a_pause_what_it_was_before(hide):
+    journal = MemoryJournal(redact=lambda text: text.replace(hide, "[hidden]") if hide else "[hidden]")
+    turns = [[("find_tools", {"words": "taxes"})], [("report_stock", {})], [("report_taxes", {})], "Done."]
+    agent = searched(*turns, journal=journal, approvals=[ask_before("report_stock")])
+    waiting = await agent.run("What of the stock?")
+    assert waiting.stop.reason == "waiting"
+    result = await agent.resume(waiting, approve=waiting.pending)
+    offered = [[one.name for one in request.tools] for request in agent.model.requests]
+    assert [call.is_error for call in result.tool_calls_made] == [False] * 3
+    assert offered == [["report_stock", "find_tools"], *[["report_stock", "report_taxes", "find_tools"]] * 3]
+    assert [step.offered for step in result.steps] == [tuple(names) for names in offered]
+    again = await searched(journal=journal, approvals=[ask_before("report_stock")]).replay(result.run_id)
     assert again.same, str(again)
 
 

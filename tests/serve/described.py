@@ -106,7 +106,7 @@ _known = []
 async def the_description():
     """What a server says of itself; it is the same for all."""
     if not _known:
-        served = app([Agent(ScriptedModel("It is."), name="any")], journal=MemoryJournal())
+        served = app([Agent(ScriptedModel(["It is."]), name="any")], journal=MemoryJournal())
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(served), base_url="http://localhost") as client:
             _known.append(Description((await client.get("/openapi.json")).json()))
     return _known[0]

@@ -87,3 +87,8 @@ def test_a_function_that_is_not_there_is_named() -> None:
         load_tools([STOCK], {"check_stocks": check_stock})
     with pytest.raises(BadTool, match="expected a list"):
         load_tools({"tool": [STOCK]}, execute_tool)
+
+
+def test_one_function_for_all_that_takes_no_name_and_arguments_is_refused_where_it_is_given():
+    with pytest.raises(BadTool, match="the one function that carries all tools out takes a name and arguments"):
+        load_tools([{"name": "look", "description": "Looks at it."}], lambda name: name)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.tools import Effect, Tool
 from treadle.tools.errors import did_you_mean, nearest
+from treadle.tools.reconcile import takes
 
 Action = Literal["allow", "ask", "deny"]
 Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -59,7 +60,7 @@ class ApprovalRule(Struct, frozen=True):
                 )
         for effect in _listed("effects", self.effects):
             _require_known("effect", effect, get_args(Effect))
-        if self.when is not None and not callable(self.when):
+        if self.when is not None and not (callable(self.when) and takes(self.when, None)):
             raise Misuse(f"when= takes a function of the arguments; it was given {self.when!r}")
         if isinstance(self.repeats, bool) or not isinstance(self.repeats, int) or self.repeats < 0:
             raise Misuse(f"repeats= takes a whole number from 0; it was given {self.repeats!r}")

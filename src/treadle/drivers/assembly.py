@@ -36,6 +36,7 @@ from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
+from treadle.tools.reconcile import takes
 from treadle.tools.server import ToolServer, is_of
 from treadle.visible import visible
 
@@ -114,6 +115,11 @@ def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
         raise Misuse("tools was given an agent: give agent.as_tool(), which has it do a task, or handoff(agent)")
     if isinstance(given, Tool):
         return given if name is None else given.named(name)
+    if given is None or isinstance(given, Mapping):
+        raise Misuse(
+            f"tools takes functions and tools; it was given {given!r:.100}. Of tools that dicts describe, "
+            "load_tools([…], execute) makes tools, where execute(name, arguments) carries them out"
+        )
     return tool(given, name=name)
 
 
@@ -268,11 +274,19 @@ def _say_allowed(skill: str, unknown: str, known: str) -> None:
 def _check_kinds(given: Configuration) -> None:
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
-    kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
-    kind("errors", given.errors, callable, "a function of the value that a tool returned")
+    kind("instructions", given.instructions, _is_said, "a text or a function of a RunContext")
+    kind("errors", given.errors, _takes_one, "a function of the value that a tool returned")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
-    kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
+    attempts, seconds = given.retries.attempts, (given.retries.base, given.retries.most)
+    kind(
+        "retries",
+        attempts,
+        lambda it: isinstance(it, int) and it >= 1,
+        "Retries(attempts=…) from 1, or a number from 0",
+    )
+    for one in seconds:
+        kind("retries", one, lambda it: isinstance(it, int | float) and it >= 0, "base= and most= in seconds, from 0")
     check_settings(given.settings)
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
     kind(
@@ -282,6 +296,21 @@ def _check_kinds(given: Configuration) -> None:
         "treadle.telemetry.Telemetry(…)",
     )
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
+    for name, value in (
+        ("tell_remaining", given.tell_remaining),
+        ("watch_progress", given.watch),
+        ("eager", given.eager),
+    ):
+        if not isinstance(value, bool):
+            raise Misuse(f"{name} takes True or False; it was given {value!r:.100}")
+
+
+def _takes_one(given: Any) -> bool:
+    return callable(given) and takes(given, None)
+
+
+def _is_said(given: Any) -> bool:
+    return isinstance(given, str) or _takes_one(given)
 
 
 def _check_takes_tools(model: Model, tools: Sequence[str]) -> None:

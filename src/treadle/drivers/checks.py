@@ -179,31 +179,36 @@ WORDS = {
     "llm": "model",
     "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
     "dependencies": "deps_type",
-}
+    "verbose": "on_event=print_trace",
+    "callbacks": "on_event",
+    "session": "conversation=Conversation()",
+    "thread_id": "conversation=Conversation()",
+} | dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)")
 """What other frameworks call the arguments of an agent, and what they are here."""
 
 
 IN_RUNS = WORDS | dict.fromkeys(("prompt", "query", "question"), "input")
-IN_RUNS |= dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)") | {
-    "dependencies": "deps"
-}
+IN_RUNS |= {"dependencies": "deps", "stream": "agent.stream(…)"}
 """Likewise for a run of it."""
 
 
-def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: Callable[..., Any]) -> None:
+def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: type[Any]) -> None:
     """Refuses keyword arguments that `function` does not take, with what was probably meant.
 
     Args:
         function: the agent itself, or a way to run it.
         unknown: the names that were given.
-        agent: whatever takes the arguments of an agent.
+        agent: the class of the agent.
     """
     for name in unknown:
-        known, of_agents = (inspect.signature(one).parameters for one in (function, agent))
-        meant = (WORDS if function is agent else IN_RUNS).get(name) or nearest(name, known) or name
-        near = "" if meant == name else f"; did you mean {meant}?"
-        if meant.partition("=")[0] not in known and meant.partition("=")[0] in of_agents:
+        known, of_agents, of_runs = (inspect.signature(one).parameters for one in (function, agent, agent.run))
+        meant = (WORDS if function is agent else IN_RUNS).get(name) or (name if name in of_runs else "")
+        meant = meant or nearest(name, known) or name
+        near, option = "" if meant == name else f"; did you mean {meant}?", meant.partition("=")[0]
+        if option not in known and option in of_agents:
             near = f"; it is the agent that takes {meant}: {agent.__name__}(…)"
+        elif option not in known and option in of_runs:
+            near = f"; it is a run that takes {meant}: agent.run(…, {option}=…)"
         raise Misuse(f"{function.__name__} takes no argument {name!r}{near}")
 
 

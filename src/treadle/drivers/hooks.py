@@ -14,13 +14,14 @@ from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.drivers.request import require_tools
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
+from treadle.tools.reconcile import takes
 
 
-def hooks_in(name: str, given: Any, wanted: str) -> tuple[Callable[..., Any], ...]:
+def hooks_in(name: str, given: Any, wanted: str, *takes_these: None) -> tuple[Callable[..., Any], ...]:
     """The functions of one kind: none, one, or several in their order.
 
     Raises:
-        Misuse: something is no function.
+        Misuse: something is no function, or takes more or less than `takes_these`.
     """
     several = isinstance(given, (list, tuple)) or (isinstance(given, Iterable) and not callable(given))
     # Of these the members are no functions, or in no order.
@@ -29,6 +30,8 @@ def hooks_in(name: str, given: Any, wanted: str) -> tuple[Callable[..., Any], ..
     for one in functions:
         if not callable(one):
             raise Misuse(f"{name} takes {wanted}, or a list of them; it was given {one!r:.100}")
+        if not takes(one, *takes_these):
+            raise Misuse(f"{name} takes {wanted}; it was given {one!r:.100}, which cannot be called with that alone")
     return functions
 
 

@@ -19,7 +19,8 @@ from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, 
 from treadle.kernel.state import RunState
 from treadle.models.profile import OutputMode
 from treadle.tools.arguments import schema_of
-from treadle.tools.exact import exact, takes_decimal
+from treadle.tools.exact import Numbers, numbers_of
+from treadle.tools.explain import name_of
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
@@ -44,6 +45,9 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     refused = f"output takes a type that Pydantic can read from JSON; it was given {output!r}"
+    if isinstance(output, dict):
+        # Pydantic would take it for a schema of its own kind.
+        raise Misuse(f"{refused}. The arguments of a tool that ends the run may have a JSON Schema: external_tool(…)")
     if isroutine(output):
         # Pydantic would take its parameters for the type.
         raise Misuse(refused)
@@ -51,12 +55,12 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
         adapter: TypeAdapter[Any] = TypeAdapter(output)
         schema = schema_of(adapter)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise Misuse(refused) from error
+        raise Misuse(f"{refused} ({str(error).splitlines()[0]})") from error
     wrapped = mode != "prompted" and schema.get("type") != "object"
     if wrapped:
         schema = in_an_object(schema)
     name = getattr(output, "__name__", str(output))
-    decimals = adapter.core_schema if takes_decimal(adapter.core_schema) else None
+    numbers = numbers_of(adapter.core_schema)
 
     def value(json: Any) -> Any:
         return adapter.validate_json(msgspec.json.encode(json))
@@ -68,14 +72,14 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
             "tools are turned off."
         )
         wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        reading = _Reading(adapter, decimals, wrapped, wanted)
+        reading = _Reading(adapter, numbers, wrapped, wanted)
         return AnswerType(name, told, lambda said: reading.answer(_last_text(said)), value, output, tool=tool)
     told = (
         "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
         + msgspec.json.encode(schema).decode()
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-    reading = _Reading(adapter, decimals, wrapped, wanted)
+    reading = _Reading(adapter, numbers, wrapped, wanted)
     return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
 
 
@@ -154,10 +158,10 @@ def _last_text(message: AssistantMessage) -> str:
 
 
 class _Reading(NamedTuple):
-    """How an answer is read: by what, where decimals belong, whether it is in an object, what to say if none fits."""
+    """How an answer is read: by what, what its numbers become, whether it is in an object, what to say if none fits."""
 
     adapter: Any
-    decimals: Any
+    numbers: Numbers
     wrapped: bool
     wanted: str
 
@@ -177,14 +181,19 @@ class _Reading(NamedTuple):
             raise ValueError(f"{faults}. {self.wanted}") from error
 
     def _exact(self, json: bytes) -> bytes:
-        """`json` with each number as text that a `Decimal` is to be made of and a float would cut."""
-        if self.decimals is None:
-            return json
+        """`json` with each number as text that a `Decimal` is to be made of and a float would cut.
+
+        Raises:
+            ValueError: a number would be another, in words for the model.
+        """
         try:
-            found = exact(self.decimals, json.decode(), as_text=True)
+            found, lost = self.numbers.read(json.decode(), as_text=True)
         except ValueError:
             # It is no JSON: the check says so, and in which words.
             return json
+        if lost:
+            faults = "; ".join(f"{name_of(one.path)}: {one.why}; given was {one.text:.100}" for one in lost[:5])
+            raise ValueError(f"{faults}. {self.wanted}")
         return json if found is None else msgspec.json.encode(found)
 
 

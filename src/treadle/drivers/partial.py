@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from treadle.kernel.calls import parsed
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 
 GROWTH = 1.05
@@ -22,7 +23,7 @@ class PartialArguments(Struct, frozen=True):
     Attributes:
         id: the call's id.
         name: the tool's name.
-        arguments: what can be read of them.
+        arguments: what can be read of them; a number that no float holds is a `Decimal`.
         cut: the keys and places that lead to the value at their end, where that may go on: a text, or a number, of
             which `12` may be the beginning of `1200`. None where nothing that is shown is cut off.
     """
@@ -65,11 +66,20 @@ def _read(call_id: str, name: str, text: str) -> PartialArguments | None:
     from jiter import from_json
 
     try:
-        value = from_json(text.encode(), partial_mode="trailing-strings")
+        value = _kept(from_json(text.encode(), partial_mode="trailing-strings", float_mode="lossless-float"))
     except ValueError:
         # Not JSON, or nothing of it yet: the tool's own check says what is wrong once all of it is there.
         return None
     return PartialArguments(call_id, name, value, _cut(text, value))
+
+
+def _kept(value: Any) -> Any:
+    """`value` with its numbers as they are in a call that has arrived: a `Decimal` where a float would be another."""
+    if isinstance(value, dict):
+        return {name: _kept(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_kept(one) for one in value]
+    return value if value is None or isinstance(value, str | bool | int) else parsed(str(value))
 
 
 def _cut(text: str, value: Any) -> tuple[str | int, ...] | None:

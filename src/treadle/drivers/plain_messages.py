@@ -34,7 +34,7 @@ class _Call(Struct):
 
 
 class _Plain(Struct):
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | None = None
     tool_calls: tuple[_Call, ...] | None = None
     tool_call_id: str = ""
@@ -84,7 +84,7 @@ def _message(where: str, given: object, names: Mapping[str, str]) -> Message:
         if plain.tool_call_id not in names:
             raise _refused(where, given, " (its tool_call_id is that of no call before it)")
         return ToolMessage(plain.tool_call_id, names[plain.tool_call_id], text)
-    return SystemMessage(text) if plain.role == "system" else UserMessage(text)
+    return UserMessage(text) if plain.role == "user" else SystemMessage(text)
 
 
 def _refused(where: str, given: object, why: str = "") -> Misuse:

@@ -39,10 +39,10 @@ _COMMON = frozenset(_WORD.findall(_SAY_NOTHING))
 class ToolSearch:
     """Offers of many tools those that fit what was asked, in each step, and lets the model look for others.
 
-    `Agent(model, tools=search.tools, prepare_step=search)`. A tool that was found, or called, stays offered for the
-    rest of the run, so does what an active skill allows, and tools of the agent that are not among `tools` are always
-    offered. What is offered changes only
-    when the model looks for tools or the person says more, so that a provider's cached prefix holds in between.
+    `Agent(model, tools=search.tools, prepare_step=search)`. A tool that was offered once, for it fits, was found or
+    called, stays offered for the rest of the run, so does what an active skill allows, and tools of the agent that are
+    not among `tools` are always offered. More are offered only when the model looks for tools or the person says more,
+    so that a provider's cached prefix holds in between.
 
     Args:
         tools: the many, or plain functions to make tools of.
@@ -58,6 +58,8 @@ class ToolSearch:
     def __init__(self, tools: Iterable[Tool | Any], *, most: int = 8) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise Misuse(f"ToolSearch takes a whole number from 1 as most=; it was given {most!r:.60}")
+        if isinstance(tools, Tool) or not isinstance(tools, Iterable):
+            raise Misuse(f"ToolSearch takes a list of tools; it was given {tools!r:.60}")
         many = [one if isinstance(one, Tool) else tool(one) for one in tools]
         names = Counter(one.name for one in many)
         if doubled := [name for name, count in names.items() if count > 1 or name == FIND]:
@@ -75,6 +77,8 @@ class ToolSearch:
         offered.update(self.fitting(_asked(context)))
         # A skill that has become active names the tools that it is about; nothing else may be offered then.
         offered.update(narrowed(context.state.messages, context.state.started.foreign_skills) or ())
+        # What a journal's redaction has taken out of the words cannot be looked for again.
+        offered.update(name for step in context.steps for name in step.offered or ())
         for call, result in _calls(context):
             offered.update(self._found(call, result) if call.name == FIND else [call.name])
         return StepSettings(tools=[name for name in context.tools if name in offered])

@@ -203,14 +203,14 @@ def _decoded(decoder: msgspec.json.Decoder[Any], arguments: str) -> Any:
 
 def _exact(text: str) -> float | Decimal:
     number = float(text)
-    if not isfinite(number):
-        raise ValueError("Number out of range")
     if str(number) == text:
         return number
     try:
         exact = Decimal(text)
     except InvalidOperation:
-        # Nearer to zero than a `Decimal` can say.
+        # Farther from 1 than a `Decimal` can say.
+        if not isfinite(number):
+            raise ValueError("Number out of range") from None
         return number
     return number if exact == Decimal(str(number)) else exact
 

@@ -23,13 +23,11 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         number: from 0.
         decision: why the step was made: the limits and conditions that were looked at before it.
         landing: why it is the run's last, if it is the closing call of `on_limit="answer"`.
-        model: the model that answered.
-        message: what it said; None until it has.
-        usage: the tokens of the call.
-        cost: its price in dollars; None if unknown.
+        model: the model that answered; `message` is what it said, None until it has.
+        usage: the tokens of the call; `cost` is its price in dollars, None if unknown.
         finish: why the reply ended; `finish_detail` is the provider's own word.
         calls: the tool calls, in the model's order.
-        tool_choice: how the model was to choose among its tools.
+        offered: the names of its tools, where `prepare_step` chose; `tool_choice` is how it was to choose.
         withheld: the tools that it was not offered, as their calls led nowhere.
         handed_in: whether it gave its answer by the final tool of a typed answer.
         held_by: the stop reason of the limit that made its reply shorter than it may be, if one did.
@@ -48,6 +46,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     finish: FinishReason = "stop"
     finish_detail: str = ""
     calls: Calls = NO_CALLS
+    offered: tuple[str, ...] | None = None
     tool_choice: str = "auto"
     withheld: tuple[str, ...] = ()
     handed_in: bool = False

@@ -19,7 +19,8 @@ def step_prepared(state: RunState, event: StepPrepared) -> Changes:
         raise IllegalEvent(f"step {event.step} was prepared, but step {len(state.steps)} is next (run {state.run_id})")
     choice = state.started.tool_choice if event.tool_choice is None else event.tool_choice
     held, why, number = event.reserve.limit if event.reserve else None, event.decision, event.step
-    step = Step(number, why, event.at, event.landing, tool_choice=choice, withheld=event.withheld, held_by=held)
+    tools, back = event.tools, event.withheld
+    step = Step(number, why, event.at, event.landing, offered=tools, tool_choice=choice, withheld=back, held_by=held)
     changes: Changes = {"phase": "prepared", "step": step, "prepared": event, "failure": None}
     if event.note:
         changes["messages"] = state.messages.append(UserMessage(event.note))

@@ -98,9 +98,9 @@ class FallbackModel:
     def __init__(
         self, models: Iterable[Model], *, cool_down: float = 60.0, on: Iterable[type[ModelError]] = MOVES_ON
     ) -> None:
-        self.models: Sequence[Model] = () if isinstance(models, str) else tuple(models)
+        self.models: Sequence[Model] = tuple(models) if isinstance(models, Iterable) else ()
         self.cool_down = cool_down
-        self.on = tuple(on)
+        self.on = tuple(on) if isinstance(on, Iterable) else (on,)
         if not self.models or not all(callable(getattr(model, "stream", None)) for model in self.models):
             raise Misuse("FallbackModel takes a list of models, such as [AnthropicModel(…), OpenAIChatModel(…)]")
         if not all(isinstance(kind, type) and issubclass(kind, ModelError) for kind in self.on):

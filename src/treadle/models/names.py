@@ -107,6 +107,8 @@ def _unknown(name: str) -> str:
         return elsewhere
     if label.lower() in PROVIDERS and not colon:
         return f"{name!r} names no model; write {name.lower()}:NAME"
+    if label.lower() == OFFLINE:
+        return f"{name!r} names a model, and there is one that needs no network: write {OFFLINE!r}"
     meant, listed = _meant(name, label, model), ", ".join(sorted([*PROVIDERS, OFFLINE]))
     if ":" in name:
         said = f"there is no provider {label!r}{f'; did you mean {meant}?' if meant else '.'} There are {listed}"

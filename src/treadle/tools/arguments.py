@@ -6,7 +6,6 @@ is made, not before. Neighbours: `signature.py` reads the function, `explain.py`
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast
@@ -18,11 +17,11 @@ from pydantic_core import ValidationError
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
-from treadle.tools.exact import exact, takes_decimal
-from treadle.tools.explain import Fault, endless_faults, example, explain, pydantic_faults, schema_faults
+from treadle.tools.exact import Numbers, numbers_of
+from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
 from treadle.tools.signature import MISSING, Parameter
 
-_MAY_BE_ENDLESS: Final = re.compile(r"[0-9.][eE][+0-9]|[0-9]{309}")
+_AS_READ: Final = Numbers()
 
 
 class Arguments(Struct, frozen=True, eq=False):
@@ -36,7 +35,7 @@ class Arguments(Struct, frozen=True, eq=False):
         closed: the keys that are allowed, where the validators would let others pass.
         defaults: values for absent keys, from a schema written by hand.
         shape: makes keyword arguments of the validated value; None if it is them already.
-        decimals: Pydantic's core schema, if a `Decimal` belongs somewhere in it.
+        numbers: what the numbers that the model wrote become.
     """
 
     tool: str
@@ -46,7 +45,7 @@ class Arguments(Struct, frozen=True, eq=False):
     closed: frozenset[str] | None = None
     defaults: Json = {}
     shape: Callable[[Any], dict[str, Any]] | None = None
-    decimals: Any = None
+    numbers: Numbers = _AS_READ
 
     def parse(self, text: str) -> dict[str, Any]:
         """The keyword arguments in the JSON text that the model wrote; empty text means none.
@@ -65,19 +64,16 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _parse(self, text: str) -> dict[str, Any]:
         data = self._decode(text)
-        looks_endless = (self.checker is not None or self.decimals is None) and _MAY_BE_ENDLESS.search(text)
-        if looks_endless and (faults := list(endless_faults(data))):
-            # It was read as infinity, and would be written as null: whoever is called would be given another value.
-            raise explain(self.tool, self.schema, faults)
+        as_text = self.checker is None
+        exact, lost = self.numbers.read(text, as_text)
+        if lost:
+            raise explain(self.tool, self.schema, [Fault(one.path, "wrong", one.why, one.text) for one in lost])
+        if exact is not None:
+            data, text = exact, json.dumps(exact) if as_text else text
         if self.closed is not None and not data.keys() <= self.closed:
             raise self._explained(data, text)
         if self.checker is not None and not self.checker.is_valid(data):
             raise self._explained(data, text)
-        if self.decimals is not None:
-            as_text = self.checker is None
-            found = exact(self.decimals, text, as_text)
-            if found is not None:
-                data, text = found, json.dumps(found) if as_text else text
         for name, default in self.defaults.items():
             if name not in data:
                 data[name] = deepcopy(default)
@@ -139,9 +135,8 @@ class Arguments(Struct, frozen=True, eq=False):
 def from_parameters(tool: str, parameters: Sequence[Parameter], where: str) -> Arguments:
     """The arguments that a function's typed parameters describe."""
     adapter = _adapter(tool, parameters, where, extra="forbid")
-    return Arguments(
-        tool, _schema_of(adapter, f"{tool} ({where})"), adapter.validator, decimals=_with_decimals(adapter)
-    )
+    schema = _schema_of(adapter, f"{tool} ({where})")
+    return Arguments(tool, schema, adapter.validator, numbers=numbers_of(adapter.core_schema))
 
 
 def from_json_schema(
@@ -188,7 +183,7 @@ def from_json_schema(
         checker,
         closed=None if is_open else _closed(schema, names),
         defaults=defaults,
-        decimals=_with_decimals(adapter) if adapter is not None else None,
+        numbers=numbers_of(adapter.core_schema) if adapter is not None else _AS_READ,
     )
 
 
@@ -223,7 +218,8 @@ def from_type(tool: str, kind: Any) -> Arguments:
     def dump(value: Any) -> dict[str, Any]:
         return cast(dict[str, Any], adapter.dump_python(value, mode="json", by_alias=True))
 
-    return Arguments(tool, schema, adapter.validator, closed=closed, shape=dump, decimals=_with_decimals(adapter))
+    numbers = numbers_of(adapter.core_schema)
+    return Arguments(tool, schema, adapter.validator, closed=closed, shape=dump, numbers=numbers)
 
 
 def schema_of_result(annotation: Any) -> Json | None:
@@ -271,10 +267,6 @@ def _made(kind: Any, label: str) -> Any:
         return TypeAdapter(kind)
     except (PydanticUserError, TypeError, ValueError, NameError) as error:
         raise BadTool(f"{label}: a type cannot be filled from JSON: {str(error).splitlines()[0]}") from error
-
-
-def _with_decimals(adapter: Any) -> Any:
-    return adapter.core_schema if takes_decimal(adapter.core_schema) else None
 
 
 def _schema_of(adapter: Any, label: str) -> Json:

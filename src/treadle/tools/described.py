@@ -26,7 +26,7 @@ def described(
     listed = input_schema.get("properties", ()) if is_json else _fields(input_schema)
     signature = read_signature(function, listed if isinstance(listed, dict | list) else ())
     label = f"{name} ({signature.where})"
-    check_name(name, label)
+    check_name(name, label, description)
     check_options(options, label)
     if is_json:
         arguments = from_json_schema(name, input_schema, signature.parameters, signature.where, is_open=signature.open)

@@ -1,75 +1,136 @@
 """Numbers that keep every digit: what is written where a `Decimal` belongs does not go through a float.
 
 Pydantic reads each number of a JSON text that has a point as a float, and makes the `Decimal` of that. Given as text
-the number is taken exactly as it stands; `exact` makes text of it (or a `Decimal`) where the schema of the types takes
-a `Decimal`, and nowhere else. The schemas here are Pydantic's core schemas.
+the number is taken exactly as it stands; `Numbers` makes text of it (or a `Decimal`) where the schema of the types
+takes a `Decimal`, and nowhere else. What no float holds is lost where no float was asked for. The schemas here are
+Pydantic's core schemas.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from math import isinf
+from typing import Any, Final
 
 from jiter import LosslessFloat, from_json
+from msgspec import Struct
 
 Schema = Mapping[str, Any]
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
+_MAY_BE_LOST: Final = re.compile(r"[0-9][eE][+0-9-]|[0-9.]{17}")
+"""What a number has that a float may not keep: one of 15 digits is the same float wherever it is read."""
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
 _NO_SCHEMA = {"default", "metadata", "serialization"}
+_ROUND: Final = frozenset({"float", "complex", "date", "time", "datetime", "timedelta"})
 
 
-def takes_decimal(schema: Any) -> bool:
-    """Whether a `Decimal` belongs anywhere in what `schema` describes."""
+class Lost(Struct, frozen=True):
+    """A number that would reach a function as another.
+
+    Attributes:
+        path: where it stands in the value.
+        text: as it was written.
+        why: the rest of a sentence that begins with its name.
+    """
+
+    path: tuple[str | int, ...]
+    text: str
+    why: str
+
+
+class Numbers(Struct, frozen=True):
+    """What numbers of a JSON text become.
+
+    Attributes:
+        schema: what the value is checked by; None where it is taken as it is.
+        decimals: whether a `Decimal` belongs somewhere in it.
+        written: whether the text itself goes on, and not a value of it, so that no digit is lost.
+    """
+
+    schema: Schema | None = None
+    decimals: bool = False
+    written: bool = False
+
+    def read(self, text: str, as_text: bool) -> tuple[Any, list[Lost]]:
+        """The JSON value of `text` with the numbers whose digits a `Decimal` is to get made exact, None if there are
+        none; and the numbers that are lost.
+
+        Args:
+            text: what the model wrote, which is JSON.
+            as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
+        """
+        exact = self.decimals and not all([str(float(number)) == number for number in _FLOAT.findall(text)])
+        if not exact and not _MAY_BE_LOST.search(text):
+            return None, []
+        walk = _Walk(as_text, self.written)
+        schemas = [] if self.schema is None else [self.schema]
+        value = walk.value(schemas, from_json(text.encode(), float_mode="lossless-float"), ())
+        return value if walk.changed else None, walk.lost
+
+
+def numbers_of(schema: Schema) -> Numbers:
+    """What numbers become where `schema` takes them."""
+    return Numbers(schema, _takes_decimal(schema))
+
+
+def _takes_decimal(schema: Any) -> bool:
     if isinstance(schema, Mapping):
         return schema.get("type") == "decimal" or any(
-            takes_decimal(each) for key, each in schema.items() if key not in _NO_SCHEMA
+            _takes_decimal(each) for key, each in schema.items() if key not in _NO_SCHEMA
         )
-    return isinstance(schema, list | tuple) and any(takes_decimal(each) for each in schema)
-
-
-def exact(schema: Schema, text: str, as_text: bool) -> Any:
-    """The JSON value of `text` with the numbers whose digits a `Decimal` is to get made exact; None if there are none.
-
-    Args:
-        schema: what the value is to be checked by.
-        text: what the model wrote.
-        as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
-    """
-    if all([str(float(number)) == number for number in _FLOAT.findall(text)]):
-        return None
-    walk = _Walk(as_text)
-    value = walk.value([schema], from_json(text.encode(), float_mode="lossless-float"))
-    return value if walk.changed else None
+    return isinstance(schema, list | tuple) and any(_takes_decimal(each) for each in schema)
 
 
 class _Walk:
     """One walk along a value and what describes it."""
 
-    def __init__(self, as_text: bool) -> None:
-        self.as_text = as_text
+    def __init__(self, as_text: bool, written: bool) -> None:
+        self.as_text, self.written = as_text, written
         self.changed = False
+        self.lost: list[Lost] = []
         self.named: dict[str, Schema] = {}
 
-    def value(self, schemas: list[Schema], value: Any) -> Any:
+    def value(self, schemas: list[Schema], value: Any, path: tuple[str | int, ...]) -> Any:
         if not isinstance(value, LosslessFloat | list | dict):
             return value
         nodes = [node for schema in schemas for node in self.alternatives(schema)]
         if isinstance(value, list):
             return [
-                self.value([each for node in nodes for each in _items(node, at)], one) for at, one in enumerate(value)
+                self.value([each for node in nodes for each in _items(node, at)], one, (*path, at))
+                for at, one in enumerate(value)
             ]
         if isinstance(value, dict):
             return {
-                key: self.value([each for node in nodes for each in _below(node, key)], one)
+                key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key))
                 for key, one in value.items()
             }
-        kinds = [node.get("type") for node in nodes if node.get("type") in ("decimal", "str", "any")]
-        number = float(value)
+        return self.number([node.get("type") for node in nodes], value, path)
+
+    def number(self, kinds: list[Any], value: LosslessFloat, path: tuple[str | int, ...]) -> Any:
+        text, number = str(value), float(value)
+        first = [kind for kind in kinds if kind in ("decimal", "str", "any")]
         # Where any text is welcome before a `Decimal` is, the number would be taken for one.
-        taken = kinds[:1] == ["decimal"] if self.as_text else "decimal" in kinds
-        if not taken or str(number) == str(value):
-            return number
-        self.changed = True
-        return str(value) if self.as_text else value.as_decimal()
+        if str(number) != text and (first[:1] == ["decimal"] if self.as_text else "decimal" in first):
+            exact = _decimal(text)
+            if exact is not None:
+                self.changed = True
+                return text if self.as_text else exact
+        if isinf(number):
+            # It would be written as null: whoever is called would be given another value.
+            self.lost.append(Lost(path, text, "should be a finite number"))
+        elif not _ROUND.intersection(kinds) and (why := self.why_lost(number, text, whole="int" in kinds)):
+            self.lost.append(Lost(path, text, why))
+        return number
+
+    def why_lost(self, number: float, text: str, *, whole: bool) -> str:
+        """What is wrong with a number of which a float is read; empty if it is the same."""
+        exact = _decimal(text)
+        if exact == Decimal(number):
+            return ""
+        if whole:
+            return "should be a whole number, written without a point and an exponent"
+        kept = self.written or exact == Decimal(str(number))
+        return "" if kept else "has digits that would be lost; write at most 15"
 
     def alternatives(self, schema: Any, depth: int = 0) -> Iterator[Schema]:
         """`schema` without what is wrapped around it, and each of what it leaves to choose from."""
@@ -119,3 +180,10 @@ def _dicts(fields: Any) -> list[Schema]:
 def _aliases(field: Schema) -> list[Any]:
     alias = field.get("validation_alias", field.get("alias", []))
     return [alias] if isinstance(alias, str) else [path[0] if isinstance(path, list) else path for path in alias]
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # farther from 1 than a `Decimal` can say
+        return None

@@ -7,7 +7,7 @@ shown.
 
 import json
 from collections.abc import Iterator, Sequence
-from math import isinf
+from decimal import Decimal
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -82,18 +82,6 @@ def schema_faults(errors: Sequence[Any]) -> list[Fault]:
             case _:
                 faults.append(Fault(path, "wrong", f"is not right: {error.message[:300]}", error.instance))
     return faults
-
-
-def endless_faults(data: Any, path: Path = ()) -> Iterator[Fault]:
-    """The faults for numbers in `data` that are so large that they were read as infinity."""
-    if isinstance(data, float) and isinf(data):
-        yield Fault(path, "wrong", "should be a finite number", data)
-    elif isinstance(data, dict):
-        for name, value in data.items():
-            yield from endless_faults(value, (*path, name))
-    elif isinstance(data, list):
-        for place, value in enumerate(data):
-            yield from endless_faults(value, (*path, place))
 
 
 def example(schema: Json) -> str:
@@ -185,8 +173,8 @@ def _short(value: Any) -> Any:
     if isinstance(value, int) and value.bit_length() < 200:
         return value
     text = (
-        value
-        if isinstance(value, str)
+        str(value)
+        if isinstance(value, str | Decimal)
         else f"an integer of {value.bit_length()} bits"
         if isinstance(value, int)
         else None

@@ -2,6 +2,8 @@
 
 from typing import Any, Unpack
 
+from msgspec.structs import replace
+
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments, from_json_schema, from_type
 from treadle.tools.options import ToolOptions, check_name
@@ -21,11 +23,13 @@ def external_tool(name: str, description: str, input: Any = None, wait: bool = F
     Raises:
         BadTool: the name or the input cannot be used.
     """
-    check_name(name, "external_tool")
+    check_name(name, "external_tool", description)
     if input is None:
         input = {"type": "object", "properties": {}, "additionalProperties": False}
     arguments: Arguments
     arguments = from_json_schema(name, input, None, "") if isinstance(input, dict) else from_type(name, input)
+    # Whoever carries it out is given the arguments as the model wrote them.
+    arguments = replace(arguments, numbers=replace(arguments.numbers, written=True))
     return Tool(spec=ToolSpec(name, description, arguments.schema), arguments=arguments, external=True, wait=wait)
 
 
@@ -35,7 +39,7 @@ def agent_tool(name: str, description: str, input: Json, agent: object, **option
     Raises:
         BadTool: the name cannot be used.
     """
-    check_name(name, "as_tool")
+    check_name(name, "as_tool", description)
     arguments = from_json_schema(name, input, None, "")
     spec = ToolSpec(name, description, arguments.schema)
     given: ToolOptions = {"effect": "idempotent", "timeout": None, **options}

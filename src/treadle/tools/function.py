@@ -77,9 +77,9 @@ def tool(
     signature = read_signature(function)
     own = signature.name if name is None else name
     label = f"{own} ({signature.where})"
-    check_name(own, label)
+    about = signature.description if description is None else description
+    check_name(own, label, about)
     check_options(options, label)
     arguments = from_parameters(own, signature.parameters, signature.where)
-    about = signature.description if description is None else description
     spec = ToolSpec(own, about, arguments.schema, output_schema_of(signature))
     return Tool(spec=spec, **fields_of(function, signature, arguments), **options, says_effect="effect" in options)

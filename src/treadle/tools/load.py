@@ -18,6 +18,7 @@ from typing import Any
 from treadle.tools.errors import BadTool, describe_exception, did_you_mean, nearest
 from treadle.tools.function import tool
 from treadle.tools.options import ToolOptions
+from treadle.tools.reconcile import takes
 from treadle.tools.tool import Tool
 
 _INPUT = ("input_schema", "parameters", "inputSchema")
@@ -152,6 +153,10 @@ def _found(functions: Functions) -> Callable[[str, str], Callable[..., Any]]:
     if not callable(functions) or isinstance(functions, type):
         # Anything with functions as attributes, such as an object of the application.
         return lambda name, place: _named(_attributes(functions), name, place, repr(functions)[:60])
+    if not takes(functions, None, None):
+        raise BadTool(
+            f"the one function that carries all tools out takes a name and arguments; given: {functions!r:.99}"
+        )
     return lambda name, place: _passed_on(functions, name)
 
 

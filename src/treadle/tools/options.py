@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.failure import SaysError
 from treadle.tools.output import MOST_OUTPUT
-from treadle.tools.reconcile import Reconcile, takes_context
+from treadle.tools.reconcile import Reconcile, takes
 
 Effect = Literal["read", "idempotent", "write"]
 NeedsApproval = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -34,8 +34,10 @@ class ToolOptions(TypedDict, total=False):
     keep: bool
 
 
-def check_name(name: str, label: str) -> None:
-    """Raises `BadTool` if providers would refuse `name`."""
+def check_name(name: str, label: str, description: str = "") -> None:
+    """Raises `BadTool` if providers would refuse `name`, or what the model is told is no text."""
+    if not isinstance(description, str):
+        raise BadTool(f"{label}: description={description!r:.100}, but it is a text")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadTool(
             f"{label}: {name!r:.100} cannot be the name of a tool; give name= with 1 to 64 letters, digits, '_' or '-'"
@@ -72,13 +74,14 @@ def check_options(options: ToolOptions, label: str) -> None:
     for key in ("alone", "polling", "parallel", "thread", "keep"):
         if type(given.get(key, False)) is not bool:
             raise BadTool(f"{label}: {key}={given[key]!r}, but it is True or False")
-    if given.get("errors") is not None and not callable(given["errors"]):
+    errors = given.get("errors")
+    if errors is not None and not (callable(errors) and takes(errors, None)):
         raise BadTool(
             f"{label}: errors={given['errors']!r}, but it is a function of the returned value, such as says_error"
         )
     reconcile = given.get("reconcile")
     if reconcile is not None:
-        if not callable(reconcile) or not takes_context(reconcile):
+        if not callable(reconcile) or not takes(reconcile, None):
             raise BadTool(f"{label}: reconcile={reconcile!r}, but it is a function that takes a ToolContext")
         if effect != "write":
             raise BadTool(
@@ -88,7 +91,7 @@ def check_options(options: ToolOptions, label: str) -> None:
     resource, approval = given.get("resource"), given.get("needs_approval", False)
     if resource is not None and (not isinstance(resource, str) or not resource):
         raise BadTool(f"{label}: resource={resource!r}, but it is a name, or None")
-    if type(approval) is not bool and not callable(approval):
+    if type(approval) is not bool and not (callable(approval) and takes(approval, None)):
         raise BadTool(f"{label}: needs_approval={approval!r}, but it is True, False, or a function of the arguments")
 
 

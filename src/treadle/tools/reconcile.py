@@ -26,10 +26,10 @@ Reconcile = Callable[[ToolContext[Any]], Found | Awaitable[Found]]
 """Finds it out, from the idempotency key and the arguments of the call that the context is about."""
 
 
-def takes_context(function: Callable[..., Any]) -> bool:
-    """Whether `function` can be called with a context and nothing else."""
+def takes(function: Callable[..., Any], *given: None) -> bool:
+    """Whether `function` can be called with as many arguments as are `given`, and nothing else."""
     try:
-        inspect.signature(function).bind(None)
+        inspect.signature(function).bind(*given)
     except TypeError:
         return False
     except ValueError:

@@ -30,6 +30,9 @@ class Skill(Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise BadTool(f"a skill needs a name, not {self.name!r}")
+        if not isinstance(self.instructions, str):
+            raise BadTool(f"the instructions of the skill {self.name!r} are a text, not {self.instructions!r:.100}")
+        _require_list(self.tools, f"the tools of the skill {self.name!r} are")
         force_setattr(self, "tools", tuple(self.tools))
         for each in self.tools:
             _require_tool(each, f"the skill {self.name!r}")
@@ -62,6 +65,8 @@ class SkillRegistry:
     """
 
     def __init__(self, skills: Iterable[Skill] = (), tools: Iterable[Tool] = ()) -> None:
+        _require_list(skills, "the skills of a registry are")
+        _require_list(tools, "the tools of a registry are")
         self._skills: dict[str, Skill] = {}
         self._tools: dict[str, Tool] = {}
         self._owner: dict[str, str] = {}
@@ -186,6 +191,11 @@ class SkillRegistry:
                     "rename one with @tool(name=...)"
                 )
             seen[each.name] = (each, skill)
+
+
+def _require_list(given: object, what: str) -> None:
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise BadTool(f"{what} given as a list, [{given!r:.100}]")
 
 
 def _require_tool(value: Any, place: str) -> None:

@@ -1,7 +1,8 @@
 """Reader: a reply's text, as it arrives, to model events and the parts of the message.
 
-Pure. It gives out nothing that later text could change; what the text is cut into does not matter to what comes out.
-Neighbours: the formats find the pieces, `model.py` feeds the text.
+Pure. It gives out nothing that later text could change. The text is looked at in pieces that depend on nothing but
+itself, so that what its stream was cut into does not matter to what comes out. Neighbours: the formats find the pieces
+of a reply, `model.py` feeds the text.
 """
 
 import json
@@ -40,6 +41,8 @@ _THINK: Final = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8})?\Z", re.IGNORECASE)
 _TAIL: Final = re.compile(r"<(?:/[a-z]{0,8})?\Z", re.IGNORECASE)
 _Kind = Literal["nothing", "text", "thought", "thinking", "call"]
+_PIECE: Final = re.compile(r"\S{0,11}\s|\S{12}")
+"""What is looked at at once: the rest of a word, or some of a long one; these fill any text without gaps."""
 _KEPT: Final = 4096
 _EAGERNESS: Final = 32
 """What is held back is read again when it has grown by this share of itself, so that reading stays linear."""
@@ -72,6 +75,7 @@ class Reader:
         self._scanner = form.scanner(offer)
         self._neighbours = Neighbours(offer)
         self._fed: list[str] = []
+        self._rest = ""
         self._window, self._coming, self._length = "", list[str](), 0
         self._at = self._look_at = self._calls = 0
         self._thinking: re.Pattern[str] | None = None
@@ -95,8 +99,19 @@ class Reader:
     def feed(self, text: str) -> list[ModelEvent]:
         """The events that are certain now that `text` has come."""
         self._fed.append(text)
-        self._coming.append(text)
-        self._length += len(text)
+        if self._cut:
+            return []
+        events: list[ModelEvent] = []
+        text, end = self._rest + text, 0
+        for piece in _PIECE.finditer(text):
+            events += self._look(piece.group())
+            end = piece.end()
+        self._rest = text[end:]
+        return events
+
+    def _look(self, piece: str) -> list[ModelEvent]:
+        self._coming.append(piece)
+        self._length += len(piece)
         if self._cut or self._length < self._look_at:
             return []
         events = self._read(final=False)
@@ -111,6 +126,9 @@ class Reader:
             complete: whether the model ended the reply itself. If not, a call at its end may lack something: it is not
                 reported complete, and no call is missed.
         """
+        self._coming.append(self._rest)
+        self._length += len(self._rest)
+        self._rest = ""
         events = [] if self._cut else self._read(final=True)
         if not complete:
             return [event for event in events if not isinstance(event, ToolCallCompleted)]
