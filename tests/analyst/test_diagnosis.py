@@ -56,6 +56,12 @@ def test_what_is_probably_wrong(against: Callable[..., Comparison], rows: Any, k
     assert piece in finding.message
 
 
+def test_keys_without_any_amount_are_compared(against: Callable[..., Comparison]) -> None:
+    found = against([("1", "01", "")], [("1", "01", ""), ("2", "01", "")])
+    assert (found.summary.matches, found.summary.missing_in_b) == (1, 1)
+    assert kinds(found) == ["absent"]
+
+
 def test_nothing_is_suspected_where_nothing_is_wrong(against: Callable[..., Comparison]) -> None:
     assert kinds(against(ROWS)) == []
     assert kinds(against(ROWS * 2, ROWS * 2)) == []

@@ -23,7 +23,7 @@ from treadle.analyst.showing.classify import Thresholds, status, thresholds
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import call, literal, named
+from treadle.analyst.sql.terms import call, columns, literal, named, table
 
 
 class Pair(Struct, frozen=True):
@@ -65,7 +65,7 @@ def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[li
         except NotEnoughMemory as error:
             if passes == allowed[-1] or isinstance(error, DiskFull):
                 raise
-            session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
+            session.run(exp.Drop(tables=[table("aligned")], kind="TABLE", exists=True))
         else:
             return pairs, made
     return pairs, ()
@@ -89,7 +89,7 @@ def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement
         except NotPlain:
             for side in sides:
                 side.take_for_plain(False)
-            session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
+            session.run(exp.Drop(tables=[table("aligned")], kind="TABLE", exists=True))
             return build(session, make)
     except OfSeveral:
         for side in sides:
@@ -128,12 +128,12 @@ def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes
         conditions = [_in_partition(keys, number, passes)] if passes > 1 else []
         groups = meet(rows, keys, parts, conditions)
         groups = regrouped(groups, sides[0].keys, parts) if spelled else groups
-        classed = _classed(exp.select(*keys, "na", "nb", *raw), groups, sides, pairs)
-        table = exp.to_table("aligned")
+        classed = _classed(exp.select(*columns(*keys, "na", "nb"), *raw), groups, sides, pairs)
+        aligned = table("aligned")
         statements.append(
-            exp.Insert(this=table, expression=classed)
+            exp.Insert(this=aligned, expression=classed)
             if statements
-            else exp.Create(this=table, kind="TABLE", expression=classed)
+            else exp.Create(this=aligned, kind="TABLE", expression=classed)
         )
     bad = [(f"{side.name(at)}_bad", side, at) for side in sides for at in range(len(side.measures))]
     return statements, parameters, "aligned", [doubt for doubt in bad if doubt[0] in extras]
@@ -150,9 +150,9 @@ def _grouped(
     """The aggregates of both sides by key, of the rows that fulfil the conditions."""
     union = exp.Union(this=rows[0].copy(), expression=rows[1].copy(), distinct=False)
     union.set("by_name", True)
-    groups = exp.select(*keys, *(named(value, name) for name, value in parts.items()))
+    groups = exp.select(*columns(*keys), *(named(value, name) for name, value in parts.items()))
     groups = groups.from_(union.subquery("sides", copy=False), copy=False).where(*conditions, copy=False)
-    return groups.group_by(*keys, copy=False) if keys else groups
+    return groups.group_by(*columns(*keys), copy=False) if keys else groups
 
 
 def _joined(
@@ -230,7 +230,8 @@ def _parts(sides: Sequence[Side]) -> "dict[str, exp.Expr]":
 
 def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair]) -> "exp.Select":
     """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried."""
-    valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where("na + nb > 0", copy=False)
+    rows = exp.GT(this=exp.Add(this=exp.column("na"), expression=exp.column("nb")), expression=literal(0))
+    valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where(rows, copy=False)
     for pair in pairs:
         sizes = []
         for side, measure in zip(sides, pair.measures, strict=True):
@@ -239,12 +240,12 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
             sizes.append(noise(measure, amount, name, pair.scale))
         if pair.noisy:
             valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"), copy=False)
-    differing = exp.select("*").from_(valued.subquery("valued", copy=False), copy=False)
+    differing = exp.select(exp.Star()).from_(valued.subquery("valued", copy=False), copy=False)
     for pair in pairs:
         a, b = (exp.Coalesce(this=exp.column(f"{letter}{pair.at}"), expressions=[literal(0)]) for letter in "ab")
         differing = differing.select(named(exp.Sub(this=a, expression=b), f"d{pair.at}"), copy=False)
     classes = [named(status(pair.limits, pair.at, pair.scale, pair.noisy), f"s{pair.at}") for pair in pairs]
-    return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
+    return exp.select(exp.Star(), *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
 
 def whole(
@@ -274,11 +275,10 @@ def whole(
             column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
     groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items()))
-    groups = groups.from_("aligned" if rows is None else rows.subquery("chosen"), copy=False)
-    groups = groups.select(*by, copy=False).group_by(*by, copy=False) if by else groups
-    carried = [exp.column(name) for name in (*more, *by)]
-    classed = _classed(exp.select("na", "nb", *carried), groups, sides, [pair])
-    figures = exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *(column.copy() for column in carried))
+    groups = groups.from_(table("aligned") if rows is None else rows.subquery("chosen"), copy=False)
+    groups = groups.select(*columns(*by), copy=False).group_by(*columns(*by), copy=False) if by else groups
+    classed = _classed(exp.select(*columns("na", "nb", *more, *by)), groups, sides, [pair])
+    figures = exp.select(*columns(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *more, *by))
     return figures.from_(classed.subquery("classed", copy=False), copy=False)
 
 
@@ -321,7 +321,7 @@ class Aligned(Struct, frozen=True):
         Returns this as it is where there is no memory for that.
         """
         try:
-            session.run(exp.Create(this=exp.to_table(self._table), kind="TABLE", expression=self._differing()))
+            session.run(exp.Create(this=table(self._table), kind="TABLE", expression=self._differing()))
         except NotEnoughMemory:
             return self
         return replace(self, apart=True)
@@ -329,7 +329,7 @@ class Aligned(Struct, frozen=True):
     def forget(self, session: Session) -> None:
         """Drops that table."""
         if self.apart:
-            session.run(exp.Drop(tables=[exp.to_table(self._table)], kind="TABLE"))
+            session.run(exp.Drop(tables=[table(self._table)], kind="TABLE"))
 
     def proof(self, statement: "exp.Expr", parameters: Parameters | None = None) -> Proof:
         """Returns a statement as a proof that does without that table."""
@@ -350,7 +350,7 @@ class Aligned(Struct, frozen=True):
         names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
         match = exp.EQ(this=self.column("s"), expression=literal("match"))
         apart = exp.NEQ(this=self.column("d"), expression=literal(0))
-        rows = exp.select(*map(exp.column, names)).from_("aligned")
+        rows = exp.select(*columns(*names)).from_(table("aligned"), copy=False)
         # Two scans with a condition on one column each take less than one with either: such conditions skip columns.
         parts = [rows.where(exp.NEQ(this=self.column("s"), expression=literal("match"))), rows.where(match, apart)]
         return exp.Union(this=parts[0], expression=parts[1], distinct=False)

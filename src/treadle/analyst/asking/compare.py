@@ -17,7 +17,7 @@ from treadle.analyst.asking.alignment import Aligned, Pair, align
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.currencies import told_apart, unit_claims
 from treadle.analyst.asking.diagnose import comparison_findings
-from treadle.analyst.asking.differing import Differing, largest, parts
+from treadle.analyst.asking.differing import Differing, carriers, largest
 from treadle.analyst.asking.export_rows import write
 from treadle.analyst.asking.groups import tables_of_groups
 from treadle.analyst.asking.rows import Side
@@ -305,6 +305,8 @@ def _result(
     )
     limit = max(request.keep, request.top)
     rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit)
+    carried = carriers(session, aligned, pair, summary, units)
+    lacking = [carried[key.name].lacking for key in keys]
     found = Comparison(
         source_a=names[0],
         source_b=names[1],
@@ -320,12 +322,12 @@ def _result(
         tolerance=pair.limits,
         summary=summary,
         top_differences=[row for row in rows if row.status != "match"][: request.top],
-        by_dimension=parts(session, aligned, pair, summary, units),
+        by_dimension={name: one.parts for name, one in carried.items()},
         subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units, rows)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
-            *comparison_findings(session, aligned, summary, held, units.currency),
+            *comparison_findings(session, aligned, whole, held, units.currency, lacking),
             *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", held)),
         ],
         rows=rows[: request.keep],

@@ -5,7 +5,7 @@ where it holds, with what to declare or look at. Nothing here changes a figure. 
 rows taken in twice), `duplicates`, `currencies`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from treadle.analyst.asking.duplicates import duplicates
 from treadle.analyst.asking.loading import unfiltered
 from treadle.analyst.asking.patterns import patterns
 from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.summing import Summed
 from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.declared.formats import Format, parse_format
 from treadle.analyst.reading.keys import Key
@@ -25,7 +26,7 @@ from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
-from treadle.analyst.sql.terms import literal, named, quoted, when
+from treadle.analyst.sql.terms import literal, named, quoted, table, when
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
@@ -33,28 +34,36 @@ _DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/Y
 _MOST_SHOWN = 5
 
 Filters = tuple[str, ...]
+Lacking = Sequence[Sequence[Any]]
 
 
 def comparison_findings(
-    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+    session: Session,
+    aligned: Aligned,
+    whole: Summed,
+    filters: Filters,
+    currency: int | None,
+    lacking: Sequence[Lacking | None],
 ) -> list[Claim]:
     """Returns what is probably wrong in a comparison, the most telling first.
 
     Args:
         session: where the table `aligned` is.
         aligned: what is needed to read it.
-        summary: the comparison's figures.
+        whole: the comparison's figures.
         filters: the conditions under which they hold.
         currency: the number of the key that tells currencies apart, which nobody can do without; None if there is none.
+        lacking: for each key the values that A lacks and those that B lacks, in order; None where they are not known.
     """
+    summary = whole.summary
     found = list(_empty_sides(session, aligned, summary, filters))
     if summary.differences and not found:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
             "granularity": _granularity(session, aligned, summary, filters, currency),
-            "values that one side lacks": _absent_values(session, aligned, summary, filters),
-            "factors and flipped signs": patterns(session, aligned, summary, filters),
-            "duplicates": duplicates(session, aligned, summary.matches, filters),
+            "values that one side lacks": _absent_values(session, aligned, summary, filters, lacking),
+            "factors and flipped signs": patterns(session, aligned, whole, filters),
+            "duplicates": duplicates(session, aligned, whole, filters),
         }
         for what, check in checks.items():
             try:
@@ -243,45 +252,58 @@ def _without(aligned: Aligned, at: int) -> "exp.Select":
     return exp.select(exp.Count(this=exp.Star())).from_(both)
 
 
-def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+def _absent_values(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, lacking: Sequence[Lacking | None]
+) -> Iterator[Claim]:
     """Values of a dimension, such as a period or a company, that one side has rows for and the other none."""
     directions = (
         ("na", "nb", summary.missing_in_b, *aligned.names),
         ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
     )
     asked = [(at, one) for at in range(len(aligned.keys)) for one in directions if one[2]]
-    if not asked:
-        return
-    absences = [_absent(aligned, f"k{at}", here, there) for at, (here, there, *_) in asked]
-    counts = [exp.select(exp.Count(this=exp.Star())).from_(absent).subquery() for absent in absences]
-    try:
-        totals = session.run(exp.select(*counts))[0]
-    except NotEnoughMemory:
-        totals = tuple(session.run(exp.select(count))[0][0] for count in counts)
-    for (at, (_, _, _, own, other)), absent, total in zip(asked, absences, totals, strict=True):
+    unknown = [_absent(aligned, f"k{at}", here, there) for at, (here, there, *_) in asked if lacking[at] is None]
+    counts = iter(_counts(session, unknown))
+    for at, (here, there, _, own, other) in asked:
+        known = lacking[at]
+        values = None if known is None else known[here == "na"]
+        total = next(counts) if values is None else len(values)
         if not total:
             continue
         order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
-        every = exp.select(f"k{at}").from_(absent.copy()).order_by(order)
+        every = exp.select(exp.column(f"k{at}")).from_(_absent(aligned, f"k{at}", here, there)).order_by(order)
+        if values is None:
+            values = [row[0] for row in session.run(every.limit(_MOST_SHOWN))]
         facts = {
             "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
-            "values": [None if row[0] is None else str(row[0]) for row in session.run(every.limit(_MOST_SHOWN))],
+            "values": [None if value is None else str(value) for value in values[:_MOST_SHOWN]],
         }  # fmt: skip
         yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
+
+
+def _counts(session: Session, absences: "Sequence[exp.Subquery]") -> Sequence[int]:
+    """How many values each of the queries has."""
+    if not absences:
+        return ()
+    counts = [exp.select(exp.Count(this=exp.Star())).from_(absent).subquery() for absent in absences]
+    try:
+        return session.run(exp.select(*counts))[0]
+    except NotEnoughMemory:
+        return [session.run(exp.select(count))[0][0] for count in counts]
 
 
 def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":
     """The values of a column that have rows `here` and none `there`."""
     # Few values are missing among the keys that differ; only those are looked for among all keys.
-    doubted = exp.select(column).from_(aligned.differing).group_by(column)
-    doubted = doubted.having(
+    doubted = exp.select(exp.column(column)).from_(aligned.differing, copy=False)
+    doubted = doubted.group_by(exp.column(column), copy=False).having(
         exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
         exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
+        copy=False,
     )
     same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=exp.column(column, table="doubted"))
-    present = exp.select("1").from_("aligned").where(same, _has_rows(there))
-    absent = exp.select(column).from_(doubted.subquery("doubted"))
-    return absent.where(exp.Not(this=exp.Exists(this=present))).subquery("absent")
+    present = exp.select(literal(1)).from_(table("aligned"), copy=False).where(same, _has_rows(there), copy=False)
+    absent = exp.select(exp.column(column)).from_(doubted.subquery("doubted", copy=False), copy=False)
+    return absent.where(exp.Not(this=exp.Exists(this=present)), copy=False).subquery("absent", copy=False)
 
 
 def _has_rows(column: str) -> "exp.Expr":

@@ -17,9 +17,21 @@ from treadle.analyst.showing.interpret import Largest
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import literal, named
+from treadle.analyst.sql.terms import columns, literal, named, table
 
 _PARTS = 10
+
+
+class Carriers(Struct, frozen=True):
+    """The values of a dimension that carry the differences.
+
+    Attributes:
+        parts: the largest, first the one that carries most.
+        lacking: the values that A lacks and those that B lacks, each in order; None if these have to be looked for.
+    """
+
+    parts: list[Part]
+    lacking: list[list[Any]] | None
 
 
 class Differing(Struct, frozen=True):
@@ -39,7 +51,7 @@ class Differing(Struct, frozen=True):
         """
         if not limit:
             return []
-        statement = self._ordered(self.aligned.differing if few else None).limit(limit)
+        statement = self._ordered(self.aligned.differing if few else None).limit(literal(limit), copy=False)
         return [self._difference(row) for row in session.run(statement)]
 
     def first(self, session: Session, currency: str | None = None) -> "Difference | None":
@@ -53,25 +65,27 @@ class Differing(Struct, frozen=True):
 
     def _first(self, currency: str | None) -> "exp.Select":
         state = exp.NEQ(this=exp.column(f"s{self.pair.at}"), expression=literal("match"))
-        statement = self._ordered(self.aligned.differing).where(state).limit(1)
+        statement = self._ordered(self.aligned.differing).where(state, copy=False).limit(literal(1), copy=False)
         if self.units.currency is not None:
             code = exp.null() if currency is None else literal(currency)
             same = exp.NullSafeEQ(this=exp.column(f"k{self.units.currency}"), expression=code)
-            statement = statement.where(same)
+            statement = statement.where(same, copy=False)
         return statement
 
     def _ordered(self, rows: "exp.Expr | None") -> "exp.Select":
         at, keys = self.pair.at, self.aligned.keys
-        columns = [f"k{n}" for n in range(len(keys))]
-        statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_(rows or "aligned")
+        names = [f"k{n}" for n in range(len(keys))]
+        figures = [f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb"]
+        statement = exp.select(*columns(*names, *figures)).from_(rows or table("aligned"), copy=False)
         state = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
         return statement.order_by(
             exp.Ordered(this=state, desc=False),
             exp.Ordered(this=exp.Abs(this=exp.column(f"d{at}")), desc=True),
             *(
-                exp.Ordered(this=key.format.sortable(exp.column(column)), desc=False, nulls_first=False)
-                for key, column in zip(keys, columns, strict=True)
+                exp.Ordered(this=key.format.sortable(exp.column(name)), desc=False, nulls_first=False)
+                for key, name in zip(keys, names, strict=True)
             ),
+            copy=False,
         )
 
     def _difference(self, row: Row) -> Difference:
@@ -119,34 +133,34 @@ def largest(
     return found
 
 
-def parts(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> dict[str, list[Part]]:
-    """Returns, for each dimension, the values that carry the differences, the largest first."""
+def carriers(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> dict[str, Carriers]:
+    """Returns, for each dimension, the values that carry the differences."""
     whole: dict[str | None, Decimal | None] = {one.currency: one.absolute_diff for one in summary.by_currency}
     apart = [] if units.currency is None else [f"k{units.currency}"]
     whole = whole or {None: summary.total_absolute_diff}
-    found: dict[str, list[Part]] = {key.name: [] for key in aligned.keys}
+    found = {key.name: Carriers([], None) for key in aligned.keys}
     for at, key in enumerate(aligned.keys if summary.differences else ()):
-        columns = list(dict.fromkeys([f"k{at}", *apart]))
-        found[key.name] = _parts(session, aligned, columns, bool(apart), pair, whole)
+        names = list(dict.fromkeys([f"k{at}", *apart]))
+        found[key.name] = _carriers(session, aligned, names, bool(apart), pair, whole)
     return found
 
 
-def _parts(
+def _carriers(
     session: Session,
     aligned: Aligned,
-    columns: list[str],
+    names: list[str],
     apart: bool,
     pair: Pair,
     whole: "dict[str | None, Decimal | None]",
-) -> list[Part]:
-    rows = in_passes(session, partial(_carriers, aligned, columns), columns[0])
+) -> Carriers:
+    rows = in_passes(session, partial(_carrying, aligned, names), names[0])
     # The order of several passes together; a value that is None comes last, as in each.
-    width = len(columns)
+    width = len(names)
     rows.sort(key=lambda row: (row[width + 2].copy_negate(), -row[width + 3], *map(_last, row[:width])))
     additive = pair.measures[0].additive
     made = []
     for row in rows[:_PARTS]:
-        a, b, total, count, keys = row[width:]
+        a, b, total, count, keys, *_ = row[width:]
         currency = None if not apart or row[width - 1] is None else str(row[width - 1])
         made.append(
             Part(
@@ -160,34 +174,45 @@ def _parts(
                 currency=currency,
             )
         )
-    return made
+    # Fewer than would be listed are all, with all their keys.
+    every = len(rows) < _PARTS and not apart
+    lacking = [sorted((row[0] for row in rows if not row[at]), key=_last) for at in (-2, -1)]
+    return Carriers(made, lacking if every else None)
 
 
 def _last(value: Any) -> tuple[bool, Any]:
     return value is None, 0 if value is None else value
 
 
-def _carriers(aligned: Aligned, columns: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
+def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
     """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
     at = aligned.at
     orders = [
         exp.Ordered(this=exp.column("absolute"), desc=True),
         exp.Ordered(this=exp.column("differing"), desc=True),
-        *(exp.Ordered(this=exp.column(column), desc=False, nulls_first=False) for column in columns),
+        *(exp.Ordered(this=column, desc=False, nulls_first=False) for column in columns(*names)),
     ]
     absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
     differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
-    first = exp.select(*columns, named(absolute, "absolute"), named(differing, "differing"))
-    first = first.from_(aligned.differing).where(*conditions).group_by(*columns).having("differing > 0")
-    first = first.order_by(*orders).limit(_PARTS)
+    first = exp.select(*columns(*names), named(absolute, "absolute"), named(differing, "differing"))
+    first = first.from_(aligned.differing, copy=False).where(*conditions, copy=False)
+    first = first.group_by(*columns(*names), copy=False)
+    first = first.having(exp.GT(this=exp.column("differing"), expression=literal(0)), copy=False)
+    first = first.order_by(*orders, copy=False).limit(literal(_PARTS), copy=False)
+
+    def carried() -> "list[exp.Column]":
+        return [*(exp.column(name, table="first") for name in names), *columns("absolute", "differing")]
+
     sums = [exp.Sum(this=exp.column(f"{letter}{at}")) for letter in "ab"]
-    carriers = [exp.column(column, table="first") for column in columns]
     same = exp.and_(
         *(
-            exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=carrier.copy())
-            for column, carrier in zip(columns, carriers, strict=True)
-        )
+            exp.NullSafeEQ(this=exp.column(name, table="aligned"), expression=exp.column(name, table="first"))
+            for name in names
+        ),
+        copy=False,
     )
-    statement = exp.select(*carriers, *sums, "absolute", "differing", exp.Count(this=exp.Star())).from_("aligned")
-    statement = statement.join(first.subquery("first"), on=same)
-    return statement.group_by(*(carrier.copy() for carrier in carriers), "absolute", "differing")
+    *values, total, count = carried()
+    rows = [exp.Count(this=exp.Star()), *(exp.Sum(this=column) for column in columns("na", "nb"))]
+    statement = exp.select(*values, *sums, total, count, *rows).from_(table("aligned"), copy=False)
+    statement = statement.join(first.subquery("first", copy=False), on=same, copy=False)
+    return statement.group_by(*carried(), copy=False)

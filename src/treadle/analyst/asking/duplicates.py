@@ -2,7 +2,8 @@
 
 A source is read again for this, so that it is only done where rows can have been taken in twice: in a key that differs
 and has several rows. Where both sides have as many rows as the other in every key that matches, a row of one stands for
-a row of the other, and only keys with more rows than the other side has come into question. What is read again are
+a row of the other, and only keys with more rows than the other side has come into question: none, where every key has
+as many on both. What is read again are
 whole rows, of which a session has no more than a question touches where they are copied or grouped elsewhere: JSON is
 parsed once more, SQLite and databases group the rows by all of their columns.
 """
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.loading import repeated
 from treadle.analyst.asking.rows import Side, Spelling
+from treadle.analyst.asking.summing import Summed
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.reading.keys import Key
@@ -28,16 +30,19 @@ from treadle.analyst.sql.terms import cast, literal, named, quoted
 _MOST_VALUES = 100
 
 
-def duplicates(session: Session, aligned: Aligned, matches: int, filters: tuple[str, ...]) -> Iterator[Claim]:
+def duplicates(session: Session, aligned: Aligned, whole: Summed, filters: tuple[str, ...]) -> Iterator[Claim]:
     """Yields a claim for each side whose repeated rows explain differences; exact, and only over keys that differ.
 
     Args:
         session: where the table `aligned` is.
         aligned: what is needed to read it.
-        matches: how many keys match.
+        whole: the comparison's figures.
         filters: the conditions that hold.
     """
     if aligned.measure.aggregation != "sum" or any(side.mapped or side.conversions for side in aligned.sides):
+        return
+    matches = whole.summary.matches
+    if matches and not whole.uneven:
         return
     for side, suspect in _suspected(session, aligned, matches):
         name = side.source.name

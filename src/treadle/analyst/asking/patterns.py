@@ -1,7 +1,8 @@
 """Patterns: one explanation for the keys of both sides, such as a factor, a flipped sign, rows taken in more than once.
 
 A factor and a sign are of all data of a source or of none, and are claimed only where nearly all keys that both sides
-have show them: one key that happens to be tenfold, beside fifty that match, says nothing.
+have show them: one key that happens to be tenfold, beside fifty that match, says nothing. So neither is looked for
+where many keys are equal, nor rows taken in more than once where each key has as many on one side as on the other.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from treadle.analyst.asking.alignment import Aligned
+from treadle.analyst.asking.summing import Summed
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
-from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import proof_of
 from treadle.analyst.sql.terms import call, literal, named
@@ -24,18 +25,28 @@ _MOST_DIGITS = 22
 _MOST_WITH_DECIMALS = 35
 
 
-def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tuple[str, ...]) -> Iterator[Claim]:
+def patterns(session: Session, aligned: Aligned, whole: Summed, filters: tuple[str, ...]) -> Iterator[Claim]:
     """Yields what nearly all keys, or nearly all that do not match, have in common.
 
     Args:
         session: where the table `aligned` is.
         aligned: what is needed to read it.
-        summary: the comparison's figures.
+        whole: the comparison's figures.
         filters: the conditions that hold.
     """
-    if not summary.minor_differences + summary.major_differences:
+    summary = whole.summary
+    off = summary.minor_differences + summary.major_differences
+    # Those that both sides have, and that are not zero on both.
+    unequal = whole.unequal - summary.missing_in_a - summary.missing_in_b
+    total = unequal + whole.equal
+    possible = {
+        "factor": _nearly_all(unequal, total),
+        "sign": _nearly_all(unequal, total),
+        "repeated": whole.uneven > 0 and _nearly_all(off, summary.differences),
+    }
+    if not off or not any(possible.values()):
         return
-    tests = _tests()
+    tests = {key: test for key, test in _tests().items() if possible[key[0]]}
     # Most comparisons are done here: only what shows among the few keys that differ is looked for among all.
     seen = _run(session, _counted(aligned, aligned.differing, tests))
     if not seen:
@@ -43,12 +54,11 @@ def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tupl
     shown = {kind: test for (kind, test), count in zip(tests.items(), seen, strict=True) if count}
     if not shown or not (counts := _run(session, _counted(aligned, None, shown))):
         return
-    total = session.run(_pairs(aligned, None))[0][0]
     for (kind, factor, on_a), count in zip(shown, counts, strict=True):
         among = summary.differences if kind == "repeated" else total
         # One key of several, or one that happens to be double, is a coincidence.
         enough = count > 1 or (summary.total_rows == 1 and kind != "repeated")
-        if not (count and enough and count * 10 >= among * 9):
+        if not (count and enough and _nearly_all(count, among)):
             continue
         large, small = aligned.names if on_a else aligned.names[::-1]
         facts = {
@@ -57,6 +67,10 @@ def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tupl
         }  # fmt: skip
         counted = _counted(aligned, None, {(kind, factor, on_a): shown[kind, factor, on_a]})
         yield Claim(kind=kind, facts=facts, filters=filters, proof=proof_of(counted.select("COUNT(*) AS total")))
+
+
+def _nearly_all(count: int, among: int) -> bool:
+    return count * 10 >= among * 9
 
 
 def _run(session: Session, counted: "exp.Select") -> list[int]:

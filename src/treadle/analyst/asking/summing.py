@@ -15,16 +15,26 @@ from treadle.analyst.showing.comparison import Summary, Total, match_rate
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import literal
+from treadle.analyst.sql.terms import columns, literal
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Summed(Struct, frozen=True):
-    """The summary, how many keys do not match or are not equal, and the query that says so."""
+    """The whole of a comparison.
+
+    Attributes:
+        summary: its figures.
+        unequal: how many keys do not match or are not equal.
+        equal: how many keys have the same amount on both sides, other than zero.
+        uneven: how many keys have rows on both sides, of one more than of the other.
+        proof: the query that says what the figures are.
+    """
 
     summary: Summary
     unequal: int
+    equal: int
+    uneven: int
     proof: Proof
 
 
@@ -38,12 +48,11 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
         names: what A and B are called.
         units: what its amounts are measured in.
     """
-    statement = whole(sides, pair, counted(pair), by_currency(units))
-    if units.currency is not None:
-        order = exp.Ordered(this=exp.column(f"k{units.currency}"), nulls_first=False)
-        statement = statement.order_by(order)
-    rows = session.run(statement)
+    told = counted(pair)
+    rows = session.run(_ordered(whole(sides, pair, told | _besides(pair), by_currency(units)), units))
     counts = [sum(row[4 + at] for row in rows) for at in range(len(STATUSES) + 1)]
+    # Of nothing but NULL the engine counts NULL.
+    equal, uneven = (sum(row[4 + len(told) + at] or 0 for row in rows) for at in range(2))
     totals = [total_of(row, pair, names, units) for row in rows]
     only = totals[0] if totals and units.currency is None else None
     total = sum(counts[: len(STATUSES)])
@@ -64,7 +73,28 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
         total_reason=only.reason if only else "",
         by_currency=() if units.currency is None else tuple(totals),
     )
-    return Summed(summary, counts[-1], proof_of(statement))
+    proof = Proof(lambda: proof_of(_ordered(whole(sides, pair, counted(pair), by_currency(units)), units)).text)
+    return Summed(summary, counts[-1], equal, uneven, proof)
+
+
+def _ordered(statement: "exp.Select", units: Units) -> "exp.Select":
+    """The statement in the order of the currencies, where there are several."""
+    if units.currency is None:
+        return statement
+    return statement.order_by(exp.Ordered(this=exp.column(f"k{units.currency}"), nulls_first=False), copy=False)
+
+
+def _besides(pair: Pair) -> "dict[str, exp.Expr]":
+    """How many keys are equal and not zero, and how many have more rows on one side: what warnings depend on."""
+    zero, rows = literal(0), columns("na", "nb")
+    equal = exp.and_(
+        exp.EQ(this=exp.column(f"d{pair.at}"), expression=zero),
+        exp.NEQ(this=exp.column(f"a{pair.at}"), expression=zero.copy()),
+        copy=False,
+    )
+    there = [exp.GT(this=row.copy(), expression=zero.copy()) for row in rows]
+    uneven = exp.and_(exp.NEQ(this=rows[0], expression=rows[1]), *there, copy=False)
+    return {"equal": exp.func("count_if", equal), "uneven": exp.func("count_if", uneven)}
 
 
 def by_currency(units: Units) -> list[str]:

@@ -21,6 +21,7 @@ from treadle.analyst.reading.plain_numbers import plain_number
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
+from treadle.analyst.sql.types import INTEGERS, decimals_in
 
 if TYPE_CHECKING:
     from treadle.analyst.reading.database import Partial
@@ -29,7 +30,6 @@ EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 BLANKS = " \t\r\n\u00a0"
 """What a text may be made of that holds no value."""
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
 # Stands before text whose signs are not those declared, which would read as another number without them.
@@ -127,14 +127,14 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     floating = kind in ("DOUBLE", "FLOAT") or measure.source_column in table.floating
     if measure.aggregation == "count":
         return _counted(column, kind)
-    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
-    if decimal:
-        return Amount(signed(column, measure), int(decimal[2]))
-    if kind in _INTEGERS:
-        whole = cast(column, "HUGEINT") if measure.sign < 0 else column
-        return Amount(signed(whole, measure), 0)
+    decimals = decimals_in(kind)
+    if decimals is not None:
+        return Amount(signed(column, measure), decimals)
     if kind == "UHUGEINT":
         return Amount(signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
+    if kind in INTEGERS:
+        whole = cast(column, "HUGEINT") if measure.sign < 0 else column
+        return Amount(signed(whole, measure), 0)
     if floating and source.kind == "xlsx":
         # A sheet may hold text beside its numbers; both stand there with the declared signs.
         usual = Scale(max(_FLOAT_SCALE, (measure.decimals or 0) + 4), proven=True)

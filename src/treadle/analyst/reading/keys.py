@@ -1,6 +1,5 @@
 """Keys: what a question's rows are grouped and filtered by, under one name, type and format for all of its sides."""
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from treadle.analyst.declared.errors import unknown
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
+from treadle.analyst.sql.types import INTEGERS, decimals_in
 
 MOST_KEY_DECIMALS = 10
 
@@ -93,10 +93,10 @@ def conditions_of(
 
 def natural_type(kind: str) -> KeyType:
     """The key type of a column by the engine's type; text for every type that has none of its own."""
-    if re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", kind):
+    if kind in INTEGERS:
         return "integer"
-    decimal = re.fullmatch(r"DECIMAL\(\d+,\s*(\d+)\)", kind)
-    if decimal:
-        return "decimal" if int(decimal[1]) <= MOST_KEY_DECIMALS else "string"
+    decimals = decimals_in(kind)
+    if decimals is not None:
+        return "decimal" if decimals <= MOST_KEY_DECIMALS else "string"
     simple: dict[str, KeyType] = {"TIMESTAMP": "timestamp", "DATE": "date", "BOOLEAN": "boolean"}
     return simple.get(kind, "string")

@@ -37,6 +37,19 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 _BATCH = 10_000
+_SETTINGS = {
+    "autoload_known_extensions": "FALSE",
+    "autoinstall_known_extensions": "FALSE",
+    "python_enable_replacements": "FALSE",
+    "preserve_insertion_order": "FALSE",
+    # Its own bar would go to standard output; how far it is is told by `Progress`.
+    "enable_progress_bar": "TRUE",
+    "enable_progress_bar_print": "FALSE",
+    "TimeZone": "'UTC'",
+    "enable_external_access": "FALSE",
+    "lock_configuration": "TRUE",
+}
+"""What holds in each session, in the order in which it is set: the last one forbids to set any."""
 
 
 class Session:
@@ -240,25 +253,17 @@ class Session:
             self._execute(statement, None)
         files = [literal(str(file)) for files in self.files.values() for file in files]
         folder = literal(str(self.folder))
-        settings: dict[str, exp.Expr] = {
+        given: dict[str, exp.Expr] = {
             "allowed_paths": exp.Array(expressions=files),
             "allowed_directories": exp.Array(expressions=[folder]),
             "temp_directory": folder.copy(),
             "max_temp_directory_size": literal(self.bounds.spill),
             "memory_limit": literal(self.bounds.memory),
-            "autoload_known_extensions": exp.false(),
-            "autoinstall_known_extensions": exp.false(),
-            "python_enable_replacements": exp.false(),
-            "preserve_insertion_order": exp.false(),
-            # Its own bar would go to standard output; how far it is is told by `Progress`.
-            "enable_progress_bar": exp.true(),
-            "enable_progress_bar_print": exp.false(),
-            "TimeZone": literal("UTC"),
         }
         if self.bounds.threads:
-            settings["threads"] = literal(self.bounds.threads)
-        settings |= {"enable_external_access": exp.false(), "lock_configuration": exp.true()}
-        self._execute("; ".join(f"SET {name} = {value.sql('duckdb')}" for name, value in settings.items()), None)
+            given["threads"] = literal(self.bounds.threads)
+        settings = {name: value.sql("duckdb") for name, value in given.items()} | _SETTINGS
+        self._execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()), None)
 
     def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
         import duckdb

@@ -23,6 +23,7 @@ from treadle.analyst.reading.totals import without_totals
 from treadle.analyst.reading.uniqueness import unique_columns
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, literal, quoted
+from treadle.analyst.sql.types import INTEGERS
 from treadle.tools.errors import nearest
 
 # The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
@@ -207,14 +208,11 @@ def _typed(table: Table) -> Table:
 
 def _widens(kind: str | None, first: str | None) -> bool:
     """Whether values of `kind` are the same values, or refused, where they become those of `first`."""
-    whole = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
-    if kind is None or first is None or kind == first:
-        return True
-    return bool(whole.fullmatch(kind) and whole.fullmatch(first))
+    return kind is None or first is None or kind == first or {kind, first} <= INTEGERS
 
 
 def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
-    statement = exp.Describe(this=exp.select("*").from_(relation.copy()))
+    statement = exp.Describe(this=exp.select(exp.Star()).from_(relation.copy(), copy=False))
     return {str(row[0]): str(row[1]) for row in session.run(statement)}
 
 

@@ -1,6 +1,7 @@
 """Terms: the small pieces of SQL that the analyst's statements are made of, as SQLGlot expressions in DuckDB's terms.
 
-An expression that stands in a statement already is copied before it is used again.
+An expression that stands in a statement already is copied before it is used again. Names are made into expressions
+here: as text SQLGlot would parse them, and copy with each where in the text it stood.
 """
 
 from functools import cache
@@ -31,6 +32,16 @@ def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
 def named(value: "exp.Expr", name: str) -> "exp.Expr":
     """The value as a column called `name`."""
     return exp.Alias(this=_free(value), alias=exp.to_identifier(name))
+
+
+def columns(*names: str) -> "list[exp.Column]":
+    """Columns of those names."""
+    return [exp.column(name) for name in names]
+
+
+def table(name: str) -> "exp.Table":
+    """A table of the session."""
+    return exp.Table(this=exp.to_identifier(name))
 
 
 def or_zero(value: "exp.Expr") -> "exp.Expr":
