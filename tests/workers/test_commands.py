@@ -1,8 +1,10 @@
 """`treadle submit` and `treadle worker`, as a person types them."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from needs import need
@@ -98,3 +100,20 @@ def test_a_worker_without_its_database_ends_with_another_code(treadle):
     done = treadle("worker", "--agent", str(AGENT), "--queue", "postgresql://nobody@127.0.0.1:1/none")
     assert done.returncode == 1
     assert "the queue cannot be used" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody is told to end by a signal there")
+@pytest.mark.parametrize("told", ["SIGTERM", "SIGINT"])
+def test_a_worker_that_is_told_to_end_before_it_works_ends_well(told, tmp_path):
+    """What an agent imports may take seconds, and a deployment may be taken back in them."""
+    begun = tmp_path / "begun"
+    (tmp_path / "shop.py").write_text(f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(60)")
+    command = [sys.executable, "-m", "treadle", "worker", "--agent", "shop:agent", "--queue", "postgresql://x@y/z"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as worker:
+        try:
+            while not begun.exists() and worker.poll() is None:
+                time.sleep(0.02)
+            worker.send_signal(getattr(signal, told))
+            assert (worker.wait(timeout=30), worker.stderr.read()) == (0, b"")
+        finally:
+            worker.kill()

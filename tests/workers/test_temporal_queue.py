@@ -141,3 +141,27 @@ async def test_a_worker_that_ends_leaves_its_run_to_another(slow, file, cluster,
     assert (await file.list())[0].status == "running"
     async with Working(queue, agent):
         assert await outcome(cluster, run_id) == "answered"
+
+
+@pytest.mark.parametrize("heartbeat", [0.1, 10, 100])
+async def test_a_starved_machine_has_seconds_for_a_step_of_a_workflow(clerk, file, cluster, heartbeat):
+    """Steps that come too late too often are made ten minutes apart."""
+    from treadle.workers import TemporalQueue
+
+    run_id = await clerk(file).submit("n1", to=TemporalQueue(cluster, heartbeat=heartbeat))
+    described = await cluster.get_workflow_handle(f"treadle-{run_id}").describe()
+    config = described.raw_description.execution_config
+    assert 4 <= config.default_workflow_task_timeout.ToTimedelta().total_seconds() <= 10
+
+
+@pytest.mark.parametrize("signal", ["cancel", "approve"])
+async def test_a_workflow_whose_run_was_deleted_comes_to_its_end(clerk, file, cluster, queue, signal):
+    agent = clerk(file)
+    run_id = await agent.submit("ask: a", to=queue)
+    async with Working(queue, agent):
+        (call,) = (await waits(agent, run_id)).pending
+        await file.delete(run_id)
+        handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+        await handle.signal(signal, *([call.key] if signal == "approve" else []))
+        found = await asyncio.wait_for(outcome(cluster, run_id), 20)
+    assert found == ("cancelled" if signal == "cancel" else "unknown")

@@ -4,12 +4,18 @@ Everything it does is done with the library's public API; nothing imports it. `a
 one module for each, which is imported when it is used, so that `treadle --help` stays fast. Needs the `cli` extra.
 """
 
+import os
+import signal
 import sys
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Runs the command line on this process's arguments and ends the process with its exit code."""
+    if next((one for one in sys.argv[1:] if not one.startswith("-")), None) == "worker":
+        # Until it works, which its agent's imports may put off for long, it has no run that would have to pause.
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: os._exit(0))
     try:
         from treadle.cli.app import leave, run
     except ModuleNotFoundError as error:

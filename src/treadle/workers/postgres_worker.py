@@ -9,7 +9,7 @@ took over; nobody would then see that one die.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,11 +19,14 @@ from procrastinate import App, JobContext
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager, get_channel_for_queues
+from procrastinate.periodic import PeriodicDeferrer
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
 from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
+from treadle.drivers.purse.rows import BudgetUnavailable
+from treadle.journal import JournalDamaged, JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped
@@ -35,6 +38,12 @@ log = logging.getLogger("treadle")
 ATTEMPTS: Final = 6
 """Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
 
+MISSED: Final = 600.0
+"""Seconds after its time at which a run of a schedule is begun no more."""
+
+CLOCK: Final = 30.0
+"""Seconds at most between looks at the clock for schedules: while the machine sleeps, no wait comes to its end."""
+
 LOOKS: Final = 8
 """Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
 
@@ -44,9 +53,9 @@ _POLL: Final = 1.0
 _BEAT: Final = "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%(ids)s) RETURNING id"
 
 _STALLED: Final = """
-SELECT job.id, job.args FROM procrastinate_jobs AS job
+SELECT job.id, job.task_name, job.queue_name, job.args FROM procrastinate_jobs AS job
 LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
-WHERE job.status = 'doing' AND job.task_name = %(task)s AND job.queue_name = ANY(%(queues)s)
+WHERE job.status = 'doing' AND job.queue_name = ANY(%(queues)s)
 AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %(silent)s))
 FOR UPDATE OF job SKIP LOCKED
 """
@@ -75,6 +84,10 @@ _FIRST: Final = 2**31 - 1
 _CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
 
+_AWAY: Final = JournalUnavailable | BudgetUnavailable | QueueUnavailable
+"""What a delivery that needs something raises while that cannot be reached."""
+
+
 class _Again(Exception):
     """The same delivery is to be made again at once, by another worker."""
 
@@ -84,15 +97,19 @@ class _Ended(Exception):
 
 
 class _Retries(BaseRetryStrategy):
-    """A delivery that failed is made again, later each time: after 2, 4, 8, … seconds."""
+    """A delivery that failed is made again, later each time: after 2, 4, 8, … seconds, and 32 at most.
+
+    Where what it needs is away, such as the journal, that is no fault of the run, and it is never given up.
+    """
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job is done again; None if it is not."""
         if isinstance(exception, _Again | asyncio.CancelledError):
             return RetryDecision(retry_at=datetime.now(UTC))
-        if isinstance(exception, Misuse) or job.attempts + 1 >= ATTEMPTS:
+        away = isinstance(exception, _AWAY) and not isinstance(exception, JournalDamaged)
+        if isinstance(exception, Misuse) or (job.attempts + 1 >= ATTEMPTS and not away):
             return None
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** (job.attempts + 1)))
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** min(job.attempts + 1, ATTEMPTS - 1)))
 
 
 class _Jobs(JobManager):
@@ -210,6 +227,9 @@ class PostgresWorker:
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:
         agent, run_id = self._deliveries.agents[schedule.agent], schedule.run_id(timestamp)
+        if time.time() - timestamp > MISSED:
+            log.warning("run %s of schedule %s was missed, and is not begun any more", run_id, schedule.name)
+            return
         await agent.submit(schedule.input, to=self._queue, key=schedule.name, priority=schedule.priority, run_id=run_id)
 
     async def _stopping(self, grace: float) -> None:
@@ -250,10 +270,15 @@ class PostgresWorker:
     async def _take_over(self, queues: Sequence[str]) -> None:
         silent = SILENT * self._heartbeat
         async with self._connector.pool.connection() as connection:
-            found = await connection.execute(_STALLED, {"task": DRIVE, "queues": list(queues), "silent": silent})
-            for job_id, args in await found.fetchall():
-                order = Order(args["run_id"], args["agent"], args["key"], _FIRST)
+            found = await connection.execute(_STALLED, {"queues": list(queues), "silent": silent})
+            for job_id, task, queue, args in await found.fetchall():
                 await connection.execute(_CLOSE, [job_id])
+                if task != DRIVE:
+                    # It was to begin a run of a schedule, which begins once, whoever tries.
+                    again = self._app.configure_task(task, queue=queue, connection=connection)
+                    await again.defer_async(**args)
+                    continue
+                order = Order(args["run_id"], args["agent"], args["key"], _FIRST)
                 with suppress(AlreadyEnqueued):
                     async with connection.transaction():
                         await put(self._app, order, lock_of(order, self._per_key), connection)
@@ -292,10 +317,28 @@ class PostgresWorker:
         raise WorkerStopped(f"this worker has stopped: {self._database.clean(told)}. Start it again") from why
 
 
+class _Deferrer(PeriodicDeferrer):
+    """Finds the times of schedules that have come, by the clock, and leaves out those that were missed.
+
+    Procrastinate sleeps until the next, however far that is, and makes up for all since the last.
+    """
+
+    def get_timestamps(self, periodic_task: Any, since: int | None, until: float) -> Iterable[int]:
+        """See `PeriodicDeferrer`."""
+        return super().get_timestamps(periodic_task, since and max(since, int(until - self.max_delay)), until)
+
+    async def wait(self, next_tick: float) -> None:
+        """See `PeriodicDeferrer`."""
+        await super().wait(min(next_tick, CLOCK))
+
+
 class _Worker(Worker):
-    """Keeps why it stopped, of which procrastinate only writes to its log."""
+    """Keeps why it stopped, of which procrastinate only writes to its log; its schedules go by the clock."""
 
     failed: BaseException | None = None
+
+    async def _periodic_deferrer(self) -> None:
+        await _Deferrer(self.app.periodic_registry, MISSED).worker()
 
     async def _monitor_side_tasks(self, side_tasks: list[asyncio.Task[Any]]) -> None:
         try:

@@ -16,6 +16,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
+from treadle.journal import UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import (
     DEFAULT,
@@ -34,6 +35,11 @@ _MIDDLE: Final = 3
 """The priority that Temporal gives where none is said; 5 goes last, and 1 is for runs that had begun."""
 
 
+_LEAST: Final = 4.0
+_USUAL: Final = 10.0
+"""Seconds for a step of a workflow: never less, and at most what Temporal gives where nothing is said."""
+
+
 class TemporalQueue:
     """A queue in a Temporal cluster: each run has a workflow called as it is, and each agent a task queue.
 
@@ -43,7 +49,8 @@ class TemporalQueue:
     Args:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
-        heartbeat: seconds between two signs of life of a worker; silent for one it counts as gone.
+        heartbeat: seconds between two signs of life of a worker; silent for one it counts as gone. Below 10, a run that
+            is handed to a worker which is stopped may take longer than two to go on elsewhere, by some seconds.
 
     Raises:
         Misuse: the heartbeat is no number of seconds above 0.
@@ -73,8 +80,7 @@ class TemporalQueue:
                 id=workflow_of(order.run_id),
                 task_queue=queue_of(order.agent),
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                # A workflow takes a moment; one that was handed to a worker that is stopped is soon another's.
-                task_timeout=timedelta(seconds=max(0.5, self._heartbeat / 8)),
+                task_timeout=timedelta(seconds=task_timeout(self._heartbeat)),
                 # A signal would begin it before its time.
                 start_delay=timedelta(seconds=delay) if later else None,
                 start_signal=None if later else "go_on",
@@ -211,13 +217,25 @@ class _Activities:
         for approved, denied in [([call], []) for call in approve] + [([], [call]) for call in deny]:
             try:
                 await self._deliveries.agents[agent].resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
-            except Misuse as error:
+            except (Misuse, UnknownRun) as error:
                 log.warning("a decision that was signalled to run %s is not taken: %s", run_id, error)
 
     @activity.defn(name=CANCEL)
     async def cancel(self, run_id: str, agent: str) -> None:
-        """Ends a run as cancelled, unless it has ended."""
-        await self._deliveries.agents[agent].cancel(run_id)
+        """Ends a run as cancelled, unless it has ended or was deleted."""
+        try:
+            await self._deliveries.agents[agent].cancel(run_id)
+        except UnknownRun:
+            log.warning("run %s is not in the journal: it was deleted", run_id)
+
+
+def task_timeout(heartbeat: float) -> float:
+    """Seconds that a worker has for a step of a workflow, which takes a moment, before another is given it.
+
+    As long as lets a run go on within two heartbeats that was handed to a worker which is stopped. But on a starved
+    machine a moment may be seconds, and from the fourth that is not done in time Temporal gives each up to ten minutes.
+    """
+    return min(_USUAL, max(_LEAST, 0.4 * heartbeat))
 
 
 def workflow_of(run_id: str) -> str:

@@ -15,9 +15,11 @@ from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
 from treadle.cli.words import OneOf
-from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal, UnknownRun
+from treadle.drivers.lease import undriven
+from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import families, family
 from treadle.journal.standing import ENDED, Standing, standing
+from treadle.kernel.events import RunFinished, RunPaused, RunStarted
 
 _TOGETHER = 200
 """Runs that are deleted at once: they share a commit."""
@@ -151,13 +153,55 @@ def _is_agreed(run_ids: Sequence[str], yes: bool) -> bool:
 
 
 async def _gone(journal: Journal, run_ids: Sequence[str]) -> None:
-    """Deletes the runs."""
-    deleted = 0
-    for at in range(0, len(run_ids), _TOGETHER):
-        deleted += sum(await asyncio.gather(*map(journal.delete, run_ids[at : at + _TOGETHER])))
+    """Deletes the runs, each of which nobody has go on meanwhile.
+
+    Raises:
+        click.UsageError: some are driven, or would leave money set aside, and stay.
+    """
+    under: dict[str, list[str]] = {}
+    for run_id in run_ids:
+        under.setdefault(run_id.partition(".")[0], []).append(run_id)
+    tops, deleted, stay = [*under], 0, list[str]()
+    for at in range(0, len(tops), _TOGETHER):
+        some = tops[at : at + _TOGETHER]
+        for found in await asyncio.gather(*[_one_gone(journal, top, under[top]) for top in some]):
+            if isinstance(found, str):
+                stay.append(found)
+            else:
+                deleted += found
     if isinstance(journal, SqliteJournal):
         await journal.compact()
     note(f"{deleted} deleted" if deleted != len(run_ids) else f"{_count(run_ids)} deleted")
+    if stay:
+        raise click.UsageError("; ".join(stay))
+
+
+async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | str:
+    """How many of these runs, which are `top` or work for it, were deleted; or why none is."""
+    try:
+        async with undriven(journal, top):
+            if await _holds_money(journal, top):
+                return (
+                    f"run {top} was left in the middle, with money of a budget set aside that would stay so for ever: "
+                    f"have it go on, or end it in Python with agent.cancel({top!r}), and then delete it"
+                )
+            return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+    except RunHeld as held:
+        who = "" if held.holder is None else f" in {held.holder}"
+        return f"run {top} is under way{who}: end it there first, or wait until it has ended"
+    except UnknownRun:
+        return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+
+
+async def _holds_money(journal: Journal, run_id: str) -> bool:
+    """Whether a run that nobody drives was left under a budget, which only an agent that has it can settle."""
+    try:
+        events = await journal.read(run_id)
+    except JournalDamaged:
+        return False
+    begun, last = events[0], events[-1]
+    hooks = begun.hooks if isinstance(begun, RunStarted) else None
+    return not isinstance(last, RunFinished | RunPaused) and any(one.startswith("budget ") for one in hooks or ())
 
 
 def _agreed(question: str) -> bool:

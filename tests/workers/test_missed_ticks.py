@@ -1,0 +1,152 @@
+"""Schedules whose times are missed, or whose worker dies while it begins a run; runs whose journal is away for long."""
+
+import asyncio
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import force_setattr
+from needs import need
+
+need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
+from fleet import until
+
+from treadle.journal import JournalUnavailable, PostgresJournal
+from treadle.workers import PostgresQueue, Schedule
+
+pytestmark = pytest.mark.anyio
+
+NEVER = "0 0 29 2 *"
+"""A time that does not come in a test, on most days."""
+
+
+@pytest.fixture
+async def queue(database, anyio_backend):
+    async with PostgresQueue(database.url) as made:
+        yield made
+
+
+class Working:
+    """A worker, for as long as the block lasts."""
+
+    def __init__(self, queue, agent, **more):
+        self.work = queue.work(agent, heartbeat=0.4, **more)
+
+    async def __aenter__(self):
+        self.task = asyncio.get_running_loop().create_task(self.work)
+
+    async def __aexit__(self, *error):
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+def put(database, at, *, silent):
+    """An order to begin a run of a schedule, as a worker leaves it that dies before it has, or while it does."""
+    database.execute(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, args, status) "
+        "VALUES ('begin tick', 'treadle.begin tick', %s::jsonb, 'todo')",
+        [json.dumps({"timestamp": at})],
+    )
+    if silent:
+        database.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
+        database.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT max(id) FROM procrastinate_workers)"
+        )
+
+
+async def test_a_run_of_a_schedule_is_begun_though_its_worker_died_while_it_began_it(
+    clerk, done, journal, queue, database
+):
+    agent, schedule, at = clerk(journal), Schedule(NEVER, "clerk", "tick", "tick"), int(time.time())
+    await queue.work(agent, once=True)
+    put(database, at, silent=True)
+    async with Working(queue, agent, schedules=[schedule]):
+        await asyncio.wait_for(until(lambda: done), 20)
+    assert [line.run_id for line in await journal.list()] == [schedule.run_id(at)]
+    assert done == ["tick"]
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_a_run_of_a_schedule_that_was_missed_is_not_begun_when_a_worker_comes(
+    clerk, done, journal, queue, database, silent
+):
+    agent, now = clerk(journal), int(time.time())
+    await queue.work(agent, once=True)
+    put(database, now - 3600, silent=silent)
+    async with Working(queue, agent, schedules=[Schedule(NEVER, "clerk", "tick", "tick")]):
+        await asyncio.wait_for(until(lambda: database.execute("SELECT count(*) FROM procrastinate_jobs") == [(0,)]), 20)
+    assert (await journal.list(), done) == ([], [])
+
+
+class Clock:
+    """Is `behind` by so many seconds, until it is put right."""
+
+    def __init__(self):
+        self.behind, self.looks = 0.0, 0
+
+    def __call__(self):
+        self.looks += 1
+        return time.time() - self.behind
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock by which schedules go."""
+    found = Clock()
+    monkeypatch.setattr("procrastinate.periodic.time", SimpleNamespace(time=found))
+    monkeypatch.setattr("treadle.workers.postgres_worker.CLOCK", 0.05, raising=False)
+    return found
+
+
+async def test_after_a_sleep_of_the_machine_what_was_missed_is_left_out(
+    clerk, done, journal, queue, database, clock, monkeypatch
+):
+    monkeypatch.setattr("treadle.workers.postgres_worker.MISSED", 10.0, raising=False)
+    schedule = Schedule("* * * * *", "clerk", "tick", "tick")
+    # A sixth field, of seconds, which only a test wants.
+    force_setattr(schedule, "cron", "* * * * * *")
+    clock.behind = 300.0
+    begun = int(time.time())
+    async with Working(queue, clerk(journal), schedules=[schedule]):
+        await until(lambda: clock.looks >= 3)
+        clock.behind = 0.0
+        # As many as may still be begun, and some since.
+        await asyncio.wait_for(until(lambda: len(done) >= 15), 40)
+    times = {schedule.run_id(at) for at in range(begun - 400, begun - 20)}
+    assert not times & {line.run_id for line in await journal.list()}
+
+
+async def test_a_time_that_comes_while_the_machine_sleeps_is_seen_when_it_wakes(clerk, done, journal, queue, clock):
+    at = int(time.time()) // 60 * 60
+    when = time.gmtime(at)
+    clock.behind = 7200.0
+    daily = Schedule(f"{when.tm_min} {when.tm_hour} * * *", "clerk", "tick", "tick")
+    async with Working(queue, clerk(journal), schedules=[daily]):
+        await until(lambda: clock.looks >= 1)
+        clock.behind = 0.0
+        await asyncio.wait_for(until(lambda: done), 20)
+    assert [line.run_id for line in await journal.list()] == [daily.run_id(at)]
+
+
+async def test_a_run_whose_journal_is_away_for_long_is_gone_on_with_when_it_is_there(
+    clerk, done, queue, database, monkeypatch
+):
+    """That a journal is away is not the fault of the run, which nobody would look after any more."""
+    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 2)
+    asked = []
+
+    class Away(PostgresJournal):
+        async def read(self, *args, **more):
+            asked.append(args)
+            if len(asked) < 4:
+                raise JournalUnavailable("the journal is away")
+            return await super().read(*args, **more)
+
+    async with PostgresJournal(database.url) as journal, Away(database.url) as away:
+        run_id = await clerk(journal).submit("pay", to=queue)
+        async with Working(queue, clerk(away)):
+            await asyncio.wait_for(until(lambda: done), 40)
+        assert done == ["pay"]
+        await queue.work(clerk(journal), once=True)
+        assert (await clerk(journal).drive(run_id)).text == "It is done."
