@@ -238,6 +238,9 @@ def _values_of(at: int) -> "exp.Select":
 
 def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] | None:
     """The only value that a dimension has in a source, whatever the filters, and the query; None if it has several."""
+    if side.conditions and side.table.remote is not None and key.members[side.index].mapping:
+        # What the filters leave out of a database would have to be fetched, and looked up, for a hint.
+        return None
     table = unfiltered(session, side, key) if side.conditions else side.table
     every = exp.select(named(side.value_of(key), "v")).distinct().from_(table.relation.copy()).limit(2)
     rows = session.run(every)

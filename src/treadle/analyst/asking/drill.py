@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,7 @@ from treadle.analyst.reading.keys import Key, conditions_of
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
+from treadle.analyst.showing.plain import plain
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, literal
@@ -147,7 +148,7 @@ class Drilled(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost."""
-        data: dict[str, Any] = to_builtins(self)
+        data: dict[str, Any] = plain(self)
         return data
 
 

@@ -9,7 +9,7 @@ counted. Neighbour: `compare`, for figures.
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
@@ -25,6 +25,7 @@ from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
+from treadle.analyst.showing.plain import plain
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, literal, named
@@ -95,7 +96,7 @@ class RowComparison(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values."""
-        data: dict[str, Any] = to_builtins(self)
+        data: dict[str, Any] = plain(self)
         return data
 
 

@@ -17,7 +17,6 @@ from msgspec.structs import asdict, replace
 
 from treadle.analyst.declared.days import iso_day
 from treadle.analyst.declared.filters import Filter
-from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.conditions import holds, orders_in
 from treadle.analyst.reading.key_values import text_of_column, typed_column
@@ -189,7 +188,7 @@ def typed_keys(together: Sequence[Opened], keys: Sequence[Key]) -> list[Key]:
     """Returns the keys with the type and format that all sources share: text, unless they agree on another type."""
     found = []
     for key in keys:
-        formats = Format()
+        formats = key.format
         for member in key.members:
             formats |= member.format.shared
         types = {

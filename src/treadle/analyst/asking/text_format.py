@@ -9,6 +9,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -43,7 +44,8 @@ def text_format(file: Path) -> TextFormat:
             codecs.getincrementaldecoder("utf-8")().decode(head)
         except UnicodeDecodeError:
             encoding = "cp1252"
-    lines = head.decode(encoding, errors="replace").lstrip("\ufeff").splitlines(keepends=True)[:_LINES]
+    # Lines as they are skipped: no other sign ends one.
+    lines = StringIO(head.decode(encoding, errors="replace").lstrip("\ufeff"), newline="").readlines()[:_LINES]
     if is_ruled(lines):
         return TextFormat(delimiter="|", encoding=encoding, ruled=True)
     rows = {sign: _rows(lines, sign) for sign in _DELIMITERS}
@@ -137,8 +139,9 @@ def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
     """How many lines stand before the names of the columns: the first of the usual width that is mostly filled."""
     if width < 2:
         return next((at for at, line in enumerate(lines) if line.strip()), 0)
-    for at, line in enumerate(lines):
-        fields = next(csv.reader([line], delimiter=delimiter), [])
+    for at in range(len(lines)):
+        # A name may have line breaks in it.
+        fields = next(csv.reader(lines[at:], delimiter=delimiter), [])
         if len(fields) == width and sum(map(bool, map(str.strip, fields))) * 2 > width:
             return at
     return 0

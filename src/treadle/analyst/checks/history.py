@@ -97,7 +97,7 @@ class History:
         found = None if verdict.outcome == "not_run" else verdict.comparison
         rows = [] if found is None else differing(found)
         whole = found is not None and len(rows) == found.summary.differences
-        question = "" if found is None else _question(found, [*of, verdict.meaning])
+        question = "" if found is None else _question(found, [*of, verdict.meaning], verdict.conditions)
         if found is not None:
             verdict = replace(verdict, changes=_changes(database, verdict, question, rows, whole))
         figures = _figures(found)
@@ -189,10 +189,9 @@ def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Change
     )
 
 
-def _question(found: Comparison, of: list[str]) -> str:
+def _question(found: Comparison, of: list[str], conditions: tuple[tuple[str, ...], ...]) -> str:
     """A name for what was asked of which files: verdicts of the same can be held against each other."""
-    asked = [of, found.source_a, found.source_b, found.measure, found.dimensions, found.filters, found.filters_a,
-             found.filters_b, found.tolerance]  # fmt: skip
+    asked = [of, found.source_a, found.source_b, found.measure, found.dimensions, *conditions, found.tolerance]
     text = json.dumps(to_builtins(asked), ensure_ascii=True, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

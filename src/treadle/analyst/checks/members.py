@@ -14,7 +14,7 @@ from treadle.analyst.asking.tree import canonical
 from treadle.analyst.checks.declared import Check, Known, told
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
-from treadle.analyst.reading.keys import shared_key
+from treadle.analyst.reading.keys import conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.comparison import Comparison
 
@@ -64,6 +64,22 @@ def meaning(catalog: Catalog, check: Check, found: Comparison) -> str:
     made = [_made(one) for one in measure_pairs(a, b, [found.measure])[0]]
     made += [_made(source.dimension(name)) for source in (a, b) for name in found.dimensions]
     return blake2b(msgspec.json.encode(made, order="sorted"), digest_size=16).hexdigest()
+
+
+def conditions(catalog: Catalog, check: Check) -> tuple[tuple[str, ...], ...]:
+    """Returns the conditions of a check as they are written: on both sides, and those that hold besides on A and on B.
+
+    Args:
+        catalog: the sources.
+        check: what is asked.
+    """
+    sources, request = _sources(catalog, check), check.request
+    asked = tuple(item.written for item in request.filters)
+    own = []
+    for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
+        held = [item.written for _, item in conditions_of(source, index, sources, request.filters, alone)]
+        own.append(tuple(text for text in held if text not in asked))
+    return (asked, *own)
 
 
 def _sources(catalog: Catalog, check: Check) -> list[Source]:

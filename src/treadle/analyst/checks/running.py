@@ -17,7 +17,7 @@ from treadle.analyst.asking.compare import compare
 from treadle.analyst.checks.declared import Check, CheckFile
 from treadle.analyst.checks.history import History
 from treadle.analyst.checks.judging import Judgement, judge
-from treadle.analyst.checks.members import meaning, spelled
+from treadle.analyst.checks.members import conditions, meaning, spelled
 from treadle.analyst.checks.verdict import Report, Verdict
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
@@ -87,7 +87,8 @@ def _run(
     """The verdicts of one check, a measure each."""
     begun = time.monotonic()
     try:
-        found = _compared(catalog, check, filters, bounds, interrupt, tell)
+        check = _narrowed(catalog, check, filters)
+        found = _compared(catalog, check, bounds, interrupt, tell)
     except Cancelled:
         raise
     except AnalystError as error:
@@ -110,23 +111,28 @@ def _run(
     return [Verdict(check=check.name, outcome="not_run", why=(why,), seconds=seconds, description=check.description)]
 
 
+def _narrowed(catalog: Catalog, check: Check, filters: Sequence[Filter]) -> Check:
+    """The check with these filters in place of its own on their dimensions."""
+    request = check.request
+    a = catalog.source(request.source_a, "source_a")
+    b = catalog.source(request.source_b, "source_b")
+    if not filters:
+        return check
+    kept = [item for item in request.filters if not any(_same(a, b, item, other) for other in filters)]
+    return replace(check, request=request.model_copy(update={"filters": [*kept, *filters]}))
+
+
 def _compared(
     catalog: Catalog,
     check: Check,
-    filters: Sequence[Filter],
     bounds: Bounds | None,
     interrupt: Interrupt | None,
     tell: Callable[[str], None],
 ) -> Comparison:
-    request = check.request
-    a = catalog.source(request.source_a, "source_a")
-    b = catalog.source(request.source_b, "source_b")
-    if filters:
-        kept = [item for item in request.filters if not any(_same(a, b, item, other) for other in filters)]
-        request = request.model_copy(update={"filters": [*kept, *filters]})
     # The thresholds are the measures' own from here on: those of a request would come before them.
-    request = request.model_copy(update={"tolerance": None, "relative_tolerance": None, "materiality": None})
-    return compare(catalog.having(_held_to(a, check)), request, bounds=bounds, interrupt=interrupt, tell=tell)
+    none = {"tolerance": None, "relative_tolerance": None, "materiality": None}
+    held = catalog.having(_held_to(catalog.source(check.request.source_a), check))
+    return compare(held, check.request.model_copy(update=none), bounds=bounds, interrupt=interrupt, tell=tell)
 
 
 def _same(a: Source, b: Source, item: Filter, other: Filter) -> bool:
@@ -163,4 +169,5 @@ def _verdict(
         comparison=found,
         description=check.description,
         meaning=meaning(catalog, check, found),
+        conditions=conditions(catalog, check),
     )

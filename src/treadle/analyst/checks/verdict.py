@@ -5,12 +5,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.showing.classify import money
 from treadle.analyst.showing.comparison import Comparison, Difference
+from treadle.analyst.showing.plain import plain
 from treadle.analyst.showing.sentences import FIGURES
 from treadle.visible import seen
 
@@ -81,6 +82,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
         changes: what is different from the last time; None without a history.
         description: what the check is for.
         meaning: a name for what its measure and its dimensions are made of in both sources; empty if it was not run.
+        conditions: those on both sides, and those that held besides on A and on B, by which a later run is known to ask
+            the same.
     """
 
     check: str
@@ -95,6 +98,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     changes: Changes | None = None
     description: str = ""
     meaning: str = ""
+    conditions: tuple[tuple[str, ...], ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -150,7 +154,7 @@ class Report(Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost, and without what UTF-8 cannot hold."""
         bare = replace(self, verdicts=tuple(replace(one, comparison=None) for one in self.verdicts))
-        data: dict[str, Any] = to_builtins(bare, enc_hook=str)
+        data: dict[str, Any] = plain(bare)
         data["outcome"] = self.outcome
         data["counts"] = self.counted()
         for told, one in zip(data["verdicts"], self.verdicts, strict=True):

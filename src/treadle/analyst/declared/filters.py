@@ -5,7 +5,7 @@ values. What is null counts as a value of its own: `!=` and `not in` keep rows w
 them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
@@ -113,12 +113,19 @@ class Filter(BaseModel):
         """Whether only one value of the dimension passes."""
         return self.op == "=" or self.op == "is null" or (self.op == "in" and len(self.values) == 1)
 
+    @property
+    def written(self) -> str:
+        """It as one text, its values as they are: what is kept knows it again by that, however it is shown."""
+        return self._told(str, str)
+
     def __str__(self) -> str:
+        return self._told(seen, lambda values: visible(str(values)))
+
+    def _told(self, one: Callable[[object], str], several: Callable[[object], str]) -> str:
         if not self.values:
             return f"{self.dimension} {self.op}{' []' if self.op in _LISTS else ''}"
-        shown = visible(str(self.values))
-        if len(self.values) == 1 and self.op not in _LISTS:
-            shown = seen(self.values[0])
+        single = len(self.values) == 1 and self.op not in _LISTS
+        shown = one(self.values[0]) if single else several(self.values)
         ends = "" if self.inclusive == "both" else f" (inclusive: {self.inclusive})"
         return f"{self.dimension} {self.op} {shown}{ends}"
 

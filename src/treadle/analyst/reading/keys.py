@@ -1,6 +1,8 @@
 """Keys: what a question's rows are grouped and filtered by, under one name, type and format for all of its sides."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from msgspec import Struct
 
@@ -81,7 +83,10 @@ def conditions_of(
 
     def own(item: Filter, argument: str) -> tuple[Key, Filter]:
         dimension = source.dimension(item.dimension, argument)
-        return Key(dimension.name, (dimension,) * len(sources), own=index), item
+        met = [one for source in sources for one in source.dimensions if one.names & dimension.names]
+        # A condition on one side reads values as the keys of both are read.
+        form = reduce(or_, (one.format.shared for one in met), Format())
+        return Key(dimension.name, (dimension,) * len(sources), format=form, own=index), item
 
     asked = [(shared_key(item.dimension, sources, "filters"), item) for item in filters]
     asked += [own(item, f"filters_{'ab'[index]}") for item in alone]

@@ -8,6 +8,7 @@ Neighbours: `staged`, for what the engine had better not read itself; `opening`,
 import csv
 import re
 from collections.abc import Mapping
+from itertools import islice, tee
 from pathlib import Path
 from typing import Protocol
 
@@ -73,13 +74,12 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", skip=0))
     text = source.text
     headers = {file: _header(file, source) for file in found}
-    columns = next(iter(headers.values()))
-    for file, header in headers.items():
+    columns, _ = next(iter(headers.values()))
+    for file, (header, _) in headers.items():
         if header != columns:
             raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
     native = _NATIVE_ENCODINGS.get(text.encoding)
-    # The engine takes how lines end from the first ones, and finds no row below titles that end in another way.
-    copied = not native or any(_ends_of_titles(file, text) for file in headers)
+    copied = not native or any(_odd_titles(file, text) for file in headers)
     files = [_copied(session, file, text) for file in headers] if copied else list(headers)
     options: dict[str, exp.Expr] = {
         "auto_detect": exp.false(),
@@ -98,6 +98,15 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
             ]
         ),
     }
+    ends = {end for _, end in headers.values() if end}
+    if len(ends) == 1:
+        # The engine takes it from the first break of a line that it sees, which may stand within a quoted name.
+        options["new_line"] = literal(ends.pop().replace("\r", r"\r").replace("\n", r"\n"))
+    elif ends and any(_END.search(name) for name in columns):
+        raise AnalystError(
+            f"source {source.name!r}: a column's name has a line break, and the lines of its files end in several "
+            f"ways: save the files alike"
+        )
     scan = _scan("read_csv", [session.plain(file) for file in files], options)
     return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
 
@@ -216,14 +225,18 @@ def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in session.run(statement)}
 
 
-def _header(file: Path, source: Source) -> list[str]:
+def _header(file: Path, source: Source) -> tuple[list[str], str]:
+    """The columns' names, and how their line ends; that is empty if nothing follows."""
     encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
     opened = opener(file)
     try:
         with opened(encoding) as lines:
             for _ in range(source.text.skip):
                 lines.readline()
-            header = next(csv.reader(lines, delimiter=source.text.delimiter), None)
+            taken, again = tee(lines)
+            rows = csv.reader(taken, delimiter=source.text.delimiter)
+            header = next(rows, None)
+            read = list(islice(again, rows.line_num))
     except (OSError, UnicodeError, csv.Error) as error:
         raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error
     if not header:
@@ -234,14 +247,19 @@ def _header(file: Path, source: Source) -> list[str]:
     for name in header:
         if lowered.count(name.lower()) > 1:
             raise AnalystError(f"source {source.name!r}: {file.name} has two columns called {name!r}")
-    return header
+    end = _END.search(read[-1])
+    return header, end[0] if end else ""
 
 
-def _ends_of_titles(file: Path, text: TextFormat) -> bool:
-    """Whether the lines before the one with the columns' names end in another way than that one."""
+def _odd_titles(file: Path, text: TextFormat) -> bool:
+    """Whether the engine would skip others than the lines before the one with the columns' names.
+
+    It finds no row below titles that end in another way than that one, and skips lines within quotes as one.
+    """
     with opener(file)(text.encoding) as lines:
-        ends = [_END.search(lines.readline()) for _ in range(text.skip + 1)]
-    return len({found[0] for found in ends if found}) > 1
+        read = [lines.readline() for _ in range(text.skip + 1)]
+    ends = [_END.search(line) for line in read]
+    return len({found[0] for found in ends if found}) > 1 or any('"' in line for line in read[: text.skip])
 
 
 def _copied(session: Session, file: Path, text: TextFormat) -> Path:

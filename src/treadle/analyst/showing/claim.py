@@ -8,8 +8,9 @@ Pure; `sentences` has the words of each kind.
 
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
+from treadle.analyst.showing.plain import plain
 from treadle.analyst.showing.sentences import SENTENCES, Facts, Kind
 from treadle.analyst.sql.proof import NOTHING, Proof
 
@@ -44,5 +45,5 @@ class Claim(Struct, frozen=True, kw_only=True):
         """Returns JSON values: kind and sentence; facts, filters and SQL too if `explain`."""
         told: dict[str, Any] = {"kind": self.kind, "message": self.message}
         if explain:
-            told |= {"facts": to_builtins(self.facts), "filters": list(self.filters), "sql": self.sql}
+            told |= {"facts": plain(self.facts), "filters": list(self.filters), "sql": self.sql}
         return told

@@ -12,6 +12,7 @@ from msgspec import Struct
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Measure
 from treadle.analyst.reading.number_spelling import CURRENCIES
+from treadle.visible import seen
 
 Origin = Literal["declared", "read", "none"]
 _CODE = re.compile(r"[A-Z]{3}")
@@ -111,9 +112,9 @@ def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, st
     )
     if all(map(_CODE.fullmatch, units)):
         advice = "declare for one of them a 'conversion' by a table of rates"
+    told = " and ".join(f"in {seen(unit)} in {name!r}" for unit, name in zip(units, names, strict=True))
     raise AnalystError(
-        f"{measure.name} is in {units[0]} in {names[0]!r} and in {units[1]} in {names[1]!r}: amounts of different "
-        f"units are not compared; {advice}",
+        f"{measure.name} is {told}: amounts of different units are not compared; {advice}",
         argument="measures",
         given=measure.name,
         units=list(units),
