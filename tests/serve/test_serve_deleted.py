@@ -5,8 +5,10 @@ import asyncio
 import pytest
 from served import clerk, run_when, serving, talker, waiter
 
-from treadle import MemoryJournal, SqliteJournal
+from treadle import Agent, Budget, MemoryJournal, ModelSettings, SqliteJournal
+from treadle.models import Price
 from treadle.serve import app
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -77,3 +79,22 @@ async def test_of_a_run_that_is_under_way_it_is_said_where(tmp_path, gate):
             await run_when(client, run, "finished")
     assert (here.status_code, here.json()["error"]["message"]) == (409, "the run is under way in this server")
     assert (there.status_code, there.json()["error"]["message"]) == (409, "the run is under way elsewhere")
+
+
+async def test_a_run_that_was_left_with_money_set_aside_is_not_deleted_where_its_agent_is_not():
+    """Nobody could give it back any more."""
+    journal, budget = MemoryJournal(), Budget(usd=10)
+    model = ScriptedModel(["fine"], price=Price(input=1, output=1))
+    agent = Agent(model, name="payer", journal=journal, budget=budget, settings=ModelSettings(max_tokens=1000))
+    crashed = agent.start("go")
+    crashed.feed(crashed.prepare(crashed.next()))
+    # What a crash leaves: recorded, and nobody's.
+    await journal.append(crashed.run_id, 0, crashed.events)
+    assert budget.spent().held_usd > 0
+    async with serving(app([clerk([])], journal=journal)) as client:
+        refused = await client.delete(f"/api/runs/{crashed.run_id}")
+        assert (refused.status_code, "set aside" in refused.text) == (409, True), refused.text
+        await agent.cancel(crashed.run_id)
+        assert (await client.delete(f"/api/runs/{crashed.run_id}")).status_code == 204
+    assert budget.spent().held_usd == 0
+    assert await journal.list() == []

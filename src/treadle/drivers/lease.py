@@ -11,7 +11,8 @@ from math import inf
 
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
-from treadle.journal import Journal, Leases, RunHeld
+from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
+from treadle.kernel.events import RunFinished, RunPaused, RunStarted
 
 
 async def hold(run: Run) -> None:
@@ -77,3 +78,19 @@ async def undriven(journal: Journal, run_id: str) -> AsyncIterator[None]:
         # It went with the run, and may be that of another by now which was begun under the same name.
         if lease is not None:
             lease.give_back(over=gone)
+
+
+async def holds_money(journal: Journal, run_id: str) -> bool:
+    """Whether a run that nobody drives was left in the middle under a budget, which only an agent that has it settles.
+
+    Raises:
+        UnknownRun: there is no such run.
+        JournalError: the journal cannot be read.
+    """
+    try:
+        events = await journal.read(run_id)
+    except JournalDamaged:
+        return False
+    begun, last = events[0], events[-1]
+    hooks = begun.hooks if isinstance(begun, RunStarted) else None
+    return not isinstance(last, RunFinished | RunPaused) and any(one.startswith("budget ") for one in hooks or ())

@@ -15,11 +15,10 @@ from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
 from treadle.cli.words import OneOf
-from treadle.drivers.lease import undriven
+from treadle.drivers.lease import holds_money, undriven
 from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import families, family
 from treadle.journal.standing import ENDED, Standing, standing
-from treadle.kernel.events import RunFinished, RunPaused, RunStarted
 
 _TOGETHER = 200
 """Runs that are deleted at once: they share a commit."""
@@ -180,7 +179,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | st
     """How many of these runs, which are `top` or work for it, were deleted; or why none is."""
     try:
         async with undriven(journal, top):
-            if await _holds_money(journal, top):
+            if await holds_money(journal, top):
                 return (
                     f"run {top} was left in the middle, with money of a budget set aside that would stay so for ever: "
                     f"have it go on, or end it in Python with agent.cancel({top!r}), and then delete it"
@@ -191,17 +190,6 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | st
         return f"run {top} is under way{who}: end it there first, or wait until it has ended"
     except UnknownRun:
         return sum([await journal.delete(run_id) for run_id in reversed(runs)])
-
-
-async def _holds_money(journal: Journal, run_id: str) -> bool:
-    """Whether a run that nobody drives was left under a budget, which only an agent that has it can settle."""
-    try:
-        events = await journal.read(run_id)
-    except JournalDamaged:
-        return False
-    begun, last = events[0], events[-1]
-    hooks = begun.hooks if isinstance(begun, RunStarted) else None
-    return not isinstance(last, RunFinished | RunPaused) and any(one.startswith("budget ") for one in hooks or ())
 
 
 def _agreed(question: str) -> bool:
