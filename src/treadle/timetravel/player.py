@@ -183,7 +183,7 @@ class Player:
             follower.state = state
             self._ahead.clear()
             try:
-                await self._decided(event)
+                await self._decided(event, now)
             except _Differs:
                 continue
             finally:
@@ -191,7 +191,7 @@ class Player:
             return True
         return False
 
-    async def _decided(self, event: Event) -> None:
+    async def _decided(self, event: Event, since: RunState | None = None) -> None:
         if self._anew is None:
             now = self._bare.next(event)
             if now is not None and not (self._is_told(event) and type(now) is not type(event)):
@@ -199,7 +199,7 @@ class Player:
             return
         if not self._ahead:
             try:
-                self._ahead = [*await self._anew.next(self._times, self._number)]
+                self._ahead = [*await self._anew.next(self._times, self._number, since)]
             except Exception as error:
                 raise _raised(error) from error
         self._compare(event, self._ahead.pop(0) if self._ahead else None)
