@@ -109,7 +109,7 @@ class Player:
             return
         state = self._state
         record = to_be_admitted(state, event)
-        if isinstance(event, MessageAdded) and state.phase == "ready":
+        if isinstance(event, MessageAdded) and state.phase in ("ready", "replied"):
             self._said.append(state)
         if isinstance(event, RunForked):
             self._forked_at = event.at
