@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, Price, StepContext, StepSettings, Usage
+from treadle import Agent, Limits, MemoryJournal, Price, StepContext, StepSettings, Usage, ask_before, deny, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -55,4 +55,26 @@ async def test_a_message_that_comes_while_an_answer_is_looked_at_is_replayed(obj
     assert said == ["In French, please.", *(["Say more."] if objects else [])]
 
     again = await agent.replay(run.run_id)
+    assert again.same, str(again)
+
+
+async def test_a_call_below_that_a_lowered_limit_above_and_a_rule_refuse_is_replayed() -> None:
+    @tool
+    def put(n: int) -> str:
+        """Puts it."""
+        return "put"
+
+    clerk_says = ScriptedModel([[("put", {"n": 1})], "done"])
+    clerk = Agent(clerk_says, name="clerk", tools=[put])
+    head = Agent(
+        ScriptedModel([[("clerk", {"task": "go"})], "done"]),
+        tools=[clerk.as_tool()],
+        approvals=[ask_before("put"), deny("put", when=lambda arguments: arguments["n"] == 2)],
+        on_limit="stop",
+        journal=MemoryJournal(),
+    )
+    waiting = await head.run("Go.")
+    limits = Limits(tool_calls=1)
+    await head.resume(waiting.run_id, approve={waiting.pending[0].key: {"n": 2}}, limits=limits)
+    again = await head.replay(waiting.run_id, recorded_limits=True)
     assert again.same, str(again)

@@ -173,6 +173,11 @@ class Anew:
             return ResultAwaited(step, record.id, found.tool.wait)
         return ToolStarted(step, record.id)
 
+    def is_beyond_limit(self, record: CallRecord, event: Event) -> bool:
+        """Whether that is how a call is answered for which no tool call was left, which goes before any rule."""
+        told = storable_event(beyond_limit(self.run, record))
+        return isinstance(event, ToolFinished) and replace(told, at=event.at) == event
+
     @contextmanager
     def _under_those_above(self) -> Iterator[None]:
         """The rules of the runs above hold in it; their limits are not known any more, and hold nowhere else."""
