@@ -8,6 +8,7 @@ import pytest
 from clock import run_quickly
 from hypothesis import given
 from hypothesis import strategies as st
+from journals import SlowJournal
 from worlds import examples
 
 from treadle import Agent, Budget, BudgetUnavailable, Limits, MemoryJournal, Retries, Usage, tool
@@ -28,6 +29,7 @@ lives = st.fixed_dictionaries(
         "cancel": st.one_of(st.none(), st.none(), st.integers(0, 60)),
         "limit": st.sampled_from([None, None, 400]),
         "own": st.sampled_from([None, 300, 1000]),
+        "journal": st.sampled_from([None, SlowJournal]),
     }
 )
 
@@ -109,7 +111,9 @@ def _live_together(runs, all_of_it, each, where):
 
     async def live(life):
         own = None if life["own"] is None else Budget(tokens=life["own"], name="own")
-        one = agent(life["replies"], bills[life["user"]], [shared, per_user], limits=Limits(tokens=life["limit"]))
+        journal = None if life["journal"] is None else life["journal"]()
+        limits = Limits(tokens=life["limit"])
+        one = agent(life["replies"], bills[life["user"]], [shared, per_user], limits=limits, journal=journal)
         async with one.stream("go", user=life["user"], budget=own) as run:
             if life["cancel"] is not None:
                 for _ in range(life["cancel"]):
@@ -136,6 +140,12 @@ def _live_together(runs, all_of_it, each, where):
         assert own.spent().tokens == result.usage.total_tokens <= own.tokens
     for budget in (shared, per_user):
         budget.close()
+
+
+def test_a_run_that_is_cancelled_at_any_await_of_its_journal_leaves_nothing_set_aside():
+    replies, life = [("look", 1)], {"user": "anna", "limit": None, "own": None, "journal": SlowJournal}
+    for turns in range(80):
+        _live_together([{**life, "replies": replies, "cancel": turns}], 3000, 1500, {})
 
 
 FAULTS = st.sampled_from(["fails", "is held", "is lost before it", "is lost after it"])

@@ -1,5 +1,7 @@
 """Every generated run comes out as it was recorded: with its agent, and as far as its journal alone tells."""
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import hold
@@ -7,7 +9,9 @@ from skilled import differing
 from trial import Trial
 from worlds import examples, setups
 
+from treadle import Agent, Limits, MemoryJournal, Misuse, tool
 from treadle.kernel.events import encode_event
+from treadle.testing import ScriptedModel
 from treadle.timetravel.replay import replayed
 
 
@@ -66,3 +70,45 @@ def test_so_does_one_whose_process_died(setup, cut):
     if not trial.journal.order:
         return
     hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())
+
+
+@tool(effect="read")
+async def looks():
+    """Looks."""
+    await asyncio.sleep(0)
+    return "seen"
+
+
+async def chooses_slowly(context):
+    await asyncio.sleep(0)
+
+
+async def objects_once(answer, context):
+    await asyncio.sleep(0)
+    return "Say more." if len(context.steps) == 2 else None
+
+
+def test_a_message_at_any_await_is_replayed():
+    hooks = {"prepare_step": chooses_slowly, "on_answer": objects_once, "stop_when": lambda state: False}
+
+    async def sent_after(turns):
+        model = ScriptedModel(lambda request: "done" if request.step else [("looks", {})])
+        agent = Agent(model, tools=[looks], limits=Limits(tokens=100_000), journal=MemoryJournal(), **hooks)
+        async with agent.stream("go") as run:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            try:
+                await run.send("a word")
+            except Misuse:
+                return False
+            async for _ in run:
+                pass
+        found = await agent.replay(run.run_id)
+        assert found.same, f"after {turns} turns: {found}"
+        return True
+
+    # By the real clock: where it stands still, it does not show in which moment a step was decided on.
+    turns = 0
+    while asyncio.run(sent_after(turns)):
+        turns += 1
+    assert turns > 5

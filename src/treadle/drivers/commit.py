@@ -7,6 +7,7 @@ wait for more than what it could not make again, and a budget is told when the j
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from treadle.drivers.purse.claims import Borrower, settle
 from treadle.drivers.purse.drawing import Purse
 from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.recorder import Recorder, is_promising
+from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import Journal, JournalConflict, Promises
 from treadle.kernel.events import Event, RunStarted, StepPrepared
 
@@ -60,6 +62,14 @@ async def commit(run: Kept) -> None:
         JournalConflict: another process has taken the run over; this one must stop.
         JournalError: the journal cannot be written; nothing more is written in this process.
     """
+    if run.purses and run.state.phase in ("paused", "finished"):
+        # A cancellation would come between the journal and the budgets: nobody would tell them of this run again.
+        await undisturbed(partial(_committed, run))
+    else:
+        await _committed(run)
+
+
+async def _committed(run: Kept) -> None:
     # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
     if run.keeps or run.state.phase in ("paused", "finished"):
         if run.purses:

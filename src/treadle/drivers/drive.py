@@ -22,7 +22,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
 from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
-from treadle.drivers.configuration import AnswerType
+from treadle.drivers.configuration import AnswerType, StepSettings
 from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
@@ -268,14 +268,20 @@ def _call_made(state: RunState) -> Stop:
 
 async def perceive(run: Run, command: PrepareStep) -> None:
     """Chooses the step's request: what of the history fits, what `prepare_step` says, within what the limits leave."""
+    chosen = await choose(run, command)
+    if chosen is not None:
+        # Only budgets may have to be waited for.
+        run.feed(await prepared_in_turn(run, *chosen) if run.purses else run.prepare(*chosen))
+
+
+async def choose(run: Run, command: PrepareStep) -> tuple[PrepareStep, StepSettings | None] | None:
+    """The step that is to be made, and what `prepare_step` chose for it; None if none is after all."""
     if run.config.context and await compact(run):
         again = await run.judged()
         if not isinstance(again, PrepareStep):
-            return
+            return None
         command = again
-    picked = await settings_of(run, command.step) if run.config.prepare_step else None
-    # Only budgets may have to be waited for.
-    run.feed(await prepared_in_turn(run, command, picked) if run.purses else run.prepare(command, picked))
+    return command, await settings_of(run, command.step) if run.config.prepare_step else None
 
 
 async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:

@@ -21,7 +21,7 @@ from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import recorded_for_call
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
-from treadle.drivers.drive import DRIVER, finish, handed_on, one_step_made, perceive
+from treadle.drivers.drive import DRIVER, choose, finish, handed_on, one_step_made
 from treadle.drivers.run import Run
 from treadle.drivers.tool_search import ToolSearch
 from treadle.kernel.calls import CallRecord
@@ -97,12 +97,13 @@ class Anew:
         else:
             self.run.follow(event)
 
-    async def next(self, times: Sequence[float], number: int) -> Sequence[Event]:
+    async def next(self, times: Sequence[float], number: int, since: RunState | None = None) -> Sequence[Event]:
         """What the agent would do next by itself, as events; empty if it is somebody else's turn.
 
         Args:
             times: those of all events that were recorded.
             number: which of these is next.
+            since: where the run stood once it had chosen: a request is made of what was said meanwhile, too.
         """
         run = self.run
         run.clock = _AsRecorded(run, times, number)
@@ -113,7 +114,11 @@ class Anew:
                     over = one_step_made(run, command)
                     if over is not None:
                         return [over]
-                    await perceive(run, command)
+                    chosen = await choose(run, command)
+                    if chosen is not None:
+                        if since is not None and run.state is before:
+                            run.state = since
+                        run.feed(run.prepare(*chosen))
                 case Nudge() | Pause() as command:
                     run.feed(command.event())
                 case Finish() as command:
@@ -167,6 +172,11 @@ class Anew:
         if found.tool.external:
             return ResultAwaited(step, record.id, found.tool.wait)
         return ToolStarted(step, record.id)
+
+    def is_beyond_limit(self, record: CallRecord, event: Event) -> bool:
+        """Whether that is how a call is answered for which no tool call was left, which goes before any rule."""
+        told = storable_event(beyond_limit(self.run, record))
+        return isinstance(event, ToolFinished) and replace(told, at=event.at) == event
 
     @contextmanager
     def _under_those_above(self) -> Iterator[None]:

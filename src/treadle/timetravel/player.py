@@ -109,7 +109,7 @@ class Player:
             return
         state = self._state
         record = to_be_admitted(state, event)
-        if isinstance(event, MessageAdded) and state.phase == "ready":
+        if isinstance(event, MessageAdded) and state.phase in ("ready", "replied"):
             self._said.append(state)
         if isinstance(event, RunForked):
             self._forked_at = event.at
@@ -183,7 +183,7 @@ class Player:
             follower.state = state
             self._ahead.clear()
             try:
-                await self._decided(event)
+                await self._decided(event, now)
             except _Differs:
                 continue
             finally:
@@ -191,7 +191,7 @@ class Player:
             return True
         return False
 
-    async def _decided(self, event: Event) -> None:
+    async def _decided(self, event: Event, since: RunState | None = None) -> None:
         if self._anew is None:
             now = self._bare.next(event)
             if now is not None and not (self._is_told(event) and type(now) is not type(event)):
@@ -199,7 +199,7 @@ class Player:
             return
         if not self._ahead:
             try:
-                self._ahead = [*await self._anew.next(self._times, self._number)]
+                self._ahead = [*await self._anew.next(self._times, self._number, since)]
             except Exception as error:
                 raise _raised(error) from error
         self._compare(event, self._ahead.pop(0) if self._ahead else None)
@@ -271,7 +271,7 @@ class Player:
         except Exception as error:
             raise _raised(error) from error
         above_says_no = self._state.parent is not None and isinstance(event, ToolFinished)
-        if not (above_says_no and type(now) is not type(event)):
+        if not (above_says_no and (type(now) is not type(event) or self._anew.is_beyond_limit(record, event))):
             self._compare(event, now, ("spent", "provisional", "name", "arguments", "app"))
 
     async def _early(self, event: ToolStarted) -> None:
