@@ -163,6 +163,12 @@ STREAMS = {
     "a reply of an unknown finish whose request alone is counted": Setup(
         (Says("", calls("look", "put").calls, "unknown"), DONE), reports="request"
     ),
+    "a call is cut off with its reply, of which the request alone is counted": Setup(
+        (Says(""), calls(*["look"] * 9)),
+        reports="request",
+        prepare=27,
+        hooks=Hooks(prepare=Temper("returns", is_async=False)),
+    ),
     "an early call fails in odd words": Setup((calls("odd_name", "interrupts", "look"), DONE), stream=SLOWLY),
     "a hook cancels itself beside an early call": Setup(
         (calls("fails", "look"), DONE),

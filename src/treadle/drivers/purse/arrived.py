@@ -131,12 +131,16 @@ class Arrived:
         return _completed(reported, asked, received, most)
 
     def paid(self, reply: ModelReply, asked: int, most: int | None) -> Usage:
-        """What a whole reply has taken: as it says, and what it does not say estimated; see `completed`."""
+        """What a whole reply has taken: as it says, and what it does not say estimated; see `_completed`."""
         told = reply.usage
         if told is not None and not (told.estimated and 0 in (told.input_tokens, told.output_tokens)):
             return told
         received = told.output_tokens if told is not None else 0
-        return _completed(told or self.reported, asked, received or estimate_tokens(reply.message), most)
+        if not received:
+            # One that was cut off has as many as it may have: of a call that was being written then nothing may come.
+            cut = most if reply.finish == "length" else None
+            received = estimate_tokens(reply.message) if cut is None else cut
+        return _completed(told or self.reported, asked, received, most)
 
 
 def _completed(known: Usage | None, asked: int, received: int, most: int | None) -> Usage:
