@@ -9,6 +9,8 @@
 """
 
 import asyncio
+import gc
+import threading
 import time
 
 import pytest
@@ -300,6 +302,31 @@ async def test_a_tool_that_takes_too_long_to_find_out():
     agent = Agent(says([("pay", {"amount": 5})], "done"), tools=[pay], journal=journal)
     (one,) = (await agent.resume(journal.root)).pending
     assert "time limit" in one.question
+
+
+async def test_a_tool_that_is_asked_in_a_thread_and_answers_too_late(recwarn):
+    """What it made to be awaited is nobody's by then."""
+    done = threading.Event()
+
+    def find_out(context):
+        time.sleep(0.1)
+        done.set()
+        return asyncio.sleep(60)
+
+    @tool(effect="write", timeout=0.02, reconcile=find_out)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        return "paid"
+
+    journal = await crashed()
+    agent = Agent(says([("pay", {"amount": 5})], "done"), tools=[pay], journal=journal)
+    (one,) = (await agent.resume(journal.root)).pending
+    assert "time limit" in one.question
+    assert await asyncio.to_thread(done.wait, 10)
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
 
 
 async def test_a_hook_sees_what_was_found():

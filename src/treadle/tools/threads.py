@@ -6,6 +6,7 @@ next call, whichever event loop it comes from, and ends when none comes for a wh
 
 import asyncio
 import contextvars
+import inspect
 import os
 import threading
 from collections import deque
@@ -48,6 +49,9 @@ class ThreadCall:
             places.free()
             if not future.done():
                 future.set_result(outcome)
+            elif inspect.iscoroutine(outcome[0]):
+                # Nobody waits for it any more, of which Python would warn.
+                outcome[0].close()
 
         context, function = contextvars.copy_context(), self.function
         # Whoever takes it first, the thread that is to run the function or the caller who gives the call up, decides.
