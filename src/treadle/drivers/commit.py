@@ -62,11 +62,13 @@ async def commit(run: Kept) -> None:
         JournalConflict: another process has taken the run over; this one must stop.
         JournalError: the journal cannot be written; nothing more is written in this process.
     """
-    if run.purses and run.state.phase in ("paused", "finished"):
-        # A cancellation would come between the journal and the budgets: nobody would tell them of this run again.
-        await undisturbed(partial(_committed, run))
-    else:
+    try:
         await _committed(run)
+    except asyncio.CancelledError:
+        if run.purses and run.state.phase in ("paused", "finished"):
+            # It came between the journal and the budgets, and nobody would tell them of this run again.
+            await undisturbed(partial(_committed, run))
+        raise
 
 
 async def _committed(run: Kept) -> None:
