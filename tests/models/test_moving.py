@@ -14,7 +14,7 @@ from treadle.models.google import GoogleCodec
 from treadle.models.hosts import MISTRAL, OPENAI
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
-from treadle.models.port import ModelRequest
+from treadle.models.port import ModelReply, ModelRequest
 from treadle.testing import ScriptedModel
 
 LONG = "chatcmpl-tool-" + "f" * 32
@@ -148,8 +148,9 @@ def look(where: str) -> str:
 
 
 def test_a_run_with_ids_of_another_provider_is_continued():
-    model = ScriptedModel([[ToolCall(LONG, "look", '{"where": "there"}')], "done"])
-    result = Agent(model, tools=[look]).run_sync("go")
+    calls = AssistantMessage((ToolCall(LONG, "look", '{"where": "there"}'),))
+    result = Agent(ScriptedModel([ModelReply(calls, finish="tool_calls"), "done"]), tools=[look]).run_sync("go")
+    assert result.text == "done"
     for dialect, (least, most, shape) in SHAPES.items():
         calls, results = pairs(dialect, result.messages)
         assert calls == results

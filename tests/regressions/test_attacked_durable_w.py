@@ -182,7 +182,7 @@ async def test_a_worker_says_why_it_stopped(url, journal, monkeypatch):
     async def fails(self):
         raise OSError("the clock is broken")
 
-    monkeypatch.setattr("procrastinate.worker.Worker._periodic_deferrer", fails)
+    monkeypatch.setattr("procrastinate.periodic.PeriodicDeferrer.worker", fails)
     async with PostgresQueue(url) as queue:
         with pytest.raises(WorkerStopped, match="OSError: the clock is broken"):
             await queue.work(answering(journal))

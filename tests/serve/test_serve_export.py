@@ -1,5 +1,7 @@
 """A run as a file: what it says is what was said, digit by digit, and nothing in it hides or turns round."""
 
+from decimal import Decimal
+
 import pytest
 from served import run_when, serving
 
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @tool
-def pay(iban: str, amount: object) -> str:
+def pay(iban: str, amount: Decimal) -> str:
     """Pays."""
     return f"paid {amount} to {iban}\u202e now </pre><script>alert(1)</script>"
 
