@@ -95,7 +95,11 @@ class Matching:
             return then(at)
         self.steps.count += 1
         kind, value = nodes[index]
-        rest = functools.partial(self.run, nodes, index + 1, then=then)
+
+        # No partial: through C, Python 3.12 counts a call against a limit that nothing sets.
+        def rest(to):
+            return self.run(nodes, index + 1, to, then)
+
         if kind in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN, op.RANGE, op.CATEGORY):
             return rest(at + 1) if self.one(kind, value, at) else None
         match kind:
