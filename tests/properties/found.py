@@ -334,14 +334,23 @@ RECOVERED = {
     )
     for how in SETTLES
 }
-TAKEN_OVER = {
-    f"taken over after {count} turns": replace(
-        calling(Setup((calls("write", "put", "look"), DONE))), steers=(("tick", count), ("takeover", 0))
-    )
-    for count in (1, 5, 10, 20, 30, 40, 60)
-} | {
-    "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
-}
+TAKEN_OVER = (
+    {
+        f"taken over after {count} turns": replace(
+            calling(Setup((calls("write", "put", "look"), DONE))), steers=(("tick", count), ("takeover", 0))
+        )
+        for count in (1, 5, 10, 20, 30, 40, 60)
+    }
+    | {
+        "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
+    }
+    | {
+        f"taken over after {count} turns, and found out what was written": Setup(
+            (calls("write_known"), DONE), steers=(("tick", count), ("takeover", 0))
+        )
+        for count in (1, 2, 3)
+    }
+)
 NO_TOOLS = {
     f"a step without tools tells nothing of the size of the next, under {how}": Setup(
         (calls("look"), Says("", (("a", "look", "{}"),), "tool_calls"), DONE),

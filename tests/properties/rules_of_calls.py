@@ -69,14 +69,16 @@ def calls_are_started_again_for_a_reason(trial: Trial) -> Iterator[str]:
         if "ToolFinished" in kinds and "ToolReacted" not in kinds:
             yield f"{one.tool} runs again although its result was recorded"
         elif (
-            not kinds & {"ToolFinished", "ResultAwaited"} and is_write(one.tool) and not approved | _undone(trial, one)
+            not kinds & {"ToolFinished", "ResultAwaited"}
+            and is_write(one.tool)
+            and not approved | _found_out(trial, one, "not done")
         ):
             yield f"{one.tool} was under way and runs again unasked"
 
 
-def _undone(trial: Trial, one: Execution) -> bool:
-    """Whether its tool found out that the call was not done."""
-    return any(asked.key == one.key and asked.answer == "not done" for asked in trial.world.asked)
+def _found_out(trial: Trial, one: Execution, answer: str) -> bool:
+    """Whether its tool found out this about the call, when another process asked."""
+    return any(asked.key == one.key and asked.answer == answer for asked in trial.world.asked)
 
 
 def what_a_tool_finds_out_is_believed(trial: Trial) -> Iterator[str]:
@@ -240,7 +242,7 @@ def results_are_kept(trial: Trial) -> Iterator[str]:
     if trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
         return
     for one in trial.world.executed:
-        if not one.ended or one.said is None or _call(trial, one) is None:
+        if not one.ended or one.said is None or _call(trial, one) is None or _found_out(trial, one, "done"):
             continue
         shown = [
             _shown(event)
