@@ -413,6 +413,9 @@ SKILLED = {
     "an agent below follows a skill": calling(
         with_asks(Setup((calls("look"), calls("write", "put"), DONE), skills=1), [(0, TIGHT)]), skills=1, typed="tight"
     ),
+    "another call may take the place of a skill that is asked for twice": with_asks(
+        Setup((calls("look"), DONE), skills=3, hooks=Hooks(Reacts("other_wrong", times=1))), [(0, TIGHT), (0, TIGHT)]
+    ),
     "an alternative is a skill": reacting("other", "look", "put", other=TIGHT[0], skills=1),
 }
 TOLD = {

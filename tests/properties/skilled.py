@@ -104,8 +104,10 @@ def skills_hold(trial: Any) -> Iterator[str]:
         for step, state in _prepared(events):
             active = _active(events, state, trial.setup.at(where).skills)
             there = [one for message in state.messages if (one := _skill_in(message))]
+            # What another call may yet take the place of does not count as told, so the next one is told too.
+            most = len(there) if trial.setup.at(where).hooks.reacts is not None else 1
             for one in active:
-                if there.count(one) != 1:
+                if not 1 <= there.count(one) <= most:
                     yield f"{where}: in step {step} the instructions of {one} stand {there.count(one)} times"
             may.setdefault(step, []).append(_allowed(active))
         for one in trial.executed([run]):
