@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, Misuse, ModelSettings, Price, external_tool, tool
+from treadle import Agent, AskUser, Limits, Misuse, ModelSettings, Price, external_tool, tool
 from treadle.kernel.messages import (
     AssistantMessage,
     Image,
@@ -306,6 +306,34 @@ def test_misuse_is_told_at_once():
     taken = ToolSpec("invalid_call", "", {"type": "object"})
     with pytest.raises(Misuse, match="rename it"):
         collected(TextTools(ScriptedModel(["x"])), ModelRequest([UserMessage("?")], (taken,)))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_model_is_shown_what_a_hook_made_of_a_failed_attempt(format):
+    def kinder(call, output):
+        return "Try it in English, please." if call.name == "invalid_call" else None
+
+    model, clerk = agent([NAMELESS[format], answered(format, "3")], format, on_tool_result=kinder)
+    assert clerk.run_sync("?").text == "3"
+    shown = model.requests[1].messages[-1].text
+    assert "Try it in English, please." in shown
+    assert "not understood as a tool call" not in shown
+    assert "invalid_call" not in shown
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_model_is_shown_what_a_person_said_of_a_failed_attempt(format):
+    def waits(call, output):
+        return AskUser("What is this?") if call.name == "invalid_call" else None
+
+    model, clerk = agent([NAMELESS[format], answered(format, "3")], format, on_tool_result=waits)
+    waiting = clerk.run_sync("?")
+    (asked,) = waiting.pending
+    result = asyncio.run(clerk.resume(waiting, results={asked.call_id: "The weather is sunny."}))
+    assert result.text == "3"
+    shown = model.requests[1].messages[-1].text
+    assert "The weather is sunny." in shown
+    assert "not understood as a tool call" not in shown
 
 
 def test_the_inner_stream_is_closed_with_ours():

@@ -12,10 +12,13 @@ from operator import is_
 from threading import Lock
 from typing import Final, NamedTuple
 
+import msgspec
+
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
     Content,
+    Json,
     Message,
     Text,
     Thinking,
@@ -109,12 +112,11 @@ class History:
         results = [item for item in group if isinstance(item, ToolMessage)]
         parts: list[Content] = []
         for number, item in enumerate(results, 1):
-            told = faults.get(item.call_id)
-            if told is not None:
-                # The driver says the same as JSON; the words alone are plainer.
-                parts.append(Text(self._form.result("the last reply", number, len(results), f"Error: {told}")))
-                continue
-            parts.append(Text(self._form.result(item.name, number, len(results), item.text)))
+            fault = faults.get(item.call_id)
+            # The driver says it as JSON; the words alone are plainer.
+            text = f"Error: {fault}" if fault is not None and _says(item, fault) else item.text
+            name = item.name if fault is None else "the last reply"
+            parts.append(Text(self._form.result(name, number, len(results), text)))
             if isinstance(item.content, tuple):
                 parts += [part for part in item.content if not isinstance(part, Text)]
         for said in group[len(results) :]:
@@ -122,6 +124,15 @@ class History:
                 parts += [Text(said.content)] if isinstance(said.content, str) else said.content
         texts = [part.text for part in parts if isinstance(part, Text)]
         return UserMessage("\n\n".join(texts) if len(texts) == len(parts) else tuple(parts))
+
+
+def _says(result: ToolMessage, fault: str) -> bool:
+    """Whether a result is the driver's word of the fault, and not what a hook, a person or a policy made of it."""
+    try:
+        said = msgspec.json.decode(result.text, type=Json)
+    except (ValueError, RecursionError):
+        return False
+    return result.is_error and said == {"error": True, "message": fault, "executed": False}
 
 
 def _begins(items: list[Message], earlier: list[Message]) -> bool:
