@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from treadle import Agent, MemoryJournal, tool
 from treadle.testing import ScriptedModel
@@ -42,3 +43,26 @@ async def test_a_fork_that_was_given_a_result_is_replayed_without_a_difference(c
     for run in (first.run_id, fork.run_id):
         replay = await agent.replay(run)
         assert replay.same, str(replay)
+
+
+@tool(needs_approval=True)
+async def pay(n: int) -> str:
+    """Pays."""
+    return f"paid {n}"
+
+
+async def test_a_fork_keeps_what_was_told_of_a_call_that_an_agent_waited_with_as_the_run_ended() -> None:
+    journal = MemoryJournal()
+    clerk = Agent(ScriptedModel([[("pay", {"n": 1})]]), name="clerk", tools=[pay])
+    calls = [("clerk", {"task": "Pay."}), ("look", {"n": 2})]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[clerk.as_tool(), look], journal=journal)
+    waiting = await agent.run("?")
+    ended = await agent.cancel(waiting.run_id)
+
+    fork = await agent.fork(ended.run_id, at=1, tool_results={"call_0_1": "from outside"})
+
+    # It waited for a decision on a call of a run that it does not have, and nobody could give it.
+    assert (fork.text, fork.pending) == ("done", ())
+    assert fork.messages[2:4] == [ended.messages[2], replace(ended.messages[3], content="from outside")]
+    replay = await agent.replay(fork.run_id)
+    assert replay.same, str(replay)

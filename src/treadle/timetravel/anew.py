@@ -18,7 +18,7 @@ from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.recovery import asks_its_tool
-from treadle.drivers.calls.subrun import recorded_for_call
+from treadle.drivers.calls.subrun import LEFT, cut_short, recorded_for_call
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, choose, finish, handed_on, one_step_made
@@ -211,6 +211,8 @@ class Anew:
             return None
         child = Run(tool.agent.config_below(self._config), DRIVER, state=state)
         event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, tool.agent.final)
+        if state.stop == LEFT:
+            return storable_event(cut_short(self.run, record, event.spent))
         hooked = isinstance(event, ToolFinished) and self._config.on_tool_result
         return storable_event(replace(event, provisional=True) if hooked else event)
 

@@ -120,8 +120,14 @@ def _with_results(
             )
         event = _told_of_another(event, results, taken)
         if isinstance(event, RunFinished):
-            # What was open then is open again, but for what is given.
+            # What was open then is open again, but for what is given, and what a run below waits with.
             again += [_result(step, name, results[name], event.at) for name in new]
+            waits = _waits_below(state) - results.keys()
+            again += [
+                ToolFinished(step, one.id, one.result.content, one.is_error, at=event.at)
+                for one in after.steps[-1].calls
+                if one.id in waits and one.result is not None
+            ]
             break
         if new:
             again.append(_result(step, new[0], results[new[0]], event.at))
@@ -160,6 +166,12 @@ def _settled(state: RunState, step: int, call_id: str) -> bool:
 
 def _result(step: int, call_id: str, output: ToolOutput, at: float) -> ToolFinished:
     return ToolFinished(step, call_id, output.content, output.is_error, output.app, at=at)
+
+
+def _waits_below(state: RunState) -> set[str]:
+    """The calls on which a run below works that waits for somebody: no fork has that run."""
+    calls = () if state.step is None else state.step.calls
+    return {one.id for one in calls if one.status == "awaited" and one.run_id}
 
 
 def _said_again(event: Event, run_id: str) -> Event:

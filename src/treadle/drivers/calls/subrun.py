@@ -48,6 +48,9 @@ LONGEST_CALL = 300
 
 NOT_UNDONE = "What it has made is not undone; do not have it done again."
 
+LEFT = stopped("cancelled", "the run that it works for goes on without it")
+"""The end of a run below that nobody waits for any more."""
+
 MOST_LOOKS = 5
 """How often a run below is looked at that another process still adds to."""
 
@@ -187,7 +190,7 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     if child is None:
         return None
     if not child.finished:
-        await parent.driver.end(child, stopped("cancelled", "the run that it works for goes on without it"))
+        await parent.driver.end(child, LEFT)
     give_back(child)
     return _spent(child.state)
 

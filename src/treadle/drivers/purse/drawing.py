@@ -88,8 +88,8 @@ class Share:
     def has_set_aside(self, tokens: int) -> bool:
         """Whether an earlier process may have set that many aside beyond what the run had used by then."""
         used, row = used_in(self.run.state).tokens - self._begun().tokens, self._ledger.row(self._place)
-        # One that does not come up to that tells of another time.
-        return row is None or not used <= row.claimed.tokens < used + tokens
+        # One that does not come up to that tells of another time; one beyond that, of a reply that nobody recorded.
+        return row is None or row.used.tokens > used or not used <= row.claimed.tokens < used + tokens
 
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
