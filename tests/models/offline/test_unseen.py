@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from treadle import Agent, RunResult, Skill, tool
-from treadle.analyst import Catalog, analyst_skill
+from treadle.analyst import Catalog, analyst_skill, sample_catalog
 
 from .asked.judge import DECLINED
 from .asked.sources import Row, ledger, make_catalog, sales
@@ -308,3 +308,93 @@ def test_how_many_to_find_is_not_searched_for() -> None:
     for question in ("Search tickets about printers, top 5", "Search tickets about printers limit 5"):
         assert last(asked(question, search_tickets))[1] == {"query": "printers", "limit": 5}
     assert declined(asked("Search tickets about printers from last week", search_tickets), "search_tickets")
+
+
+def test_a_list_is_not_a_count() -> None:
+    assert declined(asked("List the mails I have read", list_mails, count_mails, read_mail), "count_mails", "read_mail")
+
+
+@pytest.mark.parametrize("when", ["2026-10-05", "the day after 2026-10-04"])
+def test_a_day_right_behind_a_noun_is_that_day_alone(when: str) -> None:
+    wanted = {"date_from": "2026-10-05", "date_to": "2026-10-05"}
+    assert last(asked(f"List the calendar events {when}", list_events))[1] == wanted
+
+
+def list_people(hired_after: str | None = None, hired_before: str | None = None) -> list[str]:
+    """Lists people.
+
+    Args:
+        hired_after: only people hired after this day, as YYYY-MM-DD.
+        hired_before: only people hired before this day, as YYYY-MM-DD.
+    """
+    return [f"{hired_after} {hired_before}"]
+
+
+@pytest.mark.parametrize(
+    ("when", "after", "before"),
+    [
+        ("on 2021-01-10", "2021-01-09", "2021-01-11"),
+        ("in January 2021", "2020-12-31", "2021-02-01"),
+        ("between 2015-06-30 and 2019-04-01", "2015-06-29", "2019-04-02"),
+    ],
+)
+def test_a_day_is_neither_after_nor_before_itself(when: str, after: str, before: str) -> None:
+    wanted = {"hired_after": after, "hired_before": before}
+    assert last(asked(f"List people hired {when}", list_people))[1] == wanted
+
+
+def test_today_is_not_the_days_ahead() -> None:
+    assert declined(asked("How much rain is expected in Wien today?", rain_forecast), "rain_forecast")
+
+
+def convert_volume(value: float, source: Literal["l", "ml", "gal"], target: Literal["l", "ml", "gal"]) -> str:
+    """Converts a volume from a source unit to a target unit."""
+    return f"{value} {source} {target}"
+
+
+@pytest.mark.parametrize("order", ["5 l to gal", "to gal 5 l", "5 to gal from l"])
+def test_the_unit_behind_to_is_the_target_wherever_it_stands(order: str) -> None:
+    wanted = {"value": 5, "source": "l", "target": "gal"}
+    assert last(asked(f"Convert {order}", convert_volume))[1] == wanted
+
+
+def find_project(name: str) -> dict[str, int]:
+    """Finds a project by its name."""
+    return {"project_id": 7}
+
+
+def hours_booked(project_id: int, member: str | None = None) -> dict[str, int]:
+    """Tells how many hours were booked on a project.
+
+    Args:
+        project_id: the project.
+        member: only the hours of this member.
+    """
+    return {"hours": 65 if member is None else 0}
+
+
+def project_members(project_id: int, role: Literal["developer", "designer"] | None = None) -> list[str]:
+    """Lists the members of a project."""
+    return ["Ana", "Uwe"]
+
+
+def test_one_name_is_not_two_things() -> None:
+    tools = (find_project, project_members, hours_booked)
+    assert last(asked("How many hours were booked on Apollo?", *tools)) == ("hours_booked", {"project_id": 7})
+    result = asked("How many members does Apollo have?", *tools)
+    assert "hours_booked" not in [call.name for call in result.tool_calls_made]
+
+
+def test_a_second_question_is_not_added_to_the_first(shops: Skill) -> None:
+    text = asked(f"{TOTAL} for region North? And South?", skills=(shops,)).text
+    assert told(sales("revenue", north)) in text
+    assert "“And South”" in text
+
+
+def test_a_limit_in_a_sentence_of_its_own_holds_for_a_comparison(tmp_path: Path) -> None:
+    skill = analyst_skill(sample_catalog(tmp_path))
+    question = "Compare fi_reporting and bpc_reporting. Only company 2001. Not account 800200."
+    result = asked(question, skills=(skill,))
+    assert [call.name for call in result.tool_calls_made] == ["list_sources", "compare_sources"]
+    held = [(row["dimension"], row["op"], row["value"]) for row in last(result)[1]["filters"]]
+    assert held == [("company", "=", "2001"), ("account", "!=", "800200")]

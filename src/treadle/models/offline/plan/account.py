@@ -149,7 +149,7 @@ class _Speech:
         if self.filters and word in _SUMS:
             return True
         if low in ("today", "now"):
-            return bool(self.own & {"current", "today", "date", "time", "day", "now"})
+            return bool(self.own & {"current", "today", "date", "time", "now"})
         if low in meaning.COMPUTING or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
         if low in meaning.UNITS:

@@ -118,12 +118,14 @@ class _Filler:
     def _fill_choices(self) -> None:
         for param in self._open("boolean"):
             self._fill_truth(param)
+        for param in (param for param in self._open("text") if param.enum and fits.direction(param) == "to"):
+            found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
+            led = [each for each in found if self.clause.words_before(each.start, 1) in (("to",), ("into",))]
+            if led:
+                self._set(param, led[0].name, led[0].start, led[0].end)
         for param in self._open("text"):
             if param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
-                if fits.direction(param) == "to":
-                    led = [each for each in found if self.clause.words_before(each.start, 1) in (("to",), ("into",))]
-                    found = led or found
                 if found:
                     self._set(param, found[0].name, found[0].start, found[0].end)
                     values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]

@@ -98,6 +98,8 @@ class Chooser:
             return None
         if not forced and tool.change is not None and _takes_back(tool, clause):
             return None
+        if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
+            return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
             return None

@@ -45,7 +45,10 @@ class Goals:
                     goals.append(self._completed(choice, clause, goals))
                     self._take_lead(goals)
             elif (
-                goals and goals[-1].tool is not None and (merged := self._merged(goals[-1].clause, clause)) is not None
+                goals
+                and goals[-1].tool is not None
+                and not (goals[-1].clause.text.endswith("?") and clause.text.lower().startswith("and "))
+                and (merged := self._merged(goals[-1].clause, clause)) is not None
             ):
                 goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
             elif (lister := self._unread(clause)) is not None:
@@ -101,9 +104,13 @@ class Goals:
     def _join_fragment(self, goals: list[Goal], choice: ChosenTool, clause: Clause) -> bool:
         """Joins a clause that asks for nothing to the one beside it, as in "country DE only. What is the net value?":
         that is one question, and without its condition it would be another."""
-        if not goals or goals[-1].tool is not choice.tool:
+        if not goals or goals[-1].tool is None:
             return False
         first = goals[-1].clause
+        if goals[-1].tool is not choice.tool:
+            merged = self._merged(first, clause) if clause.is_fragment and _limits(clause) else None
+            goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source) if merged is not None else goals[-1]
+            return merged is not None
         if not any(self._lacks(each, choice.tool) for each in (first, clause) if each.is_fragment):
             return False
         joined = read_clause(f"{first.text.rstrip(' .!?,')}, {clause.text}", self.today)
@@ -154,3 +161,9 @@ class Goals:
                 if all(spoken):
                     return [Goal(each, tool) for each, tool in zip(clauses, tools, strict=True)]
         return []
+
+
+def _limits(clause: Clause) -> bool:
+    """Whether a clause opens with a word that limits what was said before it."""
+    opened = clause.tokens[0].text if clause.tokens else ""
+    return opened.lower() in ("only", "just") or is_turning(opened)

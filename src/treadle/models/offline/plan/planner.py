@@ -106,10 +106,25 @@ class Planner:
             outcome.take(found)
             outcome.used += found.used
             outcome.tools += found.tools
+        if (twice := self._taken_twice(tool, arguments, outcome.done)) is not None:
+            outcome.troubles.append(Trouble(f"'{twice}' may not be meant for two things at once."))
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
         return outcome
+
+    def _taken_twice(self, tool: KnownTool, arguments: Json, done: Sequence[Exchange]) -> str | None:
+        """What an option of the tool takes that a tool before it took for something else: of "How many members does
+        Apollo have?" Apollo is the project, and no member as well."""
+        options = [param for param in tool.params if not param.required and param.name in arguments]
+        for exchange in done:
+            before = self.box.named(exchange.tool)
+            for given in before.params if before is not None else ():
+                value = exchange.arguments.get(given.name)
+                shared = [p for p in options if arguments[p.name] == value and not set(p.nouns) & set(given.nouns)]
+                if isinstance(value, str) and shared:
+                    return value
+        return None
 
     def _takes_times(self, tool: KnownTool) -> bool:
         """Whether a tool can be asked for one time and then for another: one thing, under filters."""
