@@ -15,8 +15,9 @@ from treadle.models.offline.answer.declined import SIGNATURE, capabilities, list
 from treadle.models.offline.answer.row_numbers import number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
+from treadle.models.offline.grammar.quantities import scale_of
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.grammar.words import likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
 from treadle.models.offline.plan.outcome import Outcome, Plan, Trouble
 from treadle.models.offline.plan.results import (
@@ -26,6 +27,7 @@ from treadle.models.offline.plan.results import (
     figure,
     has_figure,
     is_nothing,
+    measured_in,
     number_of,
     rows_of,
 )
@@ -343,14 +345,19 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
             return None
         detail = _facts([found for found in fields if found is not truths[0]], exchange, outcome)
         return f"{'Yes' if truths[0].value else 'No'} ({truths[0].label}). {detail}".strip()
-    numbers = [found for found in rest if number_of(found.value) is not None]
-    if not numbers:
+    measured = measured_in(exchange.result, clause, wanted.number.end, rest)
+    if measured is None:
         return None
-    measured = _measured(numbers, clause, wanted.number.end)
     have, need = number_of(measured.value), Decimal(wanted.number.text.replace(",", ""))
     if have is None:
         return None
     true, relation = _related(have, wanted.relation, need)
+    if (scale := scale_of(parts(measured.name))) != 1:
+        # Told in millions, 68 is 68 million; whether the question's number is too, its own words tell.
+        whole = _related(have * scale, wanted.relation, need)
+        if whole != (true, relation) and scale_of(parts(clause.text[wanted.number.start : wanted.number.end])) == 1:
+            return None
+        true, relation = whole
     label = f"{subject}: {measured.label}" if subject else measured.label
     told = figure(measured.value, measured.name)
     return f"{'Yes' if true else 'No'}. {label} {told}, which is {relation} the {wanted.number.text} in your question."
@@ -369,17 +376,3 @@ def _related(have: Decimal, relation: Relation, need: Decimal) -> tuple[bool, st
             return have <= need, "not more than" if have <= need else "more than"
         case "=":
             return have == need, "exactly" if have == need else "not"
-
-
-def _measured(numbers: list[Field], clause: Clause, end: int) -> Field:
-    """The figure to compare the question's number with: by the word after that number, else by the question's words."""
-    unit = [stem(word) for word in clause.words_after(end, 2)]
-    stems = [*unit, *(token.stem for token in clause.tokens)]
-
-    def score(found: Field) -> tuple[float, float]:
-        said = max((alike(word, own) for word in stems for own in found.stems), default=0.0)
-        direct = max((alike(word, own) for word in unit for own in found.stems), default=0.0)
-        left = 0.3 if {"left", "remain", "availabl", "balanc", "free", "quantity"} & set(found.stems) else 0.0
-        return direct + left, said + left
-
-    return max(numbers, key=score)

@@ -17,7 +17,7 @@ FUNCTION_WORDS = word_set(
     is are was were be been being am do does did doing has had having can could will would shall should may
     might must there here let s t re ve ll d m up out off over under between versus vs per via much very
     really exactly right now currently presently again still ok okay hi hello hey thanks thank well actually
-    maybe perhaps like such etc within during since until while because whether same one ones everything
+    maybe perhaps like such etc within during throughout since until while because whether same one ones everything
     anything something thing things else other another more most less fewer least across along through against
     together respectively next last past altogether equal equals bit kind sort lot way ahead"""
 )
@@ -137,4 +137,5 @@ MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
+WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 FINAL_WORDS = word_set("done finish finished final answer conclude complete")

@@ -5,8 +5,9 @@ a filter speaks of; see `treadle.models.offline.plan.account`.
 """
 
 import re
+from collections.abc import Iterable
 
-from treadle.models.offline.grammar.english import FUNCTION_WORDS, word_set
+from treadle.models.offline.grammar.english import FUNCTION_WORDS, MONTHS, WEEKDAYS, word_set
 
 NEGATIONS = word_set(
     "not no nor neither never none nobody nothing without except excepting excluding exclude excludes excluded unless "
@@ -67,12 +68,39 @@ ASKED_FOR = {
 }
 """Words that ask for one kind of thing at the start of a question, and the stems of which a tool has to tell some."""
 
-UNITS = word_set(
-    """km kilometer kilometers kilometre kilometres mile miles meter meters metre metres foot feet inch inches cm mm
-    centimeter centimeters yard yards kg kilogram kilograms gram grams pound pounds ounce ounces ton tons tonne tonnes
-    liter liters litre litres gallon gallons celsius fahrenheit kelvin minute minutes hour hours second seconds day
-    days euro euros dollar dollars yen franc francs percent"""
+_SAME_UNITS = tuple(
+    word_set(line)
+    for line in """
+    km kilometer kilometers kilometre kilometres
+    mile miles
+    meter meters metre metres
+    foot feet
+    inch inches
+    cm centimeter centimeters
+    mm
+    yard yards
+    kg kilogram kilograms
+    gram grams
+    pound pounds
+    ounce ounces
+    ton tons tonne tonnes
+    liter liters litre litres
+    gallon gallons
+    celsius
+    fahrenheit
+    kelvin
+    minute minutes
+    hour hours
+    second seconds
+    day days
+    euro euros eur
+    dollar dollars usd
+    yen
+    franc francs
+    percent
+    """.strip().splitlines()
 )
+UNITS = frozenset().union(*_SAME_UNITS) - {"eur", "usd"}
 """Units: one of them is never as good as another."""
 
 IDLE_VERBS = word_set(
@@ -100,9 +128,10 @@ IDLE = (
 
 _PHRASES = re.compile(
     r"\b(?:up to|as of|at (?:most|least)|more than|less than|fewer than|greater than|year[- ]to[- ]date|other than|"
-    r"way round|on average|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa|"
+    r"way round|out of|on average|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa|"
     r"(?:can|could|may|should|shall|must|able to|possible to|enough to|allowed to) (?:(?:i|we|you|they|one|anyone) )?"
     r"(?:still |really )?(?:buy|afford|order|purchase|sell|pay|ship|deliver|reserve|book)|each(?=\W*$)|"
+    r"(?:and|or|plus) (?:the )?(?:rest|remainder)(?=\W*$)|"
     r"how many [^?.!]*?(?:buy|afford|order|purchase|sell))\b",
     re.IGNORECASE,
 )
@@ -125,6 +154,22 @@ _CODE = re.compile(r"[A-Z]{3}")
 def is_code(text: str) -> bool:
     """Whether the text is spelled as the code of a currency or a country is."""
     return bool(_CODE.fullmatch(text))
+
+
+def same_unit(word: str) -> frozenset[str]:
+    """The words for the unit that the word stands for; empty if it stands for none."""
+    return next((same for same in _SAME_UNITS if word in same), frozenset())
+
+
+def are_different_units(word: str, others: Iterable[str]) -> bool:
+    """Whether the word is a unit, and among the others are units but not this one."""
+    measures = [each for each in others if same_unit(each)]
+    return bool(same_unit(word) and measures) and not same_unit(word) & set(measures)
+
+
+def is_calendar_name(text: str) -> bool:
+    """Whether the text is the name of a month or of a day of the week."""
+    return text.lower() in WEEKDAYS or text.lower() in MONTHS
 
 
 def is_negation(word: str) -> bool:

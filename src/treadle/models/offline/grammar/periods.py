@@ -28,7 +28,8 @@ _PATTERNS = tuple(
         r"\b(?P<y>(?:19|20)\d{2})[-/](?P<m>0[1-9]|1[0-2])\b(?![-/]\d)",
         r"\b(?P<m>0[1-9]|1[0-2])/(?P<y>(?:19|20)\d{2})\b",
         r"(?<![\w.,$€£-])(?P<y>(?:19|20)\d{2})(?P<m>0[1-9]|1[0-2])(?![\w]|[.,]\d)",
-        rf"(?:\b(?:in|during|since|before|after|until|till|from|between|year|fy|whole of|all of|throughout)\s+)"
+        r"(?:\b(?:in|during|since|before|after|until|till|from|between|year|fy|whole of|all of|throughout|months? of|"
+        r"quarters? of)\s+)"
         rf"(?P<whole>(?P<y>{_YEAR}))(?![\w]|[.,]\d|\s*(?:units|pieces|items))",
         rf"(?:\b(?:in|from|between)\s+{_YEAR}\s+(?:to|and|or|until|through)\s+)(?P<whole>(?P<y>{_YEAR}))(?![\w]|[.,]\d)",
         r"\b(?P<word>today|tomorrow|yesterday)\b",
@@ -39,6 +40,7 @@ _TO_DATE = re.compile(
     r"(?:(?:as of|as at|through|until|till|up to|to|for|in|at|by|the|end of|period|month)\s+)*$",
     re.IGNORECASE,
 )
+_BESIDE = re.compile(r"\b(?:the|one)\s+day\s+(?P<way>before|after|following)\s+(?:the\s+)?$", re.IGNORECASE)
 _TO_DATE_AFTER = re.compile(r"^\s*,?\s*(?:year[- ]to[- ]date|ytd)\b", re.IGNORECASE)
 
 
@@ -90,7 +92,7 @@ def find_periods(text: str, today: date | None = None) -> tuple[Period, ...]:
     for period in _all(text, today):
         if not any(period.start < other.end and other.start < period.end for other in found):
             found.append(period)
-    return tuple(_to_date(period, text) for period in sorted(found, key=lambda period: period.start))
+    return tuple(_beside(_to_date(period, text), text) for period in sorted(found, key=lambda period: period.start))
 
 
 def _all(text: str, today: date | None) -> Iterator[Period]:
@@ -131,6 +133,17 @@ def _part(match: re.Match[str], year: int, size: str, part: str) -> Period | Non
         return None
     first = (number - 1) * months + 1
     return Period(year, first, None, match.group(), match.start(), match.end(), (year, first + months - 1))
+
+
+def _beside(period: Period, text: str) -> Period:
+    """The day itself, or the one next to it where the text says "the day before" or "the day after"."""
+    said = _BESIDE.search(text[: period.start]) if period.day is not None else None
+    if said is None or period.day is None:
+        return period
+    step = timedelta(days=-1 if said["way"].lower() == "before" else 1)
+    day = date(period.year, period.month, period.day) + step
+    written = text[said.start() : period.end]
+    return replace(period, year=day.year, month=day.month, day=day.day, written=written, start=said.start())
 
 
 def _to_date(period: Period, text: str) -> Period:

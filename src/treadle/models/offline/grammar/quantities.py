@@ -4,7 +4,7 @@ Read by `question`. A letter behind a number is a factor beside a currency only:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 _TIME = re.compile(
@@ -13,8 +13,8 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _FACTORS = {
-    "thousand": 3, "tsd": 3, "k": 3, "million": 6, "millions": 6, "mio": 6, "mn": 6, "m": 6, "billion": 9,
-    "billions": 9, "bio": 9, "bn": 9, "mrd": 9,
+    "thousand": 3, "thousands": 3, "tsd": 3, "k": 3, "million": 6, "millions": 6, "mio": 6, "mn": 6, "m": 6,
+    "billion": 9, "billions": 9, "bio": 9, "bn": 9, "mrd": 9,
 }  # fmt: skip
 _CURRENCY = r"(?:[€$£]|[A-Z]{3}\b|(?i:euros?|dollars?|pounds?|yen|francs?)\b)"
 _NUMBER = r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -23,6 +23,11 @@ _LARGE = re.compile(
     rf"|(?<![\w.,]){_NUMBER.replace('number', 'before')}\s?(?P<letter>[kKmM])\b(?=\s?{_CURRENCY})"
     rf"|(?<=[€$£]){_NUMBER.replace('number', 'behind')}\s?(?P<sign>[kKmM])\b"
 )
+
+
+def scale_of(words: Iterable[str]) -> int:
+    """What one of the words, such as "millions", multiplies a figure by; 1 if none does."""
+    return next((10 ** _FACTORS[word] for word in words if len(word) > 2 and word in _FACTORS), 1)
 
 
 def find_times(text: str) -> Iterator[tuple[int, int, str]]:

@@ -63,6 +63,11 @@ class Clause:
         return _YES_NO.match(self.text) is not None
 
     @property
+    def is_fragment(self) -> bool:
+        """Whether it neither asks nor orders anything, as "country DE only." does not."""
+        return self.command is None and not self.text.endswith("?") and _ASKING.search(self.text) is None
+
+    @property
     def command(self) -> str | None:
         """The verb that the clause opens with as an order ("please book …", "I want to cancel …"), if it does."""
         match = _COMMAND.match(self.text.lower())
@@ -81,11 +86,13 @@ _YES_NO = re.compile(
     r"(?!\s+you\b)|.*,\s*(?:do|does|is|are|can|will|would) ",
     re.IGNORECASE,
 )
+# A verb with a capital is no verb in the middle of a sentence, but a name: in "Smith, Will" nothing else is asked.
 _ASK = (
-    "what|what's|how|when|where|who|whose|why|which|is|are|do|does|did|can|could|will|would|tell|show|give|list|convert|"
-    "calculate|compute|check|compare|find|search|look|create|delete|cancel|close|send|get|fetch|translate|multiply|"
-    "divide|evaluate|define|open|assign|reserve|renew|has|have"
+    "what|what's|how|when|where|who|whose|why|which|(?!(?-i:[A-Z][a-z]))(?:is|are|do|does|did|can|could|will|would|tell|"
+    "show|give|list|convert|calculate|compute|check|compare|find|search|look|create|delete|cancel|close|send|get|fetch|"
+    "translate|multiply|divide|evaluate|define|open|assign|reserve|renew|has|have)"
 )
+_NAMES_TOO = ("may", "will")
 _DETERMINERS = word_set("whole entire full complete exact precise current present own overall all any each")
 _SENTENCE = re.compile(r"(?<=[?!;])\s+|(?<=[^\W\d]{2}\.)\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*")
 _JOIN = re.compile(
@@ -94,7 +101,17 @@ _JOIN = re.compile(
     rf"|\s+and\s+(?=(?:{_ASK})\b)|\s*\balso,?\s+(?=(?:{_ASK})\b)",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"^\W*(?:if|when|suppose|given|assuming|for|in|at)\b[^?!]*$", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"^\W*(?:(?:and|but|or|not|only)\s+)?(?:if|when|suppose|given|assuming|for|in|at|on|of|during|throughout|within|"
+    r"before|after|since|until|till|through|from|between|with|without|except(?:ing)?|excluding|ignoring|omitting|"
+    r"leaving out|apart from|besides|other than|prior to|up to|as of|starting)\b[^?!]*$",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"^\W*(?:(?:and|but|also|please)\s+)*(?:don['’]t|do not|never|ignore|exclude|omit|skip|disregard|leave out|not)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$")
 _NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
@@ -108,8 +125,8 @@ def split_clauses(text: str) -> tuple[str, ...]:
     for start, end in _spans(masked, _SENTENCE, 0, len(text)):
         pieces += [text[a:b] for a, b in _spans(masked, _JOIN, start, end)]
     for place in range(len(pieces) - 1, 0, -1):
-        if _CONDITION.match(pieces[place - 1]):
-            pieces[place - 1 : place + 1] = [f"{pieces[place - 1]}, {pieces[place]}"]
+        if _CONDITION.match(pieces[place - 1]) or _DENIAL.match(pieces[place]):
+            pieces[place - 1 : place + 1] = [f"{pieces[place - 1].rstrip(' .!?,')}, {pieces[place]}"]
     return tuple(piece.strip(" ,\n\t") for piece in pieces if re.search(r"\w", piece))
 
 
@@ -176,7 +193,8 @@ def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
     place = 0
     while place < len(words):
         last = place
-        if not _capital(words[place]) or (is_function_word(words[place].text) and words[place].low != "the"):
+        holding = is_function_word(words[place].text) and words[place].low != "the" and not _is_named(place, words)
+        if not _capital(words[place]) or holding:
             place += 1
             continue
         while last + 1 < len(words):
@@ -203,6 +221,11 @@ def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
             spans.append((words[first].start, words[last].end))
         place = last + 1
     return spans
+
+
+def _is_named(place: int, words: tuple[Token, ...]) -> bool:
+    """Whether a word that may be a verb stands as a name, with a capital among words without: "booked by Will"."""
+    return words[place].low in _NAMES_TOO and place > 0 and any(not _capital(token) for token in words[1:])
 
 
 def _changes(word: str) -> bool:

@@ -74,7 +74,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
             continue
-        if overlaps(*span, used):
+        if token.stem in speech.opposites and token.start > 0 and not overlaps(*span, used):
+            turning.append(span)
+        elif overlaps(*span, used):
             spoken += not meaning.is_idle(token.text)
         elif overlaps(*span, harmless):
             continue
@@ -122,6 +124,8 @@ class _Speech:
         switches = {w for t in tools for p in t.params if p.shape == "boolean" for w in p.stems} - self.names
         switches -= {w for t in tools for p in t.params if p.shape != "boolean" for w in p.stems}
         self.own -= switches - frozenset(w for t in tools for w in t.told)
+        # Nor does the opposite of one change nothing: "read" where there is `unread_only`.
+        self.opposites = {w.removeprefix("un") for w in switches if w.startswith("un")} | {f"un{w}" for w in switches}
         # Nor is that of a bound: of "hired" in `hired_after` where no day is given.
         bounds = {w for t in tools for p in t.params if not p.required and bound_of(p) for w in p.stems} - self.names
         bounds -= {w for t in tools for p in t.params if p.required or not bound_of(p) for w in p.stems}
@@ -145,11 +149,11 @@ class _Speech:
         if self.filters and word in _SUMS:
             return True
         if low in ("today", "now"):
-            return bool(self.own & {"current", "today", "date", "time", "day", "now"})
+            return bool(self.own & {"current", "today", "date", "time", "now"})
         if low in meaning.COMPUTING or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
         if low in meaning.UNITS:
-            return word in self.own
+            return word in self.own or any(stem(each) in self.own for each in meaning.same_unit(low))
         if word in self.own or groups_of(word) & self.groups:
             return True
         return len(word) >= 5 and any(

@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.english import (
     TITLE_WORDS,
     word_set,
 )
+from treadle.models.offline.grammar.meaning import is_calendar_name
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, stem
 from treadle.models.offline.plan.numbers import number_fit
@@ -121,7 +122,7 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     if is_zone(param):
         return 3.0 if zone_of(value.text) and _is_place(value, clause) else 0.3 if value.kind == "name" else 0.0
     if is_currency(param):
-        return 3.0 + cue if currency_of(value.text) else 0.0
+        return 3.0 + cue if currency_of(value.text) and not _is_contrary(param, value, clause) else 0.0
     if value.kind == "number":
         if _is_contrary(param, value, clause):
             return 0.0
@@ -154,6 +155,9 @@ def _is_place(value: Value, clause: Clause) -> bool:
 
 def _text(param: Param, value: Value, clause: Clause) -> float:
     if _is_contrary(param, value, clause):
+        return 0.0
+    dated = is_calendar_name(value.text) and not cue_of(param, value, clause)
+    if dated and (value.kind == "name" or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
         return 0.0
     if set(param.nouns) & _SINGLE and len(value.text) != 1:
         return 0.0

@@ -21,7 +21,7 @@ from treadle.models.offline.grammar.words import (
 )
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.bounds import find_bounds
-from treadle.models.offline.plan.calendar import in_numbers
+from treadle.models.offline.plan.calendar import Spelling, in_numbers
 from treadle.models.offline.plan.candidates import Candidates
 from treadle.models.offline.plan.conditions import Constraint, conditions
 from treadle.models.offline.plan.filling import Filling
@@ -43,6 +43,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 _INCLUDING = word_set("include includes including included with counting plus and also")
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
+_COUNTED = re.compile(r"[\s,]+(?:the\s+|only\s+)*(?:top|limit|at most|maximum|max)\s*$", re.IGNORECASE)
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -117,6 +118,11 @@ class _Filler:
     def _fill_choices(self) -> None:
         for param in self._open("boolean"):
             self._fill_truth(param)
+        for param in (param for param in self._open("text") if param.enum and fits.direction(param) == "to"):
+            found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
+            led = [each for each in found if self.clause.words_before(each.start, 1) in (("to",), ("into",))]
+            if led:
+                self._set(param, led[0].name, led[0].start, led[0].end)
         for param in self._open("text"):
             if param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
@@ -134,7 +140,8 @@ class _Filler:
         before = [token for token in self.clause.tokens if token.end <= said[0].start][-3:]
         if {"include", "including", "with"} & set(parts(param.name)) and not any(t.low in _INCLUDING for t in before):
             return
-        denied = next((token for token in before if is_negation(token.text)), None)
+        outside = re.search(r"\bout of (?:the )?$", self.clause.text[: said[0].start], re.IGNORECASE)
+        denied = next((t for t in before if is_negation(t.text) or (outside and t.start == outside.start())), None)
         # Left out and false may be the same to the tool: "no" is then not what it does.
         if denied is not None and param.schema.get("default", None) is False:
             return
@@ -182,24 +189,22 @@ class _Filler:
             self._write_filters(param, found)
             self.out.used += [
                 (match.start(), match.end())
-                for match in re.finditer(
-                    r"\b(?:all|every|any|each)\s+(?:the\s+)?(\w+)", self.clause.text, re.IGNORECASE
-                )
+                for match in re.finditer(r"\b(?:all|any)\s+(?:the\s+)?(\w+)", self.clause.text, re.IGNORECASE)
                 if any(likeness(match[1], name) >= 0.84 for name in fields)
             ]
 
     def _write_filters(self, param: Param, found: list[Constraint]) -> None:
         """Writes what the parameter can express; the words of the rest stay unaccounted for."""
 
-        def style(field: str) -> tuple[bool | None, bool]:
-            return self.vocabulary.style(field, self.can.owners())
+        def spelling(field: str) -> Spelling:
+            return self.vocabulary.spelling(field, self.can.owners())
 
         if param.shape == "filters":
-            written = as_filters(found, param.item_schema, style)
+            written = as_filters(found, param.item_schema, spelling)
             held = [condition for condition, _ in written]
             value: Any = [row for _, rows in written for row in rows]
         else:
-            pairs = as_mapping(found, style)
+            pairs = as_mapping(found, spelling)
             held = [condition for condition, _ in pairs.values()]
             value = {name: text for name, (_, text) in pairs.items()}
         if held:
@@ -316,7 +321,7 @@ class _Filler:
             end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
             start = fits.named_from(param, value, self.clause)
             self._set(param, self.can.render(param, value), start, end)
-            self.out.doubtful += bool(names)
+            self.out.doubtful += bool(self.can.names(param))
             given.append((param, value))
         for param, value in given:
             self._spread(value, self.can.coordinated(value, self.can.values(param)))
@@ -340,6 +345,6 @@ class _Filler:
     def _fill_search(self, param: Param, said: re.Match[str]) -> None:
         """What to search for, up to what another argument has taken; not with a condition that no search knows of."""
         end = min([start for start, _ in self.out.used if start > said.start(1)], default=said.end(1))
-        text = self.clause.text[said.start(1) : end].rstrip(" ?.!,")
+        text = _COUNTED.sub("", self.clause.text[said.start(1) : end]).rstrip(" ?.!,")
         if text and not is_conditional(text) and not overlaps(said.start(1), end, self.out.used):
-            self._set(param, text, said.start(), said.start(1) + len(text))
+            self._set(param, text, said.start(), end)

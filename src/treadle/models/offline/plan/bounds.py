@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, parts, stem
 from treadle.models.offline.plan.affinity import is_date
 from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of, unit_after
@@ -117,16 +117,24 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     low = next((p for p in params if bound_of(p) == "low"), None)
     high = next((p for p in params if bound_of(p) == "high"), None)
     match, op = _operator(_DAY_OPS, clause.text[: value.start])
-    if value.period is None or match is None or (low is None and high is None):
+    if value.period is None or (low is None and high is None):
+        return []
+    if match is None and not _stands_alone(value, clause):
         return []
     last = _last(value, clause) if op == "range" else None
     if op == "range" and (last is None or last.period is None):
         return []
     first_day, last_day = value.period.days(digits_only)
-    start, end = _named(clause, params, match.start(), (last or value).end)
+    start, end = _named(clause, params, match.start() if match else value.start, (last or value).end)
     wanted: list[tuple[Param | None, str]] = []
-    if op in ("range", "="):
-        wanted = [(low, first_day), (high, last.period.days(digits_only)[1] if last and last.period else last_day)]
+    if op in ("range", "=", ""):
+        last_day = last.period.days(digits_only)[1] if last and last.period else last_day
+        # Neither what is after a day nor what is before it is that day.
+        after, before = (
+            low is not None and "after" in parts(low.name),
+            high is not None and "before" in parts(high.name),
+        )
+        wanted = [(low, _moved(first_day, -after)), (high, _moved(last_day, int(before)))]
     elif op in (">=", ">"):
         strict = "after" in parts(low.name) if low is not None else False
         wanted = [(low, first_day if op == ">=" else last_day if strict else _moved(last_day, 1))]
@@ -138,6 +146,13 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     return (
         [] if any(p is None for p, _ in wanted) else [Bound(p, day, start, end) for p, day in wanted if p is not None]
     )
+
+
+def _stands_alone(value: Value, clause: Clause) -> bool:
+    """Whether a time is the only one of the clause and stands right behind a noun: "the transactions 2026-10-05"."""
+    before = next((token for token in reversed(clause.tokens) if token.end <= value.start), None)
+    alone = sum(each.period is not None for each in clause.values) == 1
+    return alone and before is not None and is_plain_noun(before.text, before.stem)
 
 
 def _moved(day: str, by: int) -> str:

@@ -1,10 +1,26 @@
 """Years, quarters and months as whole numbers: "the second quarter of 2023" for `year` and `quarter`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from treadle.models.offline.grammar.periods import calendar_parts
 from treadle.models.offline.grammar.question import Value
 from treadle.models.offline.plan.toolbox import Param
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a field writes times.
+
+    Attributes:
+        digits: whether in digits only; None if nobody said.
+        by_days: whether each is a day.
+        years: whether each is a year.
+    """
+
+    digits: bool | None
+    by_days: bool
+    years: bool
 
 
 def in_numbers(params: Sequence[Param], value: Value) -> list[tuple[Param, int]]:

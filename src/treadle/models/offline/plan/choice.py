@@ -23,6 +23,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
 _HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
 _LISTING = re.compile(r"^\W*(?:and )?(?:what|which) \w+ (?:does|do|has|have|are|is|can|exist)\b", re.IGNORECASE)
+_COUNTING = frozenset(stem(word) for word in word_set("count total number sum"))
 _NUMBERS = frozenset({"number", "integer"})
 
 
@@ -96,6 +97,8 @@ class Chooser:
         if not forced and tool.change is None and self._commands_another(commanded):
             return None
         if not forced and tool.change is not None and _takes_back(tool, clause):
+            return None
+        if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
@@ -262,6 +265,9 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
     """
     numeric = param.shape == "number"
     best = 0.0
+    if param.stems[-1:] == ("id",) and _COUNTING & set(tool.name_stems):
+        # How many there are is the identifier of none.
+        return 0.0
     for output in tool.outputs:
         if numeric and output.types and not output.types & (_NUMBERS | {"string"}):
             continue

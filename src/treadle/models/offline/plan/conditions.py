@@ -48,8 +48,14 @@ _OPS = tuple(
 _AND = re.compile(r"^\s*(?:,|and|or|nor|&|,\s*(?:and|or))\s*(?:(?:in|for|of|on)\s+)?(?:the\s+)?$", re.IGNORECASE)
 _TO = re.compile(r"^\s*(?:to|-|–|through|until|till|and|up to)\s*$", re.IGNORECASE)
 _TIMES = {"period", "month", "date", "day", "year", "quarter", "time", "fiscal"}
+_GOING_ON = re.compile(r"\s*(?:,?\s*\b(?:and|or|nor)\b|&|,)\s*", re.IGNORECASE)
+_DENYING = re.compile(rf"(?:{_NOT})\b", re.IGNORECASE)
+_EVERY = re.compile(r"\b(?:all|any|every|each)\s+(?:the\s+)?[\w-]+\s*$", re.IGNORECASE)
+_POSITIVE = re.compile(r"=|\b(?:is|are|was|were|equals?)\b", re.IGNORECASE)
 _KIND = re.compile(
-    r"\b(?:the\s+)?(?:calendar\s+|fiscal\s+)?(?:years?|months?|periods?|quarters?)\s+(?:of\s+)?$", re.IGNORECASE
+    r"(?<!\beach\s)(?<!\bevery\s)"
+    r"\b(?:the\s+)?(?:calendar\s+|fiscal\s+)?(?:years?|months?|periods?|quarters?)\s+(?:of\s+)?$",
+    re.IGNORECASE,
 )
 _ONWARDS = re.compile(r"^\s*(?:on(?!\s+\w)|onwards?|upwards?)\b", re.IGNORECASE)
 
@@ -124,6 +130,9 @@ class _Reader:
     def _field(self, token: Token) -> str | None:
         if is_function_word(token.text) or token.text[0].isdigit():
             return None
+        if token.low.endswith("ly") and is_turning(token.text):
+            # "Monthly" asks for each month, and is none.
+            return None
         if self.fields:
             best = max(self.fields, key=lambda name: likeness(token.text, name))
             return best if likeness(token.text, best) >= 0.84 else None
@@ -139,6 +148,10 @@ class _Reader:
         if op is None or (not self.fields and not re.fullmatch(r"\s*(?:[=:#]|is)?\s*", between)):
             return None
         if first.kind == "phrase" and re.search(r"\b(?:in|on|of|for)\b", between):
+            return None
+        grouped = self.clause.words_before(token.start, 1) in (("by",), ("per",), ("each",), ("every",))
+        if grouped and (op[0] in "<>" or re.fullmatch(r"\s*of\s*", between)):
+            # "By region more than 5" is no bound of the regions, nor is "each month of 2024" one month.
             return None
         if first.period is not None and not _TIMES & set(parts(name)):
             code = first.text.isdigit() and re.fullmatch(r"\s*(?:is|are|=|:)?\s*", between)
@@ -190,7 +203,10 @@ class _Reader:
                 said, start = word, floor + match.start()
                 break
         else:
-            said = self._carried(before)
+            if self._goes_on(before):
+                if "," in before.strip()[-1:] or not self._is_denied(op, self.clause.text[start : first.start]):
+                    return None
+                said = "!="
         if said == "!=" and op not in ("=", "!="):
             return None
         if said is not None and said != "!=" and op == "=":
@@ -212,13 +228,18 @@ class _Reader:
         denied = any(condition.end == floor and condition.op in ("!=", "not in") for condition in self.found)
         return denied and match[0].lower().startswith("but")
 
-    def _carried(self, before: str) -> str | None:
-        """A "without" that goes on over an "and": "without company 1001 and account 800200"."""
+    def _goes_on(self, before: str) -> bool:
+        """Whether a condition is joined to one that denies: "without company 1001 and account 800200"."""
         last = max(self.found, key=lambda condition: condition.end, default=None)
-        going_on = (
-            last is not None and last.op in ("!=", "not in") and re.fullmatch(r"\s*(?:,|and|or|nor|&)\s*", before)
-        )
-        return "!=" if going_on else None
+        return last is not None and last.op in ("!=", "not in") and _GOING_ON.fullmatch(before) is not None
+
+    def _is_denied(self, op: str, link: str) -> bool:
+        """Whether what a denied condition is joined to is denied as well, beyond doubt: "without … and …" goes on, but
+        "where region is not North and product is tea" and "every month but May 2024 and region North" may not."""
+        last = max(self.found, key=lambda condition: condition.end)
+        opened = _DENYING.match(self.clause.text[last.start : last.end])
+        limited = _EVERY.search(self.clause.text[: last.start])
+        return op == "=" and not _POSITIVE.search(link) and opened is not None and limited is None
 
     def _joined(self, values: Sequence[Value]) -> bool:
         """Whether the values are of one kind: "1001 and the first quarter" is no list."""
@@ -257,7 +278,9 @@ class _Reader:
                 continue
             between = self.clause.text[start : word.start]
             joined = (gap is not None and not between.strip()) or (gap is None and _AND.match(between))
-            if joined and is_plain_noun(word.text, word.stem):
+            # A word in lower case is no value beside a code or a name: "400100 and above", "North or elsewhere".
+            like = not any(v.end == end for v in self.clause.values) and not is_turning(word.text)
+            if joined and like and is_plain_noun(word.text, word.stem):
                 return Value(word.text, "phrase", word.start, word.end)
         return None
 

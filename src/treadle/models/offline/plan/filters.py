@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from treadle.kernel.messages import Json
-from treadle.models.offline.grammar.words import parts
+from treadle.models.offline.plan.calendar import Spelling
 from treadle.models.offline.plan.conditions import Constraint
 from treadle.models.offline.plan.toolbox import field_key, types_of
 
@@ -27,17 +27,17 @@ _WRITTEN = {
     "is not null": ("is not null", "is_not_null", "not_null", "notnull", "is not empty"),
 }
 
-Style = Callable[[str], tuple[bool | None, bool]]
-"""How a field writes months: whether in digits only (None: as they are written), and whether by days."""
+Spelled = Callable[[str], Spelling]
+"""How a field writes times."""
 
 
-def as_filters(found: Sequence[Constraint], items: Json, style: Style) -> list[tuple[Constraint, list[Json]]]:
+def as_filters(found: Sequence[Constraint], items: Json, spelling: Spelled) -> list[tuple[Constraint, list[Json]]]:
     """The conditions in the shape of a list of filters, each with its entries; without those it cannot express.
 
     Args:
         found: the conditions.
         items: the schema of one filter.
-        style: how a field writes months.
+        spelling: how a field writes times.
     """
     properties = items.get("properties", {})
     key = field_key(items) or "field"
@@ -47,7 +47,7 @@ def as_filters(found: Sequence[Constraint], items: Json, style: Style) -> list[t
     written: list[tuple[Constraint, list[Json]]] = []
     for condition in found:
         rows: list[Json] = []
-        for op, values in _expressible(_rows(condition, style(condition.field)), op_key, offered, bool(listed)):
+        for op, values in _expressible(_rows(condition, spelling(condition.field)), op_key, offered, bool(listed)):
             word = _op_word(op, offered)
             many = op in ("in", "not in", "between")
             entry: Json = {key: condition.field} | ({op_key: word} if op_key else {})
@@ -81,28 +81,27 @@ def _expressible(
     return found
 
 
-def as_mapping(found: Sequence[Constraint], style: Style) -> dict[str, tuple[Constraint, str]]:
+def as_mapping(found: Sequence[Constraint], spelling: Spelled) -> dict[str, tuple[Constraint, str]]:
     """The conditions that a mapping of fields to values can hold, which are those that name one value."""
-    rows = [(condition, _rows(condition, style(condition.field))) for condition in found]
+    rows = [(condition, _rows(condition, spelling(condition.field))) for condition in found]
     return {c.field: (c, each[0][1][0]) for c, each in rows if len(each) == 1 and each[0][0] == "="}
 
 
-def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[str, list[str]]]:
+def _rows(condition: Constraint, spelling: Spelling) -> list[tuple[str, list[str]]]:
     """A condition as operators and texts; a run of months, and a month of a field of days, become ranges."""
-    told, by_days = style
     if not condition.values:
         return [(condition.op, [])]
-    digits = all(value.text.isdigit() for value in condition.values) if told is None else told
+    digits = all(value.text.isdigit() for value in condition.values) if spelling.digits is None else spelling.digits
     first, last = condition.values[0], condition.values[-1]
     if first.period is None or last.period is None:
         texts = [value.text.replace(",", "") if value.kind == "number" else value.text for value in condition.values]
         return [(condition.op, texts)]
-    if "year" in parts(condition.field) and first.period.is_year and last.period.is_year:
-        return [(condition.op, [str(v.period.year) for v in condition.values if v.period is not None])]
     periods = [value.period for value in condition.values if value.period is not None]
+    if spelling.years:
+        return [(condition.op if all(p.is_year for p in periods) else "", [str(p.year) for p in periods])]
     spans = (
         [period.days(digits) for period in periods]
-        if by_days
+        if spelling.by_days
         else [
             (period.as_text(digits), period.months(digits)[-1] if period.day is None else period.as_text(digits))
             for period in periods
@@ -125,7 +124,7 @@ def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[
             return [("between", [low, high])]
         case _ if len(single) == len(spans):
             return [(condition.op, single)]
-        case _ if by_days:
+        case _ if spelling.by_days:
             return [("", [])]
         case _:
             months = [month for period in periods for month in period.months(digits)]

@@ -8,7 +8,7 @@ import re
 
 from treadle.models.offline.grammar.english import COUNT_WORDS, LIMIT_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
-from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem
 from treadle.models.offline.plan.toolbox import Param
 
 LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
@@ -117,6 +117,9 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     unit = unit_after(value, clause)
     if unit is None:
         before = clause.words_before(value.start, 1)
+        if before and before[0] == singular(parts(param.name)[-1]) != parts(param.name)[-1]:
+            # "Day 2" is one of the days, not two of them.
+            return 0.0
         named = before and before[0] != clause.command and is_plain_noun(before[0], stem(before[0]))
         if named and not cue and not before[0][0].isdigit():
             return 0.0

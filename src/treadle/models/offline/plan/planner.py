@@ -11,17 +11,16 @@ from typing import Any
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
-from treadle.models.offline.grammar.english import PLAIN_VERBS
-from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle
 from treadle.models.offline.grammar.question import Clause, Value, read_clause, split_clauses
-from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular
+from treadle.models.offline.grammar.words import parts, singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
-from treadle.models.offline.plan.choice import Chooser, ChosenTool
+from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.filling import Filling
-from treadle.models.offline.plan.outcome import Call, Goal, Outcome, Plan, Trouble
+from treadle.models.offline.plan.goals import Goals
+from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.refusals import shared_number
-from treadle.models.offline.plan.results import headline, is_measurable, value_for
+from treadle.models.offline.plan.results import headline, measured_in, value_for
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -41,6 +40,7 @@ class Planner:
         self.listed = {exchange.tool for exchange in everything if not exchange.failed}
         self.vocabulary = Vocabulary(box, everything)
         self.chooser = Chooser(box, self.vocabulary)
+        self.goals = Goals(self.chooser, today, self._was_read)
 
     def is_plannable(self, text: str) -> bool:
         """Whether some tool is about `text`."""
@@ -64,7 +64,7 @@ class Planner:
         """
         outcomes: list[Outcome] = []
         unplanned: list[str] = []
-        for goal in self._goals(question, forced):
+        for goal in self.goals.read(question, forced):
             if goal.tool is None:
                 unplanned.append(goal.clause.text)
             elif goal.reads:
@@ -72,107 +72,6 @@ class Planner:
             else:
                 outcomes.append(self._accounted(self.resolve(goal.tool, goal.clause, _DEPTH, goal.source)))
         return Plan(outcomes, unplanned)
-
-    def _goals(self, question: str, forced: bool) -> list[Goal]:
-        goals: list[Goal] = []
-        for part in split_clauses(question):
-            clause = read_clause(part, self.today)
-            pair = self._two_heads(clause)
-            choice = None if pair else self.chooser.choose(clause, forced)
-            if pair:
-                goals += pair
-            elif choice is not None:
-                goals.append(self._completed(choice, clause, goals))
-                self._take_lead(goals)
-            elif (
-                goals and goals[-1].tool is not None and (merged := self._merged(goals[-1].clause, clause)) is not None
-            ):
-                goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
-            elif (lister := self._unread(clause)) is not None:
-                goals.append(Goal(clause, lister, reads=True))
-            elif any(not is_idle(token.text) for token in clause.tokens):
-                goals.append(Goal(clause))
-        return goals
-
-    def _unread(self, clause: Clause) -> KnownTool | None:
-        """A list that is worth reading before a clause is given up: it names what nobody has told of yet."""
-        if clause.command is not None and clause.command not in PLAIN_VERBS | IDLE_VERBS:
-            return None
-        if not any(value.kind in ("code", "quoted", "period") for value in clause.values):
-            return None
-        for tool in self.box.tools:
-            for param in tool.params if tool.change is None else ():
-                lister = self.chooser.lister(param, tool) if param.shape == "text" and not param.enum else None
-                told = any(each.shape in ("filters", "mapping") for each in tool.params)
-                if lister is not None and told and lister.name not in self.listed and not self._made(lister.name, {}):
-                    return lister
-        return None
-
-    def _completed(self, choice: ChosenTool, clause: Clause, goals: list[Goal]) -> Goal:
-        """The goal for a clause; what it is about comes from the clause before it if it does not say ("how many are
-        left?")."""
-        lacking = [
-            p
-            for p in choice.filling.missing
-            if p.shape == "text" and not self.chooser.providers(choice.tool, p, clause)
-        ]
-        earlier = goals[-1] if goals else None
-        if lacking and earlier is not None and earlier.tool is not None:
-            before = fill(earlier.tool, earlier.clause, self.vocabulary, self.box)
-            kin = [p for p in earlier.tool.params if p.nouns == lacking[0].nouns and p.name in before.arguments]
-            if kin:
-                whole = read_clause(f"{clause.text.rstrip(' ?.!')} of {before.arguments[kin[0].name]}", self.today)
-                again = self.chooser.choose(whole)
-                if (
-                    again is not None
-                    and again.tool.name == choice.tool.name
-                    and lacking[0] not in again.filling.missing
-                ):
-                    return Goal(whole, again.tool, again.source)
-        return Goal(clause, choice.tool, choice.source)
-
-    def _take_lead(self, goals: list[Goal]) -> None:
-        """Reads a clause that nothing was planned for as the lead-in of the one after it, if it belongs there."""
-        if len(goals) > 1 and goals[-2].tool is None and not goals[-2].clause.text.endswith(("?", "!")):
-            merged = self._merged(goals[-1].clause, goals[-2].clause)
-            if merged is not None and not is_verb(goals[-2].clause.tokens[0].text):
-                goals[-2:] = [Goal(merged, goals[-1].tool, goals[-1].source)]
-
-    def _merged(self, clause: Clause, extra: Clause) -> Clause | None:
-        """The clause with `extra` as its supplement, if that leaves its tool the same and gives it more to go on."""
-        before = self.chooser.choose(clause)
-        merged = read_clause(f"{clause.text.rstrip(' ?.!')} {extra.text}", self.today)
-        after = self.chooser.choose(merged)
-        if before is None or after is None or before.tool.name != after.tool.name:
-            return None
-        grown = after.filling.arguments != before.filling.arguments
-        return (
-            merged
-            if grown and not extra.text.lower().startswith(("what", "who", "when", "where", "why", "how"))
-            else None
-        )
-
-    def _two_heads(self, clause: Clause) -> list[Goal]:
-        """ "the stock and price of apples": one clause that asks two tools about the same thing."""
-        for place in range(1, len(clause.tokens) - 1):
-            left, joint, right = clause.tokens[place - 1 : place + 2]
-            if joint.low != "and" or any(
-                is_function_word(token.text) or token.text[0].isdigit() for token in (left, right)
-            ):
-                continue
-            texts = (
-                clause.text[: left.end] + clause.text[right.end :],
-                clause.text[: left.start] + clause.text[right.start :],
-            )
-            clauses = [read_clause(text, self.today) for text in texts]
-            choices = [self.chooser.choose(each) for each in clauses]
-            tools = [choice.tool for choice in choices if choice is not None]
-            words = (left.stem, right.stem)
-            if len(tools) == 2 and tools[0].name != tools[1].name:
-                spoken = [tool.fit(word) >= 1.5 for tool, word in zip(tools, words, strict=True)]
-                if all(spoken):
-                    return [Goal(each, tool) for each, tool in zip(clauses, tools, strict=True)]
-        return []
 
     def resolve(self, tool: KnownTool, clause: Clause, depth: int, source: KnownTool | None = None) -> Outcome:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
@@ -207,10 +106,25 @@ class Planner:
             outcome.take(found)
             outcome.used += found.used
             outcome.tools += found.tools
+        if (twice := self._taken_twice(tool, arguments, outcome.done)) is not None:
+            outcome.troubles.append(Trouble(f"'{twice}' may not be meant for two things at once."))
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
         return outcome
+
+    def _taken_twice(self, tool: KnownTool, arguments: Json, done: Sequence[Exchange]) -> str | None:
+        """What an option of the tool takes that a tool before it took for something else: of "How many members does
+        Apollo have?" Apollo is the project, and no member as well."""
+        options = [param for param in tool.params if not param.required and param.name in arguments]
+        for exchange in done:
+            before = self.box.named(exchange.tool)
+            for given in before.params if before is not None else ():
+                value = exchange.arguments.get(given.name)
+                shared = [p for p in options if arguments[p.name] == value and not set(p.nouns) & set(given.nouns)]
+                if isinstance(value, str) and shared:
+                    return value
+        return None
 
     def _takes_times(self, tool: KnownTool) -> bool:
         """Whether a tool can be asked for one time and then for another: one thing, under filters."""
@@ -240,7 +154,8 @@ class Planner:
         if outcome.left is not None or outcome.troubles:
             return outcome
         measured = find_comparison(outcome.clause, outcome.used)
-        if outcome.done and not any(is_measurable(exchange.result) for exchange in outcome.done):
+        end = measured.number.end if measured is not None else 0
+        if outcome.done and not any(measured_in(each.result, outcome.clause, end) for each in outcome.done):
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
@@ -272,7 +187,7 @@ class Planner:
             if not needed and (not lacking or self.chooser.providers(tool, param, clause)):
                 continue
             lister = self.chooser.lister(param, tool)
-            if lister is not None and lister.name not in self.listed and not self._made(lister.name, {}):
+            if lister is not None and not self._was_read(lister):
                 return lister
         return None
 
@@ -340,13 +255,12 @@ class Planner:
         unknown = [p for p in tool.params if p.shape == "text" and not p.enum and not self.vocabulary.names(p.nouns)]
         listers = [self.chooser.lister(param, tool) for param in unknown]
         return next(
-            (
-                lister
-                for lister in listers
-                if lister and not self._made(lister.name, {}) and lister.name not in self.listed
-            ),
+            (lister for lister in listers if lister and not self._was_read(lister)),
             None,
         )
+
+    def _was_read(self, lister: KnownTool) -> bool:
+        return lister.name in self.listed or self._made(lister.name, {}) is not None
 
     def _made(self, tool: str, arguments: Json) -> Exchange | None:
         return next((e for e in reversed(self.exchanges) if e.tool == tool and e.arguments == arguments), None)

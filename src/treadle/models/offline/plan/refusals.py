@@ -10,7 +10,9 @@ from treadle.models.offline.plan.toolbox import KnownTool, Param
 _CONDITION = re.compile(
     r"\b(?:under|over|above|below|between|up to|at (?:most|least)|"
     r"(?:more|less|fewer|cheaper|greater|higher|lower) than|"
-    r"before|after|since|until)\s+[$€£]?\d",
+    r"before|after|since|until)\s+[$€£]?\d|"
+    r"\b(?:from|since|in|during|until|before|after)\s+(?:the\s+)?(?:last|next|this|past|previous|"
+    r"yesterday|today|tomorrow)\b",
     re.IGNORECASE,
 )
 

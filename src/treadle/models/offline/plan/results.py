@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.meaning import are_different_units
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.toolbox import Param, content_stems
@@ -88,9 +89,47 @@ def headline(result: Any) -> Decimal | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def is_measurable(result: Any) -> bool:
-    """Whether a result has a figure of its own that a number can be compared with; a list of things has none."""
-    return number_of(result) is not None or any(number_of(found.value) is not None for found in fields_of(result))
+def measured_in(result: Any, clause: Clause, end: int, fields: list[Field] | None = None) -> Field | None:
+    """The figure of a result that a number of the question is held against: by the word after that number, else by the
+    question's words; None if several are asked for, none of several is, or each row has its own.
+
+    Args:
+        result: the result.
+        clause: the question.
+        end: where the number ends.
+        fields: which of the result's fields may be meant; all without it.
+    """
+    after = clause.words_after(end, 2)
+    unit = {stem(word) for word in after}
+    stems = [*unit, *(token.stem for token in clause.tokens)]
+    held = fields_of(result) if fields is None else fields
+    numbers = [found for found in held if number_of(found.value) is not None]
+    numbers = [found for found in numbers if not after or not are_different_units(after[0], parts(found.name))]
+    numbers = [found for found in numbers if unit & set(found.stems)] or _figures(numbers, result)
+
+    def said(found: Field) -> tuple[float, float]:
+        anywhere = max((alike(word, own) for word in stems for own in found.stems), default=0.0)
+        return max((alike(word, own) for word in unit for own in found.stems), default=0.0), anywhere
+
+    def score(found: Field) -> tuple[float, float]:
+        left = 0.3 if {"left", "remain", "availabl", "balanc", "free", "quantity"} & set(found.stems) else 0.0
+        return said(found)[0] + left, said(found)[1] + left
+
+    best = max(numbers, key=score, default=None)
+    if best is None:
+        return None
+    tied = [each for each in numbers if score(each) == score(best) or said(each)[1] == said(best)[1] == 1.0]
+    return best if all(each.value == best.value for each in tied) else None
+
+
+def _figures(numbers: list[Field], result: Any) -> list[Field]:
+    """Of a result with rows the figures of its totals, or of its only row; how many groups there are is none."""
+    records = [rows for name, rows in rows_of(result) if name == "rows" and all(isinstance(row, dict) for row in rows)]
+    if not records:
+        return numbers
+    totals = [found for found in numbers if len(found.path) > 1 and found.path[0] == "totals"]
+    only = [found for found in fields_of(records[0][0]) if number_of(found.value) is not None] if records[0] else []
+    return (totals or only) if len(records[0]) == 1 else []
 
 
 def is_nothing(result: Any) -> bool:

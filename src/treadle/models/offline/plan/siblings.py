@@ -72,6 +72,8 @@ class Siblings:
             and fits.led_by(group[0], chosen[0], self.clause) in _INTO
         ):
             order = order[1:]
+        if any(self._is_contrary(param, value) for param, value in zip(order, chosen, strict=False)):
+            return
         for param, value in zip(order, chosen, strict=False):
             written = self.clause.text[value.start : value.end]
             text = (fits.currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
@@ -94,6 +96,10 @@ class Siblings:
         if value.kind == "phrase":
             return 2.0 if joined and near[0] != "of" and near[0] != "in" else 0.5
         return 3.0 if joined else 2.0
+
+    def _is_contrary(self, param: Param, value: Value) -> bool:
+        """Whether "from" stands before what would go into the parameter for "to"."""
+        return fits.direction(param) == "to" and fits.led_by(param, value, self.clause) == "from"
 
     def _by_direction(self, values: list[Value], param: Param) -> list[Value]:
         def place(value: Value) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, LIGHT_VERBS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 
 Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
 
@@ -109,6 +109,10 @@ class KnownTool:
             # In "place_order" and "make_refund" the verb is the second word.
             verbs = {first, *rest[:1]} if first in LIGHT_VERBS else {first}
             return frozenset(verbs).union(*(group for group in CHANGES if verbs & group))
+        if first == "give":
+            # What is given may be a price or a raise: the description tells.
+            told = singular(next(iter(parts(self.summary)), ""))
+            return next((group | {first} for group in CHANGES if told in group and told != first), None)
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
         numbers = [param for param in self.params if param.shape == "number"]

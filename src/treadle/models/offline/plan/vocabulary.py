@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle.models.offline.grammar.words import closest, is_verb, likeness, parts, stem
+from treadle.models.offline.plan.calendar import Spelling
 from treadle.models.offline.plan.toolbox import MARKERS, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, hint_of
 
@@ -87,15 +88,16 @@ class Vocabulary:
         """Whether the stem is the noun for things whose names are known."""
         return any(entry.kind == word for entry in self._known)
 
-    def style(self, name: str, owners: Sequence[str]) -> tuple[bool | None, bool]:
-        """How the field `name` of `owners` writes months, by what was told of it: whether in digits only (None if
-        nobody said), and whether by days."""
+    def spelling(self, name: str, owners: Sequence[str]) -> Spelling:
+        """How the field `name` of `owners` writes times, by what was told of it."""
         text = " ".join(told for (field, owner), told in self._about.items() if field == name and owner in owners)
         digits: bool | None = True if _DIGIT_MONTH.search(text) or re.search(r"YYYY[MP]{2}", text) else None
         if digits is None and (_HYPHEN_MONTH.search(text) or self.months_in_digits):
             digits = not _HYPHEN_MONTH.search(text)
         by_days = re.search(r"\b(?:date|timestamp)\b", text) is not None or bool({"date", "day"} & set(parts(name)))
-        return digits, by_days and not {"month", "period"} & set(parts(name))
+        called = [name, *(word for (_, word), meant in self._synonyms.items() if meant == name)]
+        years = any(parts(each)[-1:] == ("year",) for each in called)
+        return Spelling(digits, by_days and not {"month", "period"} & set(parts(name)), years)
 
     def _add(self, kind: str, names: Iterable[str], owner: str | None) -> None:
         for name in names:
