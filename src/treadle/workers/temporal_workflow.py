@@ -120,6 +120,9 @@ class RunWorkflow:
             except ActivityError as error:
                 if not isinstance(error.cause, TimeoutError):
                     raise
+                if self._cancelled or (task := asyncio.current_task()) is None or task.cancelling():
+                    # Who was told to end the run is dead; another is not to go on with it instead.
+                    raise asyncio.CancelledError from error
                 gone += 1
             else:
                 return found
