@@ -8,7 +8,8 @@ from needs import need
 need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
 
 from treadle import Agent, tool
-from treadle.journal import SqliteJournal
+from treadle.journal import MemoryJournal, SqliteJournal
+from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 
@@ -165,3 +166,38 @@ async def test_a_workflow_whose_run_was_deleted_comes_to_its_end(clerk, file, cl
         await handle.signal(signal, *([call.key] if signal == "approve" else []))
         found = await asyncio.wait_for(outcome(cluster, run_id), 20)
     assert found == ("cancelled" if signal == "cancel" else "unknown")
+
+
+async def test_a_signal_by_its_id_allows_no_call_that_was_cut_off(file, cluster, queue, caplog):
+    # It may have been sent before, twice, and have been kept while the call was made.
+    paid = []
+
+    @tool(effect="write", needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        paid.append("paid")
+        return "paid"
+
+    def agent(journal):
+        script = ScriptedModel(lambda request: "done" if request.step else [("pay", {})])
+        return Agent(script, name="clerk", tools=[pay], on_interrupted="ask", journal=journal)
+
+    memory = MemoryJournal()
+    first = await agent(memory).run("Pay.")
+    await agent(memory).resume(first, approve=first.pending)
+    events = list(await memory.read(first.run_id))
+    cut = next(at for at, one in enumerate(events) if isinstance(one, ToolStarted)) + 1
+    await file.append(first.run_id, 0, events[:cut])
+    paid.clear()
+
+    clerk = agent(file)
+    await clerk.resubmit(first.run_id, to=queue)
+    async with Working(queue, clerk):
+        (call,) = (await waits(clerk, first.run_id)).pending
+        assert call.kind == "interrupted"
+        handle = cluster.get_workflow_handle(f"treadle-{first.run_id}")
+        await handle.signal("approve", call.call_id)
+        await handle.signal("approve", call.key)
+        assert await outcome(cluster, first.run_id) == "answered"
+    assert paid == ["paid"]
+    assert "approve it by its key" in caplog.text

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,6 +18,8 @@ from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
 from treadle.journal import UnknownRun
 from treadle.kernel.errors import Misuse
+from treadle.kernel.fold import fold_all
+from treadle.result import pending_in
 from treadle.workers.deliveries import (
     DEFAULT,
     Deliveries,
@@ -214,9 +216,11 @@ class _Activities:
     @activity.defn(name=DECIDE)
     async def decide(self, run_id: str, agent: str, approve: list[str], deny: list[str]) -> None:
         """Records decisions that came as signals. One that fits no call that waits is logged: nobody waits for it."""
+        decider = self._deliveries.agents[agent]
         for approved, denied in [([call], []) for call in approve] + [([], [call]) for call in deny]:
             try:
-                await self._deliveries.agents[agent].resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
+                await _refuse_what_may_be_old(decider, run_id, approved)
+                await decider.resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
             except (Misuse, UnknownRun) as error:
                 log.warning("a decision that was signalled to run %s is not taken: %s", run_id, error)
 
@@ -227,6 +231,19 @@ class _Activities:
             await self._deliveries.agents[agent].cancel(run_id)
         except UnknownRun:
             log.warning("run %s is not in the journal: it was deleted", run_id)
+
+
+async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved: Sequence[str]) -> None:
+    """A signal is kept while the run is driven, so one by a call's id may be an answer to what was asked before.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        Misuse: a call is approved by its id about which something else has been asked since.
+    """
+    step = fold_all([] if agent.journal is None else await agent.journal.read(run_id)).step
+    for one in () if step is None else pending_in(step):
+        if (one.kind == "interrupted" or one.asked > 1) and not {one.call_id, one.plain}.isdisjoint(approved):
+            raise Misuse(f"something is asked about call {one.call_id!r} again; approve it by its key, {one.key!r}")
 
 
 def task_timeout(heartbeat: float) -> float:

@@ -60,7 +60,8 @@ class RunWorkflow:
             while not self._cancelled:
                 self._go_on = False
                 found = await self._drive(names, heartbeat)
-                if found["status"] not in ("waiting", "queued"):
+                # What was recorded after a run's end, and before this was told of it, goes on with it.
+                if found["status"] not in ("waiting", "queued") and not self._go_on:
                     return found["reason"] or found["status"]
                 if found["status"] == "waiting":
                     await workflow.wait_condition(self._is_news)
