@@ -7,11 +7,15 @@ from needs import need
 
 need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
 
+from temporalio import activity
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
 from treadle import Agent, tool
 from treadle.journal import MemoryJournal, SqliteJournal
 from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
+from treadle.workers.temporal_workflow import DRIVE, RUN, RunWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -201,3 +205,21 @@ async def test_a_signal_by_its_id_allows_no_call_that_was_cut_off(file, cluster,
         assert await outcome(cluster, first.run_id) == "answered"
     assert paid == ["paid"]
     assert "approve it by its key" in caplog.text
+
+
+async def test_what_is_recorded_in_the_moment_in_which_a_run_ends_is_gone_on_with(cluster):
+    driven = []
+
+    @activity.defn(name=DRIVE)
+    async def drive(run_id: str, agent: str) -> dict[str, str]:
+        driven.append(run_id)
+        if len(driven) == 1:  # The end stands in the journal, somebody says something more, and only then this is told.
+            await cluster.get_workflow_handle(activity.info().workflow_id).signal("go_on")
+        return {"status": "finished", "reason": "answered"}
+
+    runner = UnsandboxedWorkflowRunner()
+    async with Worker(
+        cluster, task_queue="moment", workflows=[RunWorkflow], activities=[drive], workflow_runner=runner
+    ):
+        ended = await cluster.execute_workflow(RUN, args=["r", "clerk", 10.0], id="moment", task_queue="moment")
+    assert (ended, driven) == ("answered", ["r", "r"])
