@@ -298,3 +298,34 @@ async def test_what_a_reply_cost_is_not_taken_back_by_usage_without(serve):
         server = serve(streaming(piece, {"choices": [], "usage": TOLD | {"cost": 0.5}}, {"choices": [], "usage": tail}))
         model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k")
         assert (await Agent(model, retries=0).run("go")).cost == Decimal("0.5")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+async def test_an_item_of_responses_that_is_said_twice_goes_back_once(serve, paid, pay, stream):
+    thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "sealed"}
+    said = {"type": "message", "id": "msg", "role": "assistant", "content": [{"type": "output_text", "text": "I pay."}]}
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "pay", "arguments": '{"to": "A"}'}
+    output = [thought, said, call]
+    body = body_of("responses") | {"output": output * 2}
+    declared = [
+        {"type": f"response.output_item.{word}", "output_index": index, "item": item}
+        for index, item in enumerate(output)
+        for word in ("added", "done")
+    ]
+    first = streaming(*declared, *declared, {"type": "response.completed", "response": body | {"output": []}})
+    first, done = first if stream else answering(body), answering(body_of("responses", "Done."))
+    server = serve(lambda peer: (done if peer.number else first)(peer))
+    result = await Agent(model_of("responses", server, streaming=stream), tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+    sent = [item["id"] for item in json.loads(server.requests[1].body)["input"] if "id" in item]
+    assert "rs" in sent
+    assert len(sent) == len(set(sent))
+
+
+async def test_usage_beside_what_cannot_be_read_is_heard(serve):
+    *events, last = usages_of("messages", FULL)
+    for delta in (None, "stop"):
+        server = serve(streaming(*events, last | {"delta": delta}))
+        result = await Agent(model_of("messages", server), retries=0).run("go")
+        assert (result.stop.reason, result.usage.input_tokens) == ("model_error", 1000)
+        assert result.usage.output_tokens >= 5000

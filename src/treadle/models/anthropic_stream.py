@@ -141,6 +141,7 @@ class AnthropicDecoder:
         if not isinstance(body.get("content"), list):
             if "error" in body:
                 return self.feed({**body, "type": "error"})
+            self._hear(body)
             raise no_reply(self._provider, "no message, for it has no content", body)
         events = self.feed({"type": "message_start", "message": body})
         return [*events, *self.feed({"type": "message_stop"}), self.close()]
@@ -189,9 +190,9 @@ class AnthropicDecoder:
             case "message_start":
                 return self._message(data["message"])
             case "message_delta":
+                self._hear(data)
                 self._stop = data["delta"].get("stop_reason") or self._stop
                 self._ended = self._stop is not None
-                self._hear(data)
             case "message_stop":
                 self._ended = True
                 return self._finish_open()

@@ -25,7 +25,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -170,9 +170,7 @@ class ResponsesDecoder:
         return self._close(data["response"])
 
     def _hear(self, response: Json) -> None:
-        output = response.get("output")
-        if not (output and isinstance(output, list)):
-            output = [item.fields for item in self._items]
+        output = list_in(response, "output") or [item.fields for item in self._items]
         self._told = grown(self._told, fields_in(response, "usage"))
         if (usage := _usage(response | {"usage": self._told}, output)) is not None:
             told = cost_in(self._told) if self._tells_cost else None
@@ -280,6 +278,8 @@ class ResponsesDecoder:
 def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     parts: list[AssistantPart] = []
     called = refused = False
+    # An item that is said twice under its id is one, and the provider refuses a history that has it twice.
+    output = [item for place, item in enumerate(output) if not (item.get("id") and item in output[:place])]
     for item in output:
         match item["type"]:
             case "message":
