@@ -8,7 +8,11 @@ import pytest
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", "hi", "--model", "anthropic:claude-x"], "treadle keys set"),
+        (["ask", "hi", "--model", "anthropic:claude-x"], "treadle keys set PROVIDER"),
+        (
+            ["ask", "hi", "--model", "local:m@http://127.0.0.1:9/v1", "--max-cost", "1"],
+            "in TREADLE_PRICES, or say --max-tokens",
+        ),
         (["show", "nope"], "`treadle runs` shows the runs there are."),
         (["ask", "--continue", "what", "about", "stock"], 'in quotes: treadle ask --continue "…"'),
         (["resume", "nope"], "`treadle runs` shows the runs there are."),
@@ -20,7 +24,7 @@ def test_an_error_speaks_of_the_command_line(treadle: Any, words: list[str], sai
     done = treadle(*words)
     assert done.code == 2
     assert said in done.err
-    for other in ("api_key=", "in Python", "await ", "takeover=", "limits="):
+    for other in ("api_key=", "in Python", "await ", "takeover=", "limits=", "price="):
         assert other not in done.err
 
 

@@ -8,7 +8,9 @@ What was found, and the test that holds it:
 - what the provider says it cost is dropped -> test_openrouters_own_word_on_the_cost_counts,
   test_a_price_of_ones_own_goes_before_the_providers_word
 - thinking that is counted beside the completion -> test_thinking_beside_the_completion_is_counted
-- a body with usage but no choices -> test_a_body_that_is_no_reply_is_paid_for_all_the_same
+- a body with usage but no choices, no content, no item -> test_a_body_that_is_no_reply_is_paid_for_all_the_same,
+  test_a_message_without_its_content_is_paid_for_all_the_same,
+  test_a_response_with_an_item_that_is_none_is_paid_for_all_the_same
 """
 
 import json
@@ -17,7 +19,7 @@ from decimal import Decimal
 import pytest
 
 from treadle import Agent, Limits, ModelSettings, Price, Usage
-from treadle.models import AnthropicModel, OpenAIChatModel
+from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
 
 pytestmark = pytest.mark.anyio
 
@@ -97,6 +99,20 @@ async def test_a_body_that_is_no_reply_is_paid_for_all_the_same(serve):
     assert result.stop.reason == "model_error"
     assert result.usage == Usage(10, 5)
     assert result.cost == Decimal(15) / 1_000_000
+
+
+@pytest.mark.parametrize("content", [None, {}, "hi"], ids=["null", "object", "text"])
+async def test_a_message_without_its_content_is_paid_for_all_the_same(serve, content):
+    body = {"type": "message", "id": "m", "content": content, "usage": {"input_tokens": 10, "output_tokens": 5}}
+    result = await Agent(claude(answering(serve, body)), retries=0).run("go")
+    assert (result.stop.reason, result.usage, result.cost) == ("model_error", Usage(10, 5), Decimal("0.000105"))
+
+
+async def test_a_response_with_an_item_that_is_none_is_paid_for_all_the_same(serve):
+    body = {"id": "r", "status": "completed", "output": [None], "usage": {"input_tokens": 10, "output_tokens": 5}}
+    model = OpenAIResponsesModel("m", base_url=answering(serve, body).url, api_key="k", price=Price(1, 1))
+    result = await Agent(model, retries=0).run("go")
+    assert (result.stop.reason, result.usage, result.cost) == ("model_error", Usage(10, 5), Decimal("0.000015"))
 
 
 FAR = Limits(tokens=10_000_000, usd=10_000)

@@ -1,10 +1,11 @@
-"""A call that is sent twice is made once, and what is not known to be whole runs nothing in words either."""
+"""A call or a count that is told twice counts once, and what is not known to be whole runs nothing in words either."""
 
 import json
+from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, tool
+from treadle import Agent, Usage, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import (
     AnthropicModel,
@@ -216,3 +217,115 @@ async def test_a_stream_of_chat_that_says_nothing_but_done_is_no_reply(serve):
     result = await Agent(model_of("chat", server), retries=0).run("go")
     assert (result.stop.reason, len(server.requests)) == ("model_error", 1)
     assert "before anything of it came" in str(result.error)
+
+
+def streaming(*events):
+    def answer(peer):
+        peer.begin()
+        for event in events:
+            peer.chunk(f"data: {json.dumps(event)}\n\n".encode())
+        peer.end()
+
+    return answer
+
+
+FULL, NOTHING = (1000, 5000), (0, 0)
+
+
+def usages_of(dialect, *counts):
+    """The events of a reply whose usage is told several times, each as (asked, received)."""
+    match dialect:
+        case "messages":
+            message = {
+                "id": "m",
+                "content": [],
+                "stop_reason": None,
+                "usage": {"input_tokens": 900, "output_tokens": 1},
+            }
+            yield {"type": "message_start", "message": message}
+            yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "ok"}}
+            for asked, received in counts:
+                told = {"input_tokens": asked, "output_tokens": received}
+                yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": told}
+        case "chat":
+            yield {"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]}
+            for asked, received in counts:
+                yield {"choices": [], "usage": {"prompt_tokens": asked, "completion_tokens": received}}
+        case "responses":
+            for asked, received in counts:
+                told = {"input_tokens": asked, "output_tokens": received}
+                yield {"type": "response.completed", "response": body_of("responses", "ok") | {"usage": told}}
+        case _:
+            candidates = body_of("google", "ok")["candidates"]
+            for asked, received in counts:
+                told = {"promptTokenCount": asked, "candidatesTokenCount": received}
+                yield {"candidates": candidates, "usageMetadata": told}
+
+
+@pytest.mark.parametrize("dialect", ["messages", "chat", "responses", "google"])
+@pytest.mark.parametrize("last", [NOTHING, (1000, 0), (0, 5000), (None, None), FULL])
+async def test_usage_that_is_told_again_as_nothing_takes_nothing_back(serve, dialect, last):
+    server = serve(streaming(*usages_of(dialect, FULL, last)))
+    result = await Agent(model_of(dialect, server), retries=0).run("go")
+    assert (result.stop.reason, result.usage) == ("answered", Usage(*FULL))
+    assert result.cost == Decimal("0.006")
+
+
+@pytest.mark.parametrize("dialect", ["messages", "chat", "responses"])
+@pytest.mark.parametrize("last", [(1000, 100), (900, 5000), ("?", 5000)])
+async def test_usage_that_is_told_again_as_less_takes_nothing_back(serve, dialect, last):
+    server = serve(streaming(*usages_of(dialect, FULL, last)))
+    assert (await Agent(model_of(dialect, server), retries=0).run("go")).usage == Usage(*FULL)
+
+
+@pytest.mark.parametrize("dialect", ["messages", "chat", "responses", "google"])
+async def test_usage_that_grows_with_the_reply_is_its_last(serve, dialect):
+    server = serve(streaming(*usages_of(dialect, NOTHING, (1000, 2), FULL)))
+    assert (await Agent(model_of(dialect, server), retries=0).run("go")).usage == Usage(*FULL)
+
+
+async def test_a_message_that_begins_again_takes_no_count_back(serve):
+    events = list(usages_of("messages", FULL))
+    result = await Agent(model_of("messages", serve(streaming(*events, *events[:2]))), retries=0).run("go")
+    assert (result.stop.reason, result.usage.input_tokens) == ("model_error", 1000)
+    assert result.usage.output_tokens >= 5000
+
+
+async def test_what_a_reply_cost_is_not_taken_back_by_usage_without(serve):
+    (piece,) = usages_of("chat")
+    tails = ({}, {"cost": 0}, {"prompt_tokens": 0, "completion_tokens": 0, "cost": None})
+    for tail in tails:
+        server = serve(streaming(piece, {"choices": [], "usage": TOLD | {"cost": 0.5}}, {"choices": [], "usage": tail}))
+        model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k")
+        assert (await Agent(model, retries=0).run("go")).cost == Decimal("0.5")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+async def test_an_item_of_responses_that_is_said_twice_goes_back_once(serve, paid, pay, stream):
+    thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "sealed"}
+    said = {"type": "message", "id": "msg", "role": "assistant", "content": [{"type": "output_text", "text": "I pay."}]}
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "pay", "arguments": '{"to": "A"}'}
+    output = [thought, said, call]
+    body = body_of("responses") | {"output": output * 2}
+    declared = [
+        {"type": f"response.output_item.{word}", "output_index": index, "item": item}
+        for index, item in enumerate(output)
+        for word in ("added", "done")
+    ]
+    first = streaming(*declared, *declared, {"type": "response.completed", "response": body | {"output": []}})
+    first, done = first if stream else answering(body), answering(body_of("responses", "Done."))
+    server = serve(lambda peer: (done if peer.number else first)(peer))
+    result = await Agent(model_of("responses", server, streaming=stream), tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+    sent = [item["id"] for item in json.loads(server.requests[1].body)["input"] if "id" in item]
+    assert "rs" in sent
+    assert len(sent) == len(set(sent))
+
+
+async def test_usage_beside_what_cannot_be_read_is_heard(serve):
+    *events, last = usages_of("messages", FULL)
+    for delta in (None, "stop"):
+        server = serve(streaming(*events, last | {"delta": delta}))
+        result = await Agent(model_of("messages", server), retries=0).run("go")
+        assert (result.stop.reason, result.usage.input_tokens) == ("model_error", 1000)
+        assert result.usage.output_tokens >= 5000

@@ -24,7 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage
+from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -141,6 +141,7 @@ class AnthropicDecoder:
         if not isinstance(body.get("content"), list):
             if "error" in body:
                 return self.feed({**body, "type": "error"})
+            self._hear(body)
             raise no_reply(self._provider, "no message, for it has no content", body)
         events = self.feed({"type": "message_start", "message": body})
         return [*events, *self.feed({"type": "message_stop"}), self.close()]
@@ -189,9 +190,9 @@ class AnthropicDecoder:
             case "message_start":
                 return self._message(data["message"])
             case "message_delta":
+                self._hear(data)
                 self._stop = data["delta"].get("stop_reason") or self._stop
                 self._ended = self._stop is not None
-                self._hear(data)
             case "message_stop":
                 self._ended = True
                 return self._finish_open()
@@ -203,7 +204,7 @@ class AnthropicDecoder:
 
     def _hear(self, data: Json) -> None:
         if counts := _known(data):
-            self._usage.update(counts)
+            self._usage.update(grown(self._usage, counts))
             self._usages.setdefault(self._id, self._usage)
 
     def _counts(self, so_far: bool = False) -> Usage | None:
@@ -224,7 +225,7 @@ class AnthropicDecoder:
         counts = _known(message)
         if not (self._stop or message.get("content")) and "output_tokens" in counts:
             counts[BEGUN] = counts.pop("output_tokens")
-        self._usage.update(counts)
+        self._usage.update(grown(self._usage, counts))
         for index, fields in enumerate(message.get("content") or ()):
             events += self._start(index, fields)
         return events + self._finish_open()
@@ -270,7 +271,7 @@ class AnthropicDecoder:
 
 
 def _known(data: Json) -> Json:
-    """The counts that were given; a later event's overwrite an earlier one's, which a null must not."""
+    """The counts that were given; a null is none."""
     return {key: value for key, value in fields_in(data, "usage").items() if value is not None}
 
 

@@ -24,7 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, part_in, told_usage
+from treadle.models.counts import count_in, fields_in, grown, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -206,7 +206,7 @@ class BedrockDecoder:
                 self._open.clear()
                 return events
             case "metadata":
-                self._told = data["metadata"]
+                self._told = grown(self._told, data["metadata"])
                 self._routed(self._told)
             case "error":
                 raise self._error(data["error"])

@@ -5,6 +5,8 @@ has 0 for what nobody told, which whoever sent the request and has the reply can
 decoders, which know the names of the counts.
 """
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, Usage
@@ -34,6 +36,34 @@ def fields_in(fields: Json, name: str) -> Json:
     """The object in field `name`; empty if there is none."""
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def grown(told: Json, later: Json) -> Json:
+    """What was `told` of a reply, with what is told `later` of the same.
+
+    Counts grow with the reply: one that is less, null or nothing takes no earlier one back.
+    """
+    return told | {name: _more(told.get(name), value) for name, value in later.items()}
+
+
+def _more(before: Any, now: Any) -> Any:
+    if isinstance(before, dict) and isinstance(now, dict):
+        return grown(before, now)
+    least = _number(before)
+    if least is None:
+        return before if now is None else now
+    number = _number(now)
+    return before if number is None or number < least else now
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= MOST_TOKENS else None
 
 
 def name_in(fields: Json, name: str) -> str:

@@ -230,7 +230,9 @@ class GoogleDecoder:
         self._model = self._model or name_in(data, "modelVersion") or name_in(data, "model_version")
         usage = named(data, "usageMetadata")
         if isinstance(usage, dict):
-            self._counts.update({COUNTS.get(name, name): count for name, count in usage.items() if count is not None})
+            # The last count is the bill, and may be less than an earlier one; a 0 in place of one was left out.
+            told = {COUNTS.get(name, name): count for name, count in usage.items() if count is not None}
+            self._counts |= {name: count for name, count in told.items() if count or name not in self._counts}
         feedback = named(data, "promptFeedback")
         if isinstance(feedback, dict) and (reason := named(feedback, "blockReason")):
             message = named(feedback, "blockReasonMessage")

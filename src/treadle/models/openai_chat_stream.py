@@ -27,7 +27,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -124,6 +124,7 @@ class ChatDecoder:
         self._refused = False
         self._whole = self._chosen = False
         self._finish = ""
+        self._told: Json = {}
         self._counts: Usage | None = None
         self._service = ""
         self._cost: Decimal | None = None
@@ -205,8 +206,9 @@ class ChatDecoder:
             self._service = tier
         usage = fields_in(data, "usage") or fields_in(fields_in(data, "x_groq"), "usage")
         if usage:
-            self._counts = usage_of(usage)
-            self._cost = cost_in(usage) if self._tells_cost else None
+            self._told = grown(self._told, usage)
+            self._counts = usage_of(self._told)
+            self._cost = cost_in(self._told) if self._tells_cost else None
 
     def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
         delta = choice.get("delta") or choice.get("message")

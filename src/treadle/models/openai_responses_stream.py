@@ -25,7 +25,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -99,6 +99,7 @@ class ResponsesDecoder:
         self._by_id: dict[str, _Item] = {}
         self._response: Json | None = None
         self._output: list[Json] = []
+        self._told: Json = {}
         self._reported: UsageReported | None = None
 
     @property
@@ -124,7 +125,7 @@ class ResponsesDecoder:
         if self._response is None:
             raise ended_early(self._provider, bool(self._items))
         output = self._output or [item.whole() for item in self._items]
-        reply = _reply(self._response, output, self._provider)
+        reply = _reply(self._response | {"usage": self._told}, output, self._provider)
         told = self._reported
         return reply if told is None or told.cost is None else replace(reply, cost=told.cost)
 
@@ -169,11 +170,10 @@ class ResponsesDecoder:
         return self._close(data["response"])
 
     def _hear(self, response: Json) -> None:
-        output = response.get("output")
-        if not (output and isinstance(output, list)):
-            output = [item.fields for item in self._items]
-        if (usage := _usage(response, output)) is not None:
-            told = cost_in(fields_in(response, "usage")) if self._tells_cost else None
+        output = list_in(response, "output") or [item.fields for item in self._items]
+        self._told = grown(self._told, fields_in(response, "usage"))
+        if (usage := _usage(response | {"usage": self._told}, output)) is not None:
+            told = cost_in(self._told) if self._tells_cost else None
             self._reported = UsageReported(usage, told)
 
     def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
@@ -278,6 +278,8 @@ class ResponsesDecoder:
 def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     parts: list[AssistantPart] = []
     called = refused = False
+    # An item that is said twice under its id is one, and the provider refuses a history that has it twice.
+    output = [item for place, item in enumerate(output) if not (item.get("id") and item in output[:place])]
     for item in output:
         match item["type"]:
             case "message":
