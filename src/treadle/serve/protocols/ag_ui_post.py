@@ -210,6 +210,7 @@ def call_name(run_id: str, pending: Pending) -> str:
     return f"{run_id}:{pending.call_id if pending.run_id else pending.plain}"
 
 
-def answers(posted: Posted, run_id: str, pending: Pending) -> bool:
-    """Whether the post answers what `pending` waits for, or waited for once."""
-    return approval_id(run_id, pending) in posted.verdicts or call_name(run_id, pending) in posted.results
+def answers(posted: Posted, run_id: str, pending: Pending) -> list[str]:
+    """By what names the post answers what `pending` waits for, or waited for once."""
+    verdict, result = approval_id(run_id, pending), call_name(run_id, pending)
+    return [*([verdict] if verdict in posted.verdicts else []), *([result] if result in posted.results else [])]
