@@ -90,7 +90,7 @@ simulate: ## simulate processes that die, stand still and get in each other's wa
 properties: ## try every property of runs, contexts, servers and the analyst on DEPTH times as many generated examples
 	$(call ready,test)
 	@PROPERTY_DEPTH=$(DEPTH) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 tests/properties tests/context \
-	tests/analyst tests/serve/test_serve_worlds.py tests/serve/test_serve_conversing.py $(ARGS)
+	tests/analyst tests/serve/test_serve_worlds.py tests/serve/test_serve_worlds_posted.py tests/serve/test_serve_conversing.py $(ARGS)
 
 claims: ## judge every claim of comparisons of generated tables by an oracle in plain Python
 	$(call ready,test)

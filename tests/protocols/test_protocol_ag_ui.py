@@ -182,6 +182,23 @@ def test_a_refusal_pays_nothing_and_is_told(client: Client, payload: Any) -> Non
     assert ("too much" in text(done)) == isinstance(payload, dict)
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"approved": False, "reason": {"text": "too much"}}, {"approved": False, "reason": 3},
+        {"approved": False, "arguments": {"to": "Bob", "amount": 1}}, {"approved": True, "arguments": "less"},
+        {"approved": "yes"}, {"approved": True, "because": "it is fine"},
+    ],
+)  # fmt: skip
+def test_an_answer_of_which_something_would_be_left_out_decides_nothing(client: Client, payload: Any) -> None:
+    one = interrupt(client.say("hostile"))
+    refused = httpx2.post(client.url, json=client.body(resume=resolved(one, payload)))
+    assert (refused.status_code, PAID) == (400, []), refused.text
+    assert "resume payload" in refused.json()["error"]["message"]
+    done = client.run(resume=resolved(one, {"approved": False, "reason": None}))
+    assert "not approved" in text(done)
+
+
 def test_a_call_can_be_edited_as_it_is_approved(client: Client) -> None:
     one = interrupt(client.say("pay"))
     client.run(resume=resolved(one, {"approved": True, "arguments": {"to": "Ann", "amount": 7}}))

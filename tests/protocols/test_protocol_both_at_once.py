@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import front_agents
 import httpx2
 import pytest
 from front_agents import COLOUR, PAID
@@ -155,3 +156,43 @@ def post(url: str, key: str = "", **body: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found
+
+
+def test_a_post_of_which_one_verdict_fits_nothing_decides_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pays = [("pay", {"to": "Bob", "amount": 1}), ("pay", {"to": "Ann", "amount": 2})]
+    monkeypatch.setitem(front_agents.SCRIPTS, "two", [pays, "Both are decided."])
+
+    def thread(run: str, **more: Any) -> httpx2.Response:
+        body = {"threadId": "one-fits", "runId": run, "tools": [], "context": [], "state": {}, "messages": []}
+        return httpx2.post(f"{url}/ag-ui/shop", json={**body, **more}, timeout=30)
+
+    asked = parts(thread("r1", messages=[{"id": "u1", "role": "user", "content": "two"}]))[-1]["outcome"]["interrupts"]
+    bob, ann = [{"interruptId": one["id"], "status": "resolved"} for one in asked]
+    forged = {**ann, "interruptId": f"{ann['interruptId']}0", "payload": False}
+    assert thread("r2", resume=[bob, forged]).status_code == 409
+    assert PAID == []
+    parts(thread("r3", resume=[bob]))
+    stale = thread("r4", resume=[{**bob, "payload": False}, ann])
+    assert (stale.status_code, PAID) == (409, [("Bob", 1)]), "it was allowed meanwhile, and cannot be refused"
+    assert parts(thread("r5", resume=[ann]))[-1]["outcome"] == {"type": "success"}
+    assert thread("r6", resume=[bob, forged]).status_code == 409, "nor is it told again as if it had been taken"
+    assert parts(thread("r7", resume=[bob, ann]))[-1]["outcome"] == {"type": "success"}
+    assert PAID == [("Bob", 1), ("Ann", 2)]
+
+
+@pytest.mark.parametrize("words", [[], [WORDS]])
+def test_a_response_of_which_one_answer_fits_nothing_decides_nothing(url: str, words: list[Any]) -> None:
+    asked = post(url, input="mixed", tools=[FLAT])
+    items = {one["type"]: one for one in asked["output"]}
+    yes = {"type": "mcp_approval_response", "approve": True}
+    yes["approval_request_id"] = items["mcp_approval_request"]["id"]
+    result = {"type": "function_call_output", "call_id": items["function_call"]["call_id"], "output": "red"}
+    wrong = [{**yes, "approval_request_id": f"{yes['approval_request_id']}0"}, {**result, "call_id": "x:y"}]
+    given = {"previous_response_id": asked["id"], "tools": [FLAT]}
+    for one in wrong:
+        for right in (yes, result):
+            refused = answer(url, input=[right, one, *words], **given)
+            assert (refused.status_code, PAID) == (409, []), refused.text
+    assert told(url, asked["treadle"]["run"])[-1] == "waiting"
+    done = post(url, input=[yes, result, *words], **given)
+    assert (done["status"], PAID) == ("completed", [("Bob", 500)])

@@ -7,11 +7,15 @@ from contextlib import suppress
 import pytest
 from served import run_when, serving, until
 
-from treadle import Agent, SqliteJournal, tool
+from treadle import Agent, SqliteJournal, external_tool, tool
 from treadle.serve import app
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+
+
+CALLS = {"pay": ("pay", {}), "choose": ("colour", {})}
+colour = external_tool("colour", "Has the person choose a colour.", {"type": "object", "properties": {}}, wait=True)
 
 
 class Held(SqliteJournal):
@@ -53,16 +57,23 @@ def asking(asked, may_end):
         """Looks."""
         return "seen"
 
+    @tool(effect="write", needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        return "paid"
+
     async def turn(request):
         said = request.messages[-1].text
         asked.append(said)
+        if said in CALLS:
+            return [CALLS[said]]
         if said == "look":
             await may_end.wait()
             return [("look", {})]
         await may_end.wait()
         return "It is over."
 
-    return Agent(ScriptedModel(turn), name="talker", tools=[look])
+    return Agent(ScriptedModel(turn), name="talker", tools=[look, pay, colour])
 
 
 def _said(text):
@@ -86,12 +97,43 @@ def rest(text, before):
     return "/api/runs", {"agent": "talker", "input": text, "conversation": "t"}
 
 
+def decides_ag_ui(text, before):
+    run, call = before
+    approval = f"{run}:{call['call']}#{call['fingerprint']}"
+    payload = text if call["kind"] == "result" else True
+    entry = {"interruptId": approval, "status": "resolved", "payload": payload}
+    return "/ag-ui/talker", {"threadId": "t", "runId": "second", "messages": [], "resume": [entry]}
+
+
+def decides_ai_sdk(text, before):
+    run, call = before
+    part = {"type": f"tool-{call['tool']}", "toolCallId": call["call"], "state": "output-available", "output": text}
+    if call["kind"] == "approval":
+        approval = {"id": f"{run}:{call['call']}#{call['fingerprint']}", "approved": True}
+        part |= {"state": "approval-responded", "approval": approval}
+    return "/ai-sdk/talker", {"id": "t", "messages": [{"id": run, "role": "assistant", "parts": [part]}]}
+
+
+def decides_responses(text, before):
+    run, call = before
+    item = {"type": "function_call_output", "call_id": f"{run}:{call['call']}", "output": text}
+    if call["kind"] == "approval":
+        approval = f"{run}:{call['call']}#{call['fingerprint']}"
+        item = {"type": "mcp_approval_response", "approval_request_id": approval, "approve": True}
+    return "/v1/responses", {"model": "talker", "input": [item], "previous_response_id": f"resp_{run}_0"}
+
+
+DECIDES = (decides_ag_ui, decides_ai_sdk, decides_responses)
+
+
 async def _posted(client, front, text, before=None):
-    """The run that answers a post; None if the one that has it is given too long a time to be waited for."""
+    """The run that answers a post; None if the one that has it is given too long a time to be waited for, or if what
+    it decides is decided.
+    """
     route, body = front(text, before)
     async with client.stream("POST", route, json=body, headers={"idempotency-key": text}) as answer:
         told = "".join([part async for part in answer.aiter_text()])
-        if "is under way elsewhere" in told:
+        if "is under way elsewhere" in told or (front in DECIDES and answer.status_code == 409):
             return None
         assert answer.is_success, told
         return answer.headers.get("x-treadle-run") or json.loads(told)["id"]
@@ -167,6 +209,23 @@ async def test_it_is_said_once_to_a_run_that_waits_wherever_one_of_them_is_held(
             assert (at, ahead in (behind, None), asked) == (at, True, ["look", "no, wait"])
 
     await _all(said, 18)
+
+
+@pytest.mark.parametrize(("asks", "text"), [("pay", "paid"), ("choose", "the red one")], ids=["verdict", "result"])
+@pytest.mark.parametrize("front", DECIDES)
+async def test_it_decides_once_wherever_one_of_them_is_held(tmp_path, front, asks, text):
+    async def decided(at):
+        asked, path = [], tmp_path / f"{at}.db"
+
+        async def before(client, may_end):
+            run = await _posted(client, ag_ui, asks)
+            return run, (await run_when(client, run, "waiting"))["pending"][0]
+
+        async with SqliteJournal(path) as journal, Held(path, at) as held:
+            answers = await _at_both(front, text, journal, held, asked, True, before)
+            assert (at, len({*answers} - {None}), asked) == (at, 1, [asks, text])
+
+    await _all(decided, 12)
 
 
 async def _all(world, count):

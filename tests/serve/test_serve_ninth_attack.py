@@ -12,7 +12,7 @@ from two_apps import Paced, asked, lifespan
 
 from treadle import Agent, MemoryJournal, SqliteJournal
 from treadle.journal import JournalUnavailable
-from treadle.serve import app
+from treadle.serve import app, feed
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -237,6 +237,50 @@ async def test_a_run_that_was_stopped_in_the_middle_is_followed_again_once_it_go
     assert resumed == 200
     assert b"event: run_finished" in ended[1]
     assert b"event: error" not in ended[1]
+
+
+@pytest.mark.parametrize("path", ["/ag-ui/waiter", "/ai-sdk/waiter", "/api"])
+async def test_whoever_waits_at_another_server_is_told_where_nobody_drives_the_run_any_more(
+    path, tmp_path, monkeypatch
+):
+    """It waited for as long as nobody had the run go on: for ever, where its server does not come back."""
+    monkeypatch.setattr(feed, "_SILENCE", 0.1)
+    gate, fails = asyncio.Event(), [True]
+
+    def prepare(context):
+        if fails and context.state.messages[-1].role == "tool":
+            raise RuntimeError("a fault of the application")
+
+    bodies = {
+        "/ag-ui/waiter": {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "go"}]},
+        "/ai-sdk/waiter": {
+            "id": "t", "messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "go"}]}]
+        },
+        "/api": {"agent": "waiter", "input": "go"},
+    }  # fmt: skip
+    agent = waiter(gate, prepare_step=prepare)
+    async with (
+        SqliteJournal(tmp_path / "a.db") as one, SqliteJournal(tmp_path / "a.db") as other,
+        lifespan(app([agent], journal=one)) as here, lifespan(app([agent], journal=other)) as there,
+        asyncio.timeout(20), asyncio.TaskGroup() as group,
+    ):  # fmt: skip
+        group.create_task(asked(here, "POST", path.replace("/api", "/api/runs"), bodies[path]))
+        (run, *_) = await until(lambda: _runs(there))
+        again = ("GET", f"/api/runs/{run}/stream?until=pause") if path == "/api" else ("POST", path, bodies[path])
+        waits = group.create_task(asked(there, *again))
+        # Longer than it takes to look whether anybody drives the run, which its tool holds up.
+        await asyncio.sleep(0.5)
+        assert not waits.done()
+        gate.set()
+        assert f"run {run} was stopped in the middle" in (await waits)[1].decode()
+        fails.clear()
+        assert (await asked(there, "POST", f"/api/runs/{run}/resume", {}))[0] == 200
+        _, told = await asked(here, "GET", f"/api/runs/{run}/stream?until=pause")
+        assert b"event: run_finished" in told
+
+
+async def _runs(served):
+    return [one["id"] for one in (await asked(served, "GET", "/api/runs"))[1]["runs"]]
 
 
 async def test_results_for_a_run_that_the_journal_cannot_tell_of_now_begin_no_other():

@@ -186,14 +186,16 @@ class RedactionFailed(JournalError):
     the journal. `__cause__` is what it raised.
 
     Attributes:
-        run_id: the run.
+        run_id: the run; empty where it was given what somebody said, and no event was made of it yet.
         event: the number of the event that it was given texts of.
     """
 
     def __init__(self, run_id: str, event: int, kind: str, error: BaseException, where: str) -> None:
+        what = f"event {event} ({kind}) of run {run_id!r} was not written to journal {where}"
         super().__init__(
-            f"event {event} ({kind}) of run {run_id!r} was not written to journal {where}: the journal's redact "
-            f"function raised {type(error).__name__}. Nothing was written unredacted. Put it right and resume the run.",
+            f"{what if run_id else 'what was said was not taken'}: the journal's redact function raised "
+            f"{type(error).__name__}. Nothing was written unredacted. Put it right and "
+            f"{'resume the run' if run_id else 'say it again'}.",
             where=where,
         )
         self.run_id = run_id

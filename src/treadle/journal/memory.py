@@ -13,7 +13,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told
 from treadle.journal.leases import Held
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.port import check_count, check_first, check_fork, too_short
-from treadle.journal.redaction import Redact, redacted
+from treadle.journal.redaction import Redact, redacted, text_as_kept
 from treadle.journal.titles import MOST
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunFinished, RunForked, RunPaused
@@ -156,7 +156,7 @@ class MemoryJournal:
             if title is None:
                 self._titles.pop((user, conversation), None)
             else:
-                self._titles[user, conversation] = (title if self.redact is None else self.redact(title))[:MOST]
+                self._titles[user, conversation] = text_as_kept(title, self.redact)[:MOST]
 
     async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
         """See `Titles.titles`."""

@@ -126,6 +126,14 @@ def as_kept(message: UserMessage, redact: Redact | None) -> UserMessage:
     return event.message if isinstance(event, MessageAdded) else message
 
 
+def text_as_kept(text: str, redact: Redact | None) -> str:
+    """A text that is no event's, as a journal that redacts would have it. Raises `RedactionFailed`, as above."""
+    try:
+        return text if redact is None else kept_text(text, redact)
+    except (Exception, asyncio.CancelledError) as error:
+        raise RedactionFailed("", 0, "", error, "") from error
+
+
 def _struct(value: S, redact: Redact) -> S:
     kind = type(value)
     kept = KEPT.get(kind, frozenset())

@@ -22,7 +22,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
-from treadle.journal.redaction import Redact
+from treadle.journal.redaction import Redact, text_as_kept
 from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Job, Pair, settled
@@ -168,7 +168,7 @@ class SqliteJournal:
 
     async def entitle(self, user: str, conversation: str, title: str | None) -> None:
         """See `Titles.entitle`; it is passed through `redact` as other texts are."""
-        kept = title if title is None or self.redact is None else self.redact(title)
+        kept = None if title is None else text_as_kept(title, self.redact)
         change = partial(titles.entitle, user=user, conversation=conversation, title=kept)
         await settled(self._workers.write(change))
 

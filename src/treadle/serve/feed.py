@@ -14,8 +14,9 @@ from threading import get_ident
 from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, StepCompleted
-from treadle.journal import Journal
+from treadle.journal import Journal, JournalError, Leases
 from treadle.kernel.events import Event, Happened, RunFinished, RunPaused
+from treadle.serve.refused import Refused
 
 LATEST: Final = 200
 """Events that are held for clients that keep up."""
@@ -25,6 +26,10 @@ PIECES: Final = 2000
 
 TOGETHER: Final = 50
 """Events that are handed out at once, at most."""
+
+_SILENCE: Final = 15.0
+_LOOKS: Final = 2
+"""After how many seconds in which nothing came, and how often, it is looked whether anybody drives a run yet."""
 
 
 class Numbered(NamedTuple):
@@ -123,7 +128,8 @@ class Feed:
         Args:
             after: the number of the last event that the client has; 0 for none.
             pieces: whether pieces are wanted.
-            until_pause: whether it ends with a pause too, and where the run was stopped in the middle here.
+            until_pause: whether it ends with a pause too, and where the run was stopped in the middle, here or
+                elsewhere.
 
         Raises:
             JournalError: the run cannot be read.
@@ -164,8 +170,27 @@ class Feed:
                 return
             elif until_pause and number in self._stopped[0]:
                 raise self._stopped[1]
-            else:
+            elif not until_pause:
                 await news.wait()
+            elif await self._is_left(news):
+                raise stopped_in_the_middle(self.run_id)
+
+    async def _is_left(self, news: asyncio.Event) -> bool:
+        """Waits for news, for a while; whether there is none and nobody drives the run any more."""
+        for _ in range(_LOOKS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SILENCE):
+                    await news.wait()
+                return False
+            if self.hearing is not None or not isinstance(self._journal, Leases):
+                return False
+            try:
+                if await self._journal.holders([self.run_id]):
+                    return False
+            except JournalError:
+                # Who watches the run tells of a journal that is away, if that does not pass.
+                return False
+        return not news.is_set()
 
     async def _next(self, after: int) -> Sequence[Numbered]:
         """The next events that are stored after number `after`; none if there are none yet."""
@@ -196,3 +221,12 @@ class Feed:
                 found.append((count, Piece(base + came, event)))
         found.reverse()
         return found
+
+
+def stopped_in_the_middle(run_id: str) -> Refused:
+    """What whoever waits for the answer of such a run is told."""
+    return Refused(
+        "internal",
+        f"run {run_id} was stopped in the middle",
+        "It is kept and can be resumed; whoever runs the server finds in its log what stopped it.",
+    )

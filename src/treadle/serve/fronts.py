@@ -4,7 +4,7 @@ A post goes on with what the server knows of the chat or thread, its own user's;
 browser's copy. What is decided twice is told twice and done once.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Set
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
@@ -31,11 +31,13 @@ from treadle.serve.serving import Serving, json_response
 from treadle.serve.telling import (
     Answers,
     Decide,
+    Names,
     Point,
     Telling,
     answered,
     asked_at,
     last_said,
+    named,
     said_last,
     say,
     verdicts,
@@ -121,7 +123,7 @@ class Fronts:
         if before is not None:
             return before
         if post.message is None:
-            return await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
+            return await self._decided(user, last, partial(ai_sdk.decisions, post), _named_of(post))
         if post.anew or last is None or not is_open(last):
             after = post.after.partition(":")[0] if post.anew else None
             run_id = await self._runs.start(
@@ -185,9 +187,9 @@ class Fronts:
         kept = None if post.message is None else as_kept(post.message, getattr(self._runs.journal, "redact", None))
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
-            fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
+            names = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             try:
-                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits)
+                return await self._decided(user, last, partial(ag_ui_post.decisions, post), names, post.verdicts.keys())
             except Refused:
                 # A client that comes back may say nothing but which run it was.
                 if post.verdicts:
@@ -223,12 +225,13 @@ class Fronts:
         user: User,
         line: RunInfo | None,
         decide: Decide,
-        fits: Callable[[Pending], bool],
+        names: Names,
+        whole: Set[str] = frozenset(),
     ) -> Point:
         """Has a run go on with what was decided; what was decided before is told again."""
         if line is None:
             raise bad("the request", "says nothing new, and there is no run that waits")
-        return await decided(self._serving, user, line.run_id, decide, fits)
+        return await decided(self._serving, user, line.run_id, decide, names, whole)
 
     async def _chunks(
         self,
@@ -290,12 +293,21 @@ async def decided(
     user: User,
     run_id: str,
     decide: Decide,
-    fits: Callable[[Pending], bool],
+    names: Names,
+    whole: Set[str] = frozenset(),
 ) -> Point:
     """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
 
+    Args:
+        serving: all runs.
+        user: who decides.
+        run_id: the run.
+        decide: what is decided of what waits.
+        names: by what names.
+        whole: those names that are no history: all of them hold, or none does.
+
     Raises:
-        Refused: nothing of what was posted fits anything that the run ever waited for.
+        Refused: nothing of what was posted fits anything that the run ever waited for, or not all that is to hold.
     """
     runs = serving.runs
     await runs.live.settled(run_id)
@@ -303,11 +315,13 @@ async def decided(
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)
     if decisions:
+        if not whole <= named(names, pending):
+            raise undecided()
         point = Point(run_id, len(found.events), pending)
         await runs.decide(user, run_id, verdicts(decisions, pending))
         return point
-    before = await asked_at(runs, user, run_id, fits)
-    if before is None or before.number == len(found.events):
+    before, ever = await asked_at(runs, user, run_id, names)
+    if before is None or before.number == len(found.events) or not whole <= ever:
         if found.state.stop is not None and found.state.stop.reason == "external_tool":
             raise Refused(
                 "conflict",
@@ -318,8 +332,9 @@ async def decided(
     return before
 
 
-def _asked_of(post: ai_sdk.Posted) -> Callable[[Pending], bool]:
-    return lambda one: (
-        any(name.endswith(f":{one.key}") for name in post.verdicts)
-        or (one.kind == "result" and ai_sdk.call_name(one) in post.results)
-    )
+def _named_of(post: ai_sdk.Posted) -> Names:
+    def names(one: Pending) -> list[str]:
+        results = {ai_sdk.call_name(one)} & post.results.keys() if one.kind == "result" else set()
+        return [*[name for name in post.verdicts if name.endswith(f":{one.key}")], *results]
+
+    return names

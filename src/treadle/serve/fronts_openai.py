@@ -245,11 +245,14 @@ class Fronts:
         return True
 
     async def _went_on(self, user: User, post: Posted, run_id: str) -> Point:
-        def fits(one: Pending) -> bool:
-            return caller.call_name(run_id, one) in post.results or approval_id(run_id, one) in post.verdicts
+        given = post.results.keys() | post.verdicts.keys()
 
-        decide = partial(caller.decisions, post)
-        return await decided(self._serving, user, run_id, decide, fits)
+        def names(one: Pending) -> set[str]:
+            return {caller.call_name(run_id, one), approval_id(run_id, one)} & given
+
+        # Where nothing is named to go on with, earlier answers may be among these.
+        whole = given if post.before else frozenset[str]()
+        return await decided(self._serving, user, run_id, partial(caller.decisions, post), names, whole)
 
     async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))

@@ -18,7 +18,7 @@ from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalConflict
 from treadle.kernel.stop import Stop
-from treadle.serve.feed import Feed, Hearing, Numbered, Piece
+from treadle.serve.feed import Feed, Hearing, Numbered, Piece, stopped_in_the_middle
 from treadle.serve.refused import Refused
 from treadle.tools.raised import log_raised
 
@@ -238,7 +238,7 @@ class Live:
             del self._broken[next(iter(self._broken))]
         feed, _ = self._feeds.get(run.run_id, (None, None))
         if feed is not None:
-            feed.stop(after, _stop_of(run.run_id))
+            feed.stop(after, stopped_in_the_middle(run.run_id))
 
     def _attach(self, run_id: str) -> None:
         """Has the feed of a run show what it tells here."""
@@ -247,7 +247,7 @@ class Live:
         if driven is not None:
             self._broken.pop(run_id, None)
         if feed is not None:
-            feed.stop(self._broken.get(run_id, range(0)), _stop_of(run_id))
+            feed.stop(self._broken.get(run_id, range(0)), stopped_in_the_middle(run_id))
         if feed is not None and driven is not None and self._shows_pieces:
             feed.hearing, driven.hearing.feed = driven.hearing, feed
 
@@ -295,11 +295,3 @@ class Live:
                 task.cancel()
             if feed.hearing is not None:
                 feed.hearing.feed = None
-
-
-def _stop_of(run_id: str) -> Refused:
-    return Refused(
-        "internal",
-        f"run {run_id} was stopped in the middle",
-        "It is kept and can be resumed; whoever runs the server finds in its log what stopped it.",
-    )

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from treadle.journal.redaction import text_as_kept
 from treadle.serve.refused import Refused
 
 ORIGIN: Final = "serve"
@@ -68,15 +69,16 @@ def posting(
         asked: what it asks for.
         redact: what texts pass through before they are written, if they do. A secret could be guessed by its digest,
             and without it two requests would be one: so there the digest of one without a name is not kept.
+
+    Raises:
+        RedactionFailed: `redact` raised, or did not return a text.
     """
     text = _encoder.encode(asked).decode()
     if names is None:
         return Posting(None, hashlib.sha256(_encoder.encode([user, text])).hexdigest()[:32], kept=redact is None)
     key = _encoder.encode([user, *names])
-    said = text if redact is None else redact(text)
-    return Posting(
-        f"key-{hashlib.sha256(key).hexdigest()[:32]}", hmac.new(key, said.encode(), "sha256").hexdigest()[:32]
-    )
+    said = text_as_kept(text, redact).encode()
+    return Posting(f"key-{hashlib.sha256(key).hexdigest()[:32]}", hmac.new(key, said, "sha256").hexdigest()[:32])
 
 
 def key_of(given: str | None) -> tuple[str, ...] | None:

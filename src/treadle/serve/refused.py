@@ -1,14 +1,17 @@
 """Refused: what a caller may not have, as data: the kind of refusal, what happened, and what to do."""
 
+import logging
 from collections.abc import Awaitable, Mapping
 from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from treadle.journal import JournalConflict, JournalDamaged, JournalError, RunHeld, UnknownRun
+from treadle.journal import JournalConflict, JournalDamaged, JournalError, RedactionFailed, RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 
 T = TypeVar("T")
+
+log = logging.getLogger("treadle.serve")
 
 Kind = Literal[
     "bad_request",
@@ -104,6 +107,12 @@ def of_journal(error: JournalError) -> Refused:
         )
     if isinstance(error, JournalDamaged):
         return Refused("conflict", "the run is damaged and cannot be read", "Whoever runs the server can repair it.")
+    if isinstance(error, RedactionFailed):
+        # A mistake of the application's, which asking again does not mend and who asks cannot see.
+        log.error("a request failed: %s", error)
+        return Refused(
+            "internal", "the journal's redact function failed", "Whoever runs the server finds it in its log."
+        )
     return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
 
 

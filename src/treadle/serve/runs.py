@@ -17,9 +17,10 @@ from treadle.drivers.dispatch import cancelled
 from treadle.drivers.lease import holds_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal, RunHeld
+from treadle.journal import Journal, JournalError, RunHeld
 from treadle.journal.families import family
 from treadle.journal.info import told_by
+from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, RunFinished, RunPaused
 from treadle.kernel.fold import fold_all
@@ -195,11 +196,15 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
+            # Where it cannot be kept it is refused, and does not end the run that is told it.
+            as_kept(question, getattr(self.journal, "redact", None))
             driven.run.feed(MessageAdded(question, origin, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
             raise Refused("unfit", str(error)) from error
+        except JournalError as error:
+            raise of_journal(error) from error
         await kept(driven.run.commit())
 
     async def cancel(self, user: User, run_id: str) -> None:

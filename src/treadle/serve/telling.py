@@ -46,6 +46,9 @@ _ANSWERS: Final = 10_000
 Decide = Callable[[str, tuple[Pending, ...]], Decisions]
 """What a request decides of the calls that a run waits for."""
 
+Names = Callable[[Pending], Iterable[str]]
+"""By what names a request answers what a run waits for, or waited for once; none if it does not."""
+
 
 class Point(NamedTuple):
     """From where a run is told: after event `number`, when it waited for `pending`.
@@ -229,14 +232,19 @@ def _ends(event: object) -> bool:
     return isinstance(event, (RunPaused, RunFinished))
 
 
-async def asked_at(runs: Runs, user: User, run_id: str, fits: Callable[[Pending], bool]) -> Point | None:
-    """The last pause of a run at which it waited for a call that `fits`; None if it never did."""
-    narrator, found = Narrator(), None
+async def asked_at(runs: Runs, user: User, run_id: str, names: Names) -> tuple[Point | None, set[str]]:
+    """The last pause of a run at which it waited for something named, None if it never did; and all that ever was."""
+    narrator, found, ever = Narrator(), None, set[str]()
     for number, event in await runs.views.events(user, run_id):
         for move in narrator.hear(event):
-            if isinstance(move, Asked) and any(map(fits, move.pending)):
-                found = Point(run_id, number, move.pending)
-    return found
+            if isinstance(move, Asked) and (here := named(names, move.pending)):
+                found, ever = Point(run_id, number, move.pending), ever | here
+    return found, ever
+
+
+def named(names: Names, pending: Iterable[Pending]) -> set[str]:
+    """What of a request names any of these calls."""
+    return {name for one in pending for name in names(one)}
 
 
 async def last_said(runs: Runs, user: User, run_id: str) -> Point:

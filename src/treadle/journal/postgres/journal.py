@@ -17,7 +17,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
-from treadle.journal.redaction import Redact
+from treadle.journal.redaction import Redact, text_as_kept
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -173,7 +173,7 @@ class PostgresJournal:
         """See `Titles.entitle`; it is passed through `redact` as other texts are."""
         from treadle.journal.postgres import title_rows
 
-        kept = title if title is None or self.redact is None else self.redact(title)
+        kept = None if title is None else text_as_kept(title, self.redact)
         await settled(self._change(partial(title_rows.entitle, user=user, conversation=conversation, title=kept)))
 
     async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:

@@ -194,11 +194,14 @@ def _verdict(payload: Any) -> Verdict:
         case bool():
             return Verdict(payload)
         case {"approved": bool(approved), **more}:
-            edit, reason = more.get("arguments"), more.get("reason")
-            if (edit is None or isinstance(edit, dict)) and more.keys() <= {"arguments", "reason"}:
-                return Verdict(approved, reason if isinstance(reason, str) else "", edit)
+            edit, reason = more.pop("arguments", None), more.pop("reason", None)
+            fits = not more and (edit is None or approved)
+            if fits and (edit is None or isinstance(edit, dict)) and (reason is None or isinstance(reason, str)):
+                return Verdict(approved, reason or "", edit)
     raise bad(
-        "request.resume payload", "must be true, false, or an object with approved (and reason, or arguments) alone"
+        "request.resume payload",
+        "must be true, false, or an object with approved (and a reason, which is a text, or the arguments that are "
+        "approved, which are an object) alone",
     )
 
 
@@ -207,6 +210,7 @@ def call_name(run_id: str, pending: Pending) -> str:
     return f"{run_id}:{pending.call_id if pending.run_id else pending.plain}"
 
 
-def answers(posted: Posted, run_id: str, pending: Pending) -> bool:
-    """Whether the post answers what `pending` waits for, or waited for once."""
-    return approval_id(run_id, pending) in posted.verdicts or call_name(run_id, pending) in posted.results
+def answers(posted: Posted, run_id: str, pending: Pending) -> list[str]:
+    """By what names the post answers what `pending` waits for, or waited for once."""
+    verdict, result = approval_id(run_id, pending), call_name(run_id, pending)
+    return [*([verdict] if verdict in posted.verdicts else []), *([result] if result in posted.results else [])]

@@ -134,10 +134,10 @@ def fitting(posted: Posted, run_id: str, pending: Sequence[Pending]) -> Decision
     """Likewise, where the caller says something beside it.
 
     Raises:
-        Refused: it decides something, and nothing of that waits.
+        Refused: it decides something that does not wait.
     """
     found = decisions(posted, run_id, pending)
-    if (posted.results or posted.verdicts) and not found:
+    if len(found.approve) + len(found.deny) + len(found.results) < len(posted.results) + len(posted.verdicts):
         raise undecided()
     return found
 

@@ -155,10 +155,10 @@ def decide(found: dict[str, T], name: str, what: T, where: str) -> None:
 
 
 def undecided() -> Refused:
-    """What was decided fits nothing that the run waits for."""
+    """What was decided fits nothing that the run waits for, or not all of it does."""
     return Refused(
         "conflict",
-        "nothing of what was posted decides on a call that the run waits for",
+        "nothing, or not all, of what was posted decides on a call that the run waits for, and nothing was done",
         "A verdict holds for the call and the arguments that were shown. Look at the run again.",
     )
 
