@@ -345,6 +345,14 @@ def test_a_decimal_answer_keeps_every_digit(tmp_path, mode, kind, json, value, s
     assert stored is None or output == stored
 
 
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("written", ["20.0", "-0.0", "1.50"])
+def test_a_decimal_answer_keeps_the_zeros_at_its_end(mode, written):
+    """Regression: of "20.0" it was "20", though "20.00" stayed as it was."""
+    result = Agent(ScriptedModel([f'{{"amount": {written}}}']), output=Sum, output_mode=mode).run_sync("go")
+    assert str(result.output.amount) == written
+
+
 # Hand-offs
 
 
