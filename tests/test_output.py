@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 from msgspec.json import encode
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import BaseModel, ConfigDict, computed_field, field_validator
 
 from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, handoff, has_tool_call, step_count, tool
 from treadle.kernel.fold import fold_all
@@ -343,6 +343,60 @@ def test_a_decimal_answer_keeps_every_digit(tmp_path, mode, kind, json, value, s
     result, output, again = asyncio.run(work())
     assert (result.output, again.output) == (value, value)
     assert stored is None or output == stored
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("written", ["20.0", "-0.0", "1.50"])
+def test_a_decimal_answer_keeps_the_zeros_at_its_end(mode, written):
+    """Regression: of "20.0" it was "20", though "20.00" stayed as it was."""
+    result = Agent(ScriptedModel([f'{{"amount": {written}}}']), output=Sum, output_mode=mode).run_sync("go")
+    assert str(result.output.amount) == written
+
+
+# Validators that raise what is no objection
+
+
+class Rated(BaseModel):
+    currency: str
+
+    @field_validator("currency")
+    @classmethod
+    def known(cls, value: str) -> str:
+        return {"EUR": "EUR"}[value]
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("over", [False, True], ids=["its own", "over a hand-off"])
+def test_a_validator_that_raises_something_else_ends_no_run(tmp_path, mode, over):
+    """Regression: it came out of `run` and of each `resume`, and the run stood as under way for ever."""
+
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            model = ScriptedModel(['{"currency": "XYZ"}', '{"currency": "EUR"}'])
+            other = Agent(model, name="other")
+            agent = (
+                handing_on(other, output=Rated, output_mode=mode, journal=journal)
+                if over
+                else Agent(model, output=Rated, output_mode=mode, journal=journal)
+            )
+            result = await agent.run("go")
+            return model, result, await agent.resume(result.run_id)
+
+    model, result, again = asyncio.run(work())
+    assert "It could not be checked: KeyError: 'XYZ'" in model.requests[1].messages[-1].text
+    assert (result.output, result.finished) == (Rated(currency="EUR"), True)
+    assert again.output == result.output
+
+
+def test_an_answer_that_a_later_validator_cannot_check_is_returned_as_json(tmp_path):
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            result = await Agent(ScriptedModel(['{"currency": "XYZ"}']), output=dict[str, str], journal=journal).run(
+                "go"
+            )
+            return await Agent(ScriptedModel([]), output=Rated, journal=journal).resume(result.run_id)
+
+    assert asyncio.run(work()).output == {"currency": "XYZ"}
 
 
 # Hand-offs

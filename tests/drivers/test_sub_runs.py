@@ -4,6 +4,7 @@ import asyncio
 from decimal import Decimal
 
 import pytest
+from pydantic import BaseModel, ConfigDict, field_serializer
 
 from treadle import Agent, Limits, MemoryJournal, Price, SqliteJournal, SubRunEvent, external_tool, handoff, tool
 from treadle.kernel.events import RunStarted
@@ -33,6 +34,32 @@ async def test_an_agent_is_asked_as_a_tool():
     assert isinstance(inner[0].event, RunStarted)
     assert inner[0].event.parent.run_id == result.run_id
     assert model.requests[0].tools[0].description == "You know things."
+
+
+class Picture(BaseModel):
+    model_config = ConfigDict(val_json_bytes="base64")
+    pixels: bytes
+
+
+class Sealed(BaseModel):
+    pixels: str
+
+    @field_serializer("pixels")
+    def never(self, value: str) -> str:
+        raise KeyError(value)
+
+
+@pytest.mark.parametrize("kind", [Picture, Sealed])
+async def test_an_answer_without_a_form_in_json_is_told_as_it_was_given(kind):
+    """Regression: the exception came out of the parent's `run` and of each `resume`: it stood as under way for ever."""
+    journal = MemoryJournal()
+    child = Agent(ScriptedModel(['{"pixels": "//8="}']), name="expert", output=kind)
+    parent = Agent(ScriptedModel([[("expert", {"task": "draw"})], "done"]), tools=[child.as_tool()], journal=journal)
+    result = await parent.run("go")
+    (call,) = result.tool_calls_made
+    assert (result.text, call.is_error, call.result.text) == ("done", False, '{"pixels":"//8="}')
+    assert call.app == {"pixels": "//8="}
+    assert [run.status for run in await journal.list(5)] == ["finished", "finished"]
 
 
 async def test_what_a_sub_run_takes_counts_for_its_parent():

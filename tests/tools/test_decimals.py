@@ -80,7 +80,8 @@ def test_ends_of_zeros_are_kept_too() -> None:
     @tool
     def pay(amount: Decimal) -> None: ...
 
-    assert str(pay.validate('{"amount": 12.50}')["amount"]) == "12.50"
+    for written in ("12.50", "12.0", "-0.0", "100.0"):
+        assert str(pay.validate(f'{{"amount": {written}}}')["amount"]) == written
 
 
 def test_a_bound_is_checked_on_what_was_written() -> None:

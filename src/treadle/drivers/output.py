@@ -14,11 +14,12 @@ import msgspec
 from jiter import from_json
 
 from treadle.drivers.configuration import Answer, AnswerType, Configuration
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.models.profile import OutputMode
 from treadle.tools.arguments import schema_of
+from treadle.tools.errors import describe_exception
 from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import name_of
 
@@ -63,7 +64,7 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     numbers = numbers_of(adapter.core_schema)
 
     def value(json: Any) -> Any:
-        return adapter.validate_json(msgspec.json.encode(json))
+        return _checked(adapter, msgspec.json.encode(json))
 
     if mode == "tool":
         tool = ToolSpec(_free(_FINAL[0], taken), f"{_FINAL[1]}{name}{_FINAL[2]}", schema)
@@ -173,12 +174,14 @@ class _Reading(NamedTuple):
         json = self._exact(_unwrapped(found) if self.wrapped else found.encode())
         try:
             # What is no number goes into a journal as null; the value keeps it.
-            return Answer(self.adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
+            return Answer(_checked(self.adapter, json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
             )
             raise ValueError(f"{faults}. {self.wanted}") from error
+        except _Unchecked as error:
+            raise ValueError(f"{error}. {self.wanted}") from error
 
     def _exact(self, json: bytes) -> bytes:
         """`json` with each number as text that a `Decimal` is to be made of and a float would cut.
@@ -195,6 +198,22 @@ class _Reading(NamedTuple):
             faults = "; ".join(f"{name_of(one.path)}: {one.why}; given was {one.text:.100}" for one in lost[:5])
             raise ValueError(f"{faults}. {self.wanted}")
         return json if found is None else msgspec.json.encode(found)
+
+
+class _Unchecked(ValueError):
+    """A validator of the user's raised what is no objection, so that nobody knows whether the answer fits."""
+
+
+def _checked(adapter: Any, json: bytes) -> Any:
+    """`json` as a value of the type. Raises ValueError if it is none, whatever a validator of the user's raises."""
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_json(json)
+    except (ValidationError, PassesThrough):
+        raise
+    except BaseException as error:  # a validator of the user's may raise anything
+        raise _Unchecked(f"It could not be checked: {describe_exception(error)[:500]}") from error
 
 
 def _unwrapped(text: str) -> bytes:

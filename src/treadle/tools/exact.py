@@ -59,7 +59,7 @@ class Numbers(Struct, frozen=True):
             text: what the model wrote, which is JSON.
             as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
         """
-        exact = self.decimals and not all([str(float(number)) == number for number in _FLOAT.findall(text)])
+        exact = self.decimals and not all(map(_same_as_float, _FLOAT.findall(text)))
         if not exact and not _MAY_BE_LOST.search(text):
             return None, []
         walk = _Walk(as_text, self.written)
@@ -110,7 +110,7 @@ class _Walk:
         text, number = str(value), float(value)
         first = [kind for kind in kinds if kind in ("decimal", "str", "any")]
         # Where any text is welcome before a `Decimal` is, the number would be taken for one.
-        if str(number) != text and (first[:1] == ["decimal"] if self.as_text else "decimal" in first):
+        if not _same_as_float(text) and (first[:1] == ["decimal"] if self.as_text else "decimal" in first):
             exact = _decimal(text)
             if exact is not None:
                 self.changed = True
@@ -180,6 +180,11 @@ def _dicts(fields: Any) -> list[Schema]:
 def _aliases(field: Schema) -> list[Any]:
     alias = field.get("validation_alias", field.get("alias", []))
     return [alias] if isinstance(alias, str) else [path[0] if isinstance(path, list) else path for path in alias]
+
+
+def _same_as_float(text: str) -> bool:
+    """Whether Pydantic makes the `Decimal` of `text` out of its float: of the float of "1.0" it makes "1"."""
+    return str(float(text)) == text and not text.endswith(".0")
 
 
 def _decimal(text: str) -> Decimal | None:

@@ -9,7 +9,7 @@ its cancellation follows the parent's, and what it waits for, the parent waits f
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -32,7 +32,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
-from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
@@ -293,7 +293,7 @@ def recorded_for_call(
         )
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
     if result.finished:
-        value = result.text if result.output is None else to_jsonable_python(result.output)
+        value = result.text if result.output is None else _as_json(result.output, child.state.output)
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.
         app = child.state.output if final else output.app if result.output is None else value
@@ -304,6 +304,14 @@ def recorded_for_call(
     hints = {"made": made, "note": NOT_UNDONE} if made else {}
     output = encode_error(ToolError(why, found=result.text, **hints), tool.max_output)
     return ToolFinished(step, record.id, output.content, True, spent=spent), output
+
+
+def _as_json(answer: Any, read_from: Json) -> Json:
+    """An answer as JSON; where its type has no such form (bytes that are no text, say), what it was read from."""
+    try:
+        return cast(Json, to_jsonable_python(answer))
+    except Exception:  # a serialiser of the user's may raise anything
+        return read_from
 
 
 def _made_changes(child: Run) -> list[str]:
