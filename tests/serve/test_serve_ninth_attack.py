@@ -12,6 +12,7 @@ from two_apps import Paced, asked, lifespan
 
 from treadle import Agent, MemoryJournal, SqliteJournal
 from treadle.journal import JournalUnavailable
+from treadle.journal.families import family
 from treadle.serve import app, feed
 from treadle.testing import ScriptedModel
 
@@ -277,6 +278,31 @@ async def test_whoever_waits_at_another_server_is_told_where_nobody_drives_the_r
         assert (await asked(there, "POST", f"/api/runs/{run}/resume", {}))[0] == 200
         _, told = await asked(here, "GET", f"/api/runs/{run}/stream?until=pause")
         assert b"event: run_finished" in told
+
+
+async def test_whoever_waits_at_another_server_for_a_run_below_waits_as_long_as_the_one_above_is_driven(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(feed, "_SILENCE", 0.1)
+    gate = asyncio.Event()
+    boss = Agent(ScriptedModel([[("waiter", {"task": "go"})], "so"]), name="boss", tools=[waiter(gate).as_tool()])
+    async with (
+        SqliteJournal(tmp_path / "a.db") as one, SqliteJournal(tmp_path / "a.db") as other,
+        lifespan(app([boss], journal=one)) as here, lifespan(app([boss], journal=other)) as there,
+        asyncio.timeout(20), asyncio.TaskGroup() as group,
+    ):  # fmt: skip
+        await asked(here, "POST", "/api/runs", {"agent": "boss", "input": "go"})
+        (run, *_) = await until(lambda: _runs(there))
+
+        async def below():
+            return (await family(other, run))[1:]
+
+        (child, *_) = await until(below)
+        waits = group.create_task(asked(there, "GET", f"/api/runs/{child}/stream?until=pause"))
+        await asyncio.sleep(0.5)
+        assert not waits.done()
+        gate.set()
+        assert b"event: run_finished" in (await waits)[1]
 
 
 async def _runs(served):

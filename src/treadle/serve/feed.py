@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from threading import get_ident
 from typing import Final, NamedTuple
 
@@ -177,6 +178,8 @@ class Feed:
 
     async def _is_left(self, news: asyncio.Event) -> bool:
         """Waits for news, for a while; whether there is none and nobody drives the run any more."""
+        # A run below another is driven under the lease of the one at the top, with whose id its own begins.
+        driven_as = list(accumulate(self.run_id.split("."), "{}.{}".format))
         for _ in range(_LOOKS):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SILENCE):
@@ -185,7 +188,7 @@ class Feed:
             if self.hearing is not None or not isinstance(self._journal, Leases):
                 return False
             try:
-                if await self._journal.holders([self.run_id]):
+                if await self._journal.holders(driven_as):
                     return False
             except JournalError:
                 # Who watches the run tells of a journal that is away, if that does not pass.
