@@ -6,9 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, field_serializer
 
 from treadle import Agent, Image, MemoryJournal, Pending, SqliteJournal, Text, external_tool, tool
+from treadle.cli.report import as_json
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import AssistantMessage, ToolCall
 from treadle.models import (
@@ -149,6 +150,28 @@ async def test_a_result_as_a_dict_keeps_every_digit():
     waiting = (await by_kind["waiting"].run("go")).to_dict()
     assert waiting["pending"][0]["arguments"] == {"amount": EXACT}
     assert waiting["steps"][0]["calls"][0]["arguments"] == {"amount": EXACT}
+
+
+class Picture(BaseModel):
+    """Read from base64, which is no text."""
+
+    model_config = ConfigDict(val_json_bytes="base64")
+    pixels: bytes
+
+
+class Sealed(BaseModel):
+    pixels: str
+
+    @field_serializer("pixels")
+    def never(self, value: str) -> str:
+        raise KeyError(value)
+
+
+@pytest.mark.parametrize("kind", [Picture, Sealed])
+async def test_an_answer_without_a_form_in_json_is_told_as_it_was_given(kind):
+    result = await Agent(ScriptedModel(['{"pixels": "//8="}']), output=kind).run("go")
+    assert isinstance(result.output, kind)
+    assert result.to_dict()["output"] == as_json(result, "scripted")["output"] == {"pixels": "//8="}
 
 
 @pytest.mark.parametrize("number", [EXACT, "1e-400", "0.1", "1.10", "-0.0", "3", "12345678901234567890.5"])

@@ -152,7 +152,7 @@ class RunResult(Generic[Output]):
             "run_id": self.run_id,
             "text": self.text,
             "message": self.message,
-            "output": _plain(self.output),
+            "output": plain_output(self),
             "finished": self.finished,
             "stop": _fields(self.stop),
             "steps": [_step(step) for step in self.steps],
@@ -321,6 +321,15 @@ def _how_to_decide(pending: Sequence[Pending]) -> Iterator[str]:
 def _plain(value: Any) -> Any:
     """`value` as JSON gives it back."""
     return from_json(to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True))
+
+
+def plain_output(result: RunResult[Any]) -> Any:
+    """The answer as JSON gives it back; where its type has no such form, what it was read from."""
+    try:
+        return _plain(result.output)
+    except Exception:  # a serialiser of the user's may raise anything
+        last = result.events[-1] if result.events else None
+        return last.output if isinstance(last, RunFinished) else None
 
 
 def _fields(struct: msgspec.Struct) -> dict[str, Any]:

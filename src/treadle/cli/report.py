@@ -14,7 +14,7 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.names import escaped
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits
-from treadle.result import Pending, RunResult
+from treadle.result import Pending, RunResult, plain_output
 from treadle.tools import Tool
 
 
@@ -29,7 +29,7 @@ def as_json(result: RunResult, model: str) -> dict[str, Any]:
         "run_id": result.run_id,
         "model": model,
         "text": result.text,
-        "output": result.output,
+        "output": plain_output(result),
         "finished": result.finished,
         "stop": {"reason": result.stop.reason, "detail": result.stop.detail, "advice": result.stop.advice},
         "steps": [_step(step, result.limits) for step in result.steps],
