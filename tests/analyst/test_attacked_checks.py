@@ -103,6 +103,84 @@ def test_a_check_of_other_columns_is_not_held_against_the_one_before(tmp_path: P
     assert "nothing has changed" in again.sentence
 
 
+LOOKED_UP = """\
+sources:
+  a:
+    kind: csv
+    path: a.csv
+    dimensions: {company: {}, account: {}, currency: {}, period: {}, posted: {}}
+    measures:
+      amount: {currency: currency, conversion: {to: EUR, source: rates, currency: code, rate: rate, on: [period]}}
+  b:
+    kind: csv
+    path: b.csv
+    dimensions: {company: {}, account: {mapping: {source: charts, from: old, to: new}}}
+    measures: {amount: {unit: EUR}}
+  rates:
+    kind: csv
+    path: rates.csv
+    dimensions: {code: {}, period: {}, kind: {}}
+    measures: {rate: {}, other: {}, n: &rows {column: "*", aggregation: count}}
+    default_filters: {kind: M}
+  charts: {kind: csv, path: charts.csv, dimensions: {old: {}, new: {}, newer: {}}, measures: {n: *rows}}
+  groups: {kind: csv, path: groups.csv, dimensions: {group: {}, member: {}, wider: {}}, measures: {n: *rows}}
+hierarchies:
+  owners: {of: company, source: groups}
+  results: {of: account, groups: {Sales: ["1", "2"], Costs: ["3"]}}
+"""
+FILES = {
+    "a.csv": "company,account,currency,period,posted,amount\nX,1,USD,1,2,10\nY,2,USD,2,2,4\n",
+    "b.csv": "company,account,amount\nX,1,20\nY,2,8\n",
+    "rates.csv": "code,period,kind,rate,other\nUSD,1,M,2,3\nUSD,2,M,2,3\nUSD,1,B,5,5\nUSD,2,B,5,5\n",
+    "charts.csv": "old,new,newer\n1,1,2\n2,2,1\n",
+    "groups.csv": "group,member,wider\nAll,X,All\nAll,Y,All\n",
+}
+UNDER = """\
+checks:
+  x:
+    compare: [a, b]
+    by: [company]
+    where: [{dimension: account, op: under, value: Sales}, {dimension: company, op: under, value: All}]
+"""
+
+
+def looked_up(place: Path, before: str = "", after: str = "") -> str:
+    """What a check of looked up values says of changes, with one thing declared otherwise."""
+    assert before in LOOKED_UP
+    declared = LOOKED_UP.replace(before, after, 1) if before else LOOKED_UP
+    for name, text in [*FILES.items(), ("sources.yaml", declared), ("checks.yaml", UNDER)]:
+        (place / name).write_text(text)
+    (verdict,) = run_checks(read_checks(place / "checks.yaml"), history=History(place / "h.db")).verdicts
+    assert verdict.changes is not None, verdict.why
+    return verdict.changes.sentence
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('Sales: ["1", "2"]', 'Sales: ["1"]'),
+        ("group: {}", "group: {column: wider}"),
+        ("account: {}", "account: {column: period}"),
+        ("kind: M", "kind: B"),
+        ("rate: {}", "rate: {column: other}"),
+        ("new: {}", "new: {column: newer}"),
+        ("period: {}", "period: {column: posted}"),
+    ],
+)
+def test_a_check_of_other_groups_rates_or_conditions_is_not_held_against_the_one_before(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    """What stands behind a condition, a rate or a mapping was declared otherwise, and told as a change of the data."""
+    assert looked_up(tmp_path) == ""
+    assert "first run that asks just this" in looked_up(tmp_path, before, after)
+    assert "nothing has changed" in looked_up(tmp_path, before, after)
+
+
+def test_another_group_or_table_that_nothing_asks_for_is_the_same_check(tmp_path: Path) -> None:
+    looked_up(tmp_path)
+    assert "nothing has changed" in looked_up(tmp_path, "newer: {}", "newer: {format: trim}")
+
+
 def test_other_words_about_the_columns_are_the_same_check(tmp_path: Path) -> None:
     run(tmp_path)
     told = SOURCES.replace("account: {format", "account: {description: of the ledger, format")

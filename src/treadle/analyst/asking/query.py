@@ -46,7 +46,11 @@ class QueryRequest(BaseModel):
 
     source: str
     measures: list[str] | None = Field(default=None, description="measures; all of the source's if left out")
-    dimensions: list[str] = Field(default_factory=list, description="what to group by; one row of totals if empty")
+    dimensions: list[str] = Field(
+        default_factory=list,
+        description="what to group by; if empty, one row of totals, or one a currency where there are several; none "
+        "where no row passes",
+    )
     filters: Filters = Field(default_factory=list, description="conditions that must all hold")
     order: list[str] = Field(
         default_factory=list,

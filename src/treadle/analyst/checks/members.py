@@ -1,5 +1,6 @@
 """Members: the dimensions and the measure of a check as its sources declare them."""
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import blake2b
@@ -12,9 +13,10 @@ from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import called, measure_pairs
 from treadle.analyst.asking.tree import canonical
 from treadle.analyst.checks.declared import Check, Known, told
+from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
-from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
-from treadle.analyst.reading.keys import conditions_of, shared_key
+from treadle.analyst.declared.source import Conversion, Dimension, KeyType, Mapping, Measure, Source
+from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.comparison import Comparison
 
@@ -51,18 +53,29 @@ def spelled(catalog: Catalog, check: Check, found: Comparison) -> tuple[Known, .
 
 
 def meaning(catalog: Catalog, check: Check, found: Comparison) -> str:
-    """Returns a name for what the measure and the dimensions of a comparison are made of in both sources.
+    """Returns a name for what the figures, keys and conditions of a comparison are made of in both sources.
 
-    Two comparisons of the same names but another meaning do not ask the same.
+    Two comparisons of the same names but another meaning do not ask the same. What is declared counts, not what files
+    hold: a row more in a table of rates or of a hierarchy changes figures, which is told.
 
     Args:
         catalog: the sources.
         check: what was asked.
         found: what it found.
     """
-    a, b = _sources(catalog, check)
-    made = [_made(one) for one in measure_pairs(a, b, [found.measure])[0]]
-    made += [_made(source.dimension(name)) for source in (a, b) for name in found.dimensions]
+    sources = a, b = _sources(catalog, check)
+    measures = measure_pairs(a, b, [found.measure])[0]
+    keys = [[source.dimension(name) for name in found.dimensions] for source in sources]
+    made = [*map(_made, measures), *(_made(one) for each in keys for one in each)]
+    for index, (source, measure) in enumerate(zip(sources, measures, strict=True)):
+        held = _held(check, sources, index)
+        fixed = [key.members[index] for key, _ in held]
+        rates = [measure.currency, *measure.conversion.on] if measure.conversion else []
+        rated = [source.dimension(name) for name in rates]
+        made += [_made(one) for one in (*fixed, *rated) if one not in keys[index]]
+        made += [_looked_up(catalog, measure), *(_looked_up(catalog, one) for one in (*keys[index], *fixed))]
+        made += [_grouped(catalog, key.members[index]) for key, item in held if item.op == "under"]
+    made = [one for one in made if one]
     return blake2b(msgspec.json.encode(made, order="sorted"), digest_size=16).hexdigest()
 
 
@@ -73,13 +86,17 @@ def conditions(catalog: Catalog, check: Check) -> tuple[tuple[str, ...], ...]:
         catalog: the sources.
         check: what is asked.
     """
-    sources, request = _sources(catalog, check), check.request
-    asked = tuple(item.written for item in request.filters)
-    own = []
-    for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
-        held = [item.written for _, item in conditions_of(source, index, sources, request.filters, alone)]
-        own.append(tuple(text for text in held if text not in asked))
-    return (asked, *own)
+    sources = _sources(catalog, check)
+    asked = tuple(item.written for item in check.request.filters)
+    held = [[item.written for _, item in _held(check, sources, index)] for index in range(len(sources))]
+    return (asked, *(tuple(text for text in own if text not in asked) for own in held))
+
+
+def _held(check: Check, sources: Sequence[Source], index: int) -> list[tuple[Key, Filter]]:
+    """The conditions that hold on one of the sources."""
+    request = check.request
+    alone = (request.filters_a, request.filters_b)[index]
+    return conditions_of(sources[index], index, sources, request.filters, alone)
 
 
 def _sources(catalog: Catalog, check: Check) -> list[Source]:
@@ -94,6 +111,34 @@ def _made(member: Dimension | Measure) -> list[Any]:
         return [member.source_column, member.type, str(member.format), member.mapping]
     return [member.columns, member.expression, member.aggregation, member.unit, member.currency, member.sign,
             member.conversion]  # fmt: skip
+
+
+def _looked_up(catalog: Catalog, member: Dimension | Measure) -> list[Any]:
+    """What the table is made of that a dimension or measure is looked up in; empty if it is in none."""
+    match member:
+        case Dimension(mapping=Mapping() as values):
+            return _table(catalog, values.source, [values.old, values.new], values.share)
+        case Measure(conversion=Conversion() as rates):
+            return _table(catalog, rates.source, [rates.currency, *rates.on], rates.rate)
+        case _:
+            return []
+
+
+def _grouped(catalog: Catalog, dimension: Dimension) -> list[Any]:
+    """What the hierarchies of a dimension are made of."""
+    made: list[Any] = []
+    for tree in catalog.hierarchies.values():
+        if tree.of.strip().casefold() in dimension.names:
+            names = [tree.group, tree.member, *([tree.to] if tree.to else [])]
+            made.append([tree.name, tree.groups, _table(catalog, tree.source, names) if tree.source else []])
+    return made
+
+
+def _table(catalog: Catalog, source: str, names: Sequence[str], figure: str = "") -> list[Any]:
+    table = catalog.source(source)
+    made = [_made(table.dimension(name)) for name in names]
+    made += [_made(table.measure(figure))] if figure else []
+    return [table.name, made, [item.written for item in table.default_filters]]
 
 
 def _type(value: Any) -> KeyType:
