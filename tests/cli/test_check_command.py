@@ -251,6 +251,10 @@ def test_a_column_of_another_name_is_mapped_from_the_command_line(treadle: Any, 
     assert "3 keys match" in treadle(*both, "--map", "account=konto").out
     for wrong in ("account", "=konto", "account=", "konto=account"):
         assert treadle(*both, "--map", wrong).code == 2
+    asked = ("a", "b", "--sources", "sources.yaml", "--map", "account=konto")
+    behind = treadle("drill", *asked, "--key", "account=1", "--json")
+    assert [side["total_rows"] for side in (json.loads(behind.out)["a"], json.loads(behind.out)["b"])] == [1, 1]
+    assert "no dimension in common besides the key" in treadle("rows", *asked, "--key", "account").err
 
 
 def test_the_rows_behind_a_key_are_shown(treadle: Any, place: Path) -> None:

@@ -12,6 +12,7 @@ from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
+from treadle.cli.mapped import map_option, names_of
 from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
 
@@ -38,10 +39,7 @@ _STDOUT = "\0"
     "--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only; what --where says holds too."
 )
 @click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
-@click.option(
-    "--map", "names", multiple=True, metavar="A=B",
-    help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
-)  # fmt: skip
+@map_option
 @subtotals_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
 @click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
@@ -96,7 +94,7 @@ def compare(
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
-        "names": _pairs(names), "subtotals": list(subtotals), "tolerance": tolerance,
+        "names": names_of(names), "subtotals": list(subtotals), "tolerance": tolerance,
         "relative_tolerance": _share(relative), "materiality": materiality,
     }  # fmt: skip
     if by is not None:
@@ -175,16 +173,6 @@ def _code(found: "Sequence[Comparison]", fail_on: "Class") -> ExitCode:
     if "not_run" in outcomes:
         return ExitCode.NOT_RUN
     return ExitCode.DIFFERS if "failed" in outcomes else ExitCode.FINISHED
-
-
-def _pairs(given: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for item in given:
-        own, sign, theirs = (part.strip() for part in item.partition("="))
-        if not (own and sign and theirs):
-            raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
-        found[own] = theirs
-    return found
 
 
 def _share(text: str | None) -> str | Decimal | None:

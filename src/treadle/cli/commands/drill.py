@@ -7,6 +7,7 @@ import click
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 @where_option
 @click.option("--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only.")
 @click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
+@map_option
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Rows of each side at most.")
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object, amounts as text.")
 def drill(
     a: str, b: str, key: tuple[str, ...], measure: str | None, where: tuple[str, ...], where_a: tuple[str, ...],
-    where_b: tuple[str, ...], limit: int, sources: str | None, as_json: bool,
+    where_b: tuple[str, ...], names: tuple[str, ...], limit: int, sources: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show the rows of the sources A and B behind one key, the largest amounts first.
 
@@ -44,7 +46,7 @@ def drill(
 
     request = DrillRequest(
         source_a=a, source_b=b, key=_key(key), measure=measure, limit=limit, filters=filters_of("--where", where),
-        filters_a=filters_of("--where-a", where_a), filters_b=filters_of("--where-b", where_b),
+        filters_a=filters_of("--where-a", where_a), filters_b=filters_of("--where-b", where_b), names=names_of(names),
     )  # fmt: skip
     found = working(lambda interrupt, tell: drilled(catalog, request, interrupt=interrupt))
     if as_json:

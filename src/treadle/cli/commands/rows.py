@@ -8,6 +8,7 @@ from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.exits import ExitCode
+from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
@@ -20,13 +21,14 @@ from treadle.visible import seen
 @click.option("--key", required=True, metavar="NAME,...", help="The dimensions that tell rows apart.")
 @click.option("--columns", metavar="NAME,...", help="The dimensions to compare. Default: all others that both have.")
 @where_option
+@map_option
 @click.option("--limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Examples of each column.")
 @click.option("--fail", is_flag=True, help="Exit with 6 if a row is missing, repeated or different.")
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
 def rows(
-    a: str, b: str, key: str, columns: str | None, where: tuple[str, ...], limit: int, fail: bool, sources: str | None,
-    as_json: bool,
+    a: str, b: str, key: str, columns: str | None, where: tuple[str, ...], names: tuple[str, ...], limit: int,
+    fail: bool, sources: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Compare the rows of the sources A and B by a key: which columns that are no figures have other values.
 
@@ -40,7 +42,7 @@ def rows(
         raise click.BadParameter("it names no dimension", param_hint="'--key'")
     if columns is not None:
         given["columns"] = _names(columns)
-    request = RowsRequest(**given, filters=filters_of("--where", where))
+    request = RowsRequest(**given, filters=filters_of("--where", where), names=names_of(names))
     found = working(lambda interrupt, tell: compare_rows(catalog, request, interrupt=interrupt))
     same = found.equal == found.keys and found.keys > 0
     if as_json:

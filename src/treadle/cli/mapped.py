@@ -1,0 +1,21 @@
+"""`--map A=B`: what the second source of a comparison calls what the first calls otherwise."""
+
+from collections.abc import Sequence
+
+import click
+
+map_option = click.option(
+    "--map", "names", multiple=True, metavar="A=B",
+    help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
+)  # fmt: skip
+
+
+def names_of(given: Sequence[str]) -> dict[str, str]:
+    """The names of the second source, by those of the first."""
+    found = {}
+    for item in given:
+        own, sign, theirs = (part.strip() for part in item.partition("="))
+        if not (own and sign and theirs):
+            raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
+        found[own] = theirs
+    return found
