@@ -388,6 +388,17 @@ def test_a_validator_that_raises_something_else_ends_no_run(tmp_path, mode, over
     assert again.output == result.output
 
 
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+def test_an_answer_with_a_key_twice_is_sent_back(mode):
+    first, last = '{"a": 1, "a": 2}', '{"a": 3}'
+    if mode == "tool":
+        first, last = [("final_answer", first)], [("final_answer", last)]
+    model = ScriptedModel([first, last])
+    result = Agent(model, output=dict[str, int], output_mode=mode).run_sync("go")
+    assert result.output == {"a": 3}
+    assert 'duplicate key "a"' in model.requests[1].messages[-1].text.replace("\\", "")
+
+
 def test_an_answer_that_a_later_validator_cannot_check_is_returned_as_json(tmp_path):
     async def work():
         async with SqliteJournal(tmp_path / "runs.db") as journal:

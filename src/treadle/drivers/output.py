@@ -171,6 +171,8 @@ class _Reading(NamedTuple):
         from pydantic import ValidationError
 
         found = json_in(text)
+        if twice := _said_twice(found):
+            raise ValueError(f"{twice}. {self.wanted}")
         json = self._exact(_unwrapped(found) if self.wrapped else found.encode())
         try:
             # What is no number goes into a journal as null; the value keeps it.
@@ -223,6 +225,15 @@ def _unwrapped(text: str) -> bytes:
     except (msgspec.DecodeError, msgspec.ValidationError):
         return text.encode()
     return bytes(value[WRAPPED]) if value.keys() == {WRAPPED} else text.encode()
+
+
+def _said_twice(json: str) -> str:
+    """What is wrong with JSON that has a key twice, of which only one value would be taken; empty for all else."""
+    try:
+        from_json(json.encode(), catch_duplicate_keys=True)
+    except ValueError as error:
+        return str(error) if "duplicate key" in str(error) else ""
+    return ""
 
 
 def json_in(text: str) -> str:
