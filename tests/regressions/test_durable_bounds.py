@@ -212,7 +212,9 @@ async def test_a_reply_in_one_piece_is_bounded(part):
         one.feed(reply)
 
 
-async def test_text_that_is_held_back_is_bounded():
+async def test_text_that_is_held_back_is_bounded(monkeypatch):
+    monkeypatch.setattr("treadle.models.bounds.LONGEST_REPLY", 500_000)
+
     class Held(Endless):
         async def stream(self, request):
             yield TextDelta('{"name": "look", "arguments": {"key": "')
