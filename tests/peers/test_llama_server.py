@@ -166,6 +166,13 @@ class Trip:
     budget: float | None = None
 
 
+def answered(result: RunResult) -> None:
+    """The first answer was taken, or one that only a schema takes: `1e400` is a number there, and no float."""
+    assert result.stop.reason == "answered", result
+    refused = sum("should be a finite number" in str(message) for message in result.messages)
+    assert len(result.steps) == 1 + refused, result.messages
+
+
 @pytest.mark.parametrize("streaming", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("dialect", ["chat", "responses"])
 async def test_structured_output_validates(
@@ -181,7 +188,7 @@ async def test_structured_output_validates(
     for number in range(RUNS):
         result = await agent.run(f"Question {number}: where shall I go?")
         sound(result)
-        assert (result.stop.reason, len(result.steps)) == ("answered", 1), result
+        answered(result)
         found.append(result.output)
     assert all(isinstance(trip, Trip) for trip in found)
     assert len({(trip.city, trip.open, tuple(trip.legs)) for trip in found}) > 1, "the model is not random"
@@ -197,7 +204,7 @@ async def test_a_final_tool_gives_a_typed_answer(
     for number in range(RUNS):
         result = await agent.run(f"Question {number}: where shall I go?")
         sound(result)
-        assert (result.stop.reason, len(result.steps)) == ("answered", 1), result
+        answered(result)
         found.append(result.output)
     assert all(isinstance(trip, Trip) for trip in found)
 
