@@ -186,6 +186,23 @@ async def test_a_run_that_no_server_began_is_left_for_whoever_did(journal):
         await run_when(client, left.run_id, "finished")
 
 
+async def test_a_run_that_a_server_paused_as_it_stopped_goes_on_when_it_is_back_whoever_began_it(journal, gate):
+    """A worker's run, say, that goes on here after an approval: nobody else will have it go on."""
+    theirs = waiter(gate, journal=journal).start("go")
+    theirs.feed(theirs.prepare(theirs.next()))
+    await theirs.commit()
+    first = app([waiter(gate)], journal=journal)
+    async with serving(first) as client:
+        assert (await client.post(f"/api/runs/{theirs.run_id}/resume", json={})).is_success
+        await until(lambda: _is_there(journal, theirs.run_id, "ToolStarted"))
+        first.stop()
+        gate.set()
+    stop = (await journal.list())[0].stop
+    assert (stop.detail, stop.advice[:32]) == ("the server was stopped", "It goes on when the server is ba")
+    async with serving(app([waiter(gate)], journal=journal)) as client:
+        assert (await run_when(client, theirs.run_id, "finished"))["text"] == "It is over."
+
+
 async def test_speak_pause_resume_and_cancel(journal, gate):
     async with serving(app([waiter(gate)], journal=journal)) as client:
         run_id = await begin(client, "waiter", "go")

@@ -70,7 +70,7 @@ def app(
         deps: given a user's name, returns what that user's runs are given as dependencies.
         user: the name that stands in the journal for whoever has the token, or is at this machine.
         take_up: whether runs that a server began, and that were under way when its process ended, go on when this one
-            starts; else they are shown as left, and go on when they are resumed.
+            starts, as do others that it paused as it stopped; else they go on when they are resumed.
         grace: seconds that steps under way have to end when it stops.
 
     Raises:

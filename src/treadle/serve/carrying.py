@@ -148,7 +148,8 @@ class Carrying:
     async def take_up(self) -> None:
         """Goes on with the runs that a server began, and that were under way when its process ended.
 
-        Those that wait for a person stay as they are; so do those that no server began. One that another process has is
+        So do those that another began and a server paused as it stopped, for it has said that they will. Those that
+        wait for a person stay as they are; so do those that no server had. One that another process has is
         asked for again once its lease may have run out: that process may be the one that died, on another machine. A
         journal that cannot be used yet is waited for.
         """
@@ -168,7 +169,7 @@ class Carrying:
                 left: list[RunInfo] = []
                 for status in statuses:
                     lines = every(self._journal, Wanted(status=status, top=True))
-                    left += [line async for line in lines if is_served(line.origin) and line.stop in (None, STOPPED)]
+                    left += [line async for line in lines if _is_to_go_on(line)]
                 return left
             except JournalUnavailable as error:
                 if not is_told:
@@ -184,7 +185,7 @@ class Carrying:
                 if await self.ended_beside(Whose(line.run_id, line.user, line.agent), line.run_id):
                     return True
                 events = await self._journal.read(line.run_id)
-                if told_by(events).stop not in (None, STOPPED):
+                if not _is_to_go_on(told_by(events)):
                     # Who had it has brought it to its end since, or to a pause that is for a person.
                     return True
                 going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events))
@@ -208,6 +209,11 @@ class Carrying:
                 log.warning("run %s was left and could not be taken up: %s", line.run_id, why)
             return True
         return True
+
+
+def _is_to_go_on(line: RunInfo) -> bool:
+    """Whether a server left a run in the middle, whoever began it, as far as that stands in the journal."""
+    return line.stop == STOPPED or (line.stop is None and is_served(line.origin))
 
 
 def served(agent: Agent[Any, Any], name: str, journal: Journal) -> Agent[Any, Any]:
