@@ -34,18 +34,28 @@ async def ticks(count, task):
         await asyncio.sleep(0)
 
 
+async def told_before(run):
+    """What comes of `run`, whose task is told to stop right before."""
+    asyncio.current_task().cancel()
+    return await run
+
+
 def cancelled_after(setup, turns, again):
-    """The trial of a run that its caller cancels after so many turns of the loop, and perhaps once more."""
+    """The trial of a run that its caller cancels after so many turns of the loop, and perhaps once more.
+
+    After -1, its task is told so before it awaits anything, as Ctrl-C tells it that is pressed in a function.
+    """
     setup = replace(setup, steers=(), one_step=False, paper=replace(setup.paper, fails_at=None, slow=True))
     trial = Trial.of(setup, (*TOOLS, hangs))
 
     async def whole():
         agent = trial.agent()
         run = agent.run(QUESTIONS[setup.question], conversation=trial.said, deps=trial.world)
-        task = asyncio.get_running_loop().create_task(run)
+        task = asyncio.get_running_loop().create_task(run if turns >= 0 else told_before(run))
         await ticks(turns, task)
         trial.asked_to_stop = not task.done()
-        task.cancel()
+        if turns >= 0:
+            task.cancel()
         if again is not None:
             await ticks(again, task)
             task.cancel()
@@ -68,7 +78,7 @@ def cancelled_after(setup, turns, again):
 
 
 @examples(80, shrink=False)
-@given(setups(NAMES, max_size=3), st.integers(0, 120), st.sampled_from([None, 1, 2, 3]))
+@given(setups(NAMES, max_size=3), st.integers(-1, 120), st.sampled_from([None, 1, 2, 3]))
 def test_cancelled_at_any_await(setup, turns, again):
     trial = cancelled_after(setup, turns, again)
     if not trial.world.raised:
@@ -80,7 +90,7 @@ BUSY = ("a dozen calls of all effects", "two levels of approvals", "an early res
 
 @pytest.mark.parametrize("name", BUSY)
 def test_cancelled_at_every_await(name):
-    for turns in range(150):
+    for turns in range(-1, 150):
         trial = cancelled_after(FOUND[name], turns, None)
         hold(trial)
         if not trial.asked_to_stop:

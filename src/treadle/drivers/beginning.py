@@ -85,6 +85,9 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     clock, limits = Clock(), asked.limits or config.limits
     run_id, task = asked.run_id or new_run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
+    if cancels:
+        # One that was told and is yet to come is not the function's.
+        await asyncio.sleep(0)
     try:
         told = await instructions_of(config, RunContext(run_id, config.name, asked.deps), limits.seconds)
     except asyncio.CancelledError as error:

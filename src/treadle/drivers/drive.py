@@ -74,6 +74,7 @@ async def _driven(run: Run) -> None:
     deadline = asyncio.timeout(seconds_left(run))
     try:
         try:
+            await run.driven.heed()
             async with serving(run.config.servers), deadline:
                 if lease is not None and run.parent is None:
                     lease.when_lost(_at_once(run, deadline))

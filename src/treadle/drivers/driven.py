@@ -41,6 +41,17 @@ class Driven:
         else:
             self._cancels = 0 if self._task is None else self._task.cancelling()
 
+    async def heed(self) -> None:
+        """Lets a cancellation come that this task was told before it drove the run, and that is yet to arrive.
+
+        It is meant for the run, as Ctrl-C is that is pressed in a function which the run waits for; one that has come,
+        and that whoever drives the run has caught, is not.
+        """
+        if self._cancels:
+            self._cancels -= 1
+            await asyncio.sleep(0)
+            self._cancels += 1
+
     def is_cancelled(self) -> bool:
         """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
         task = self._task or asyncio.current_task()

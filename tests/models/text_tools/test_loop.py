@@ -153,6 +153,17 @@ def test_a_failed_attempt_beside_a_good_call(format):
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("silent", ["", " \n"])
+def test_a_reply_without_a_word_where_a_tool_must_be_called_is_no_empty_message(format, silent):
+    script = [silent, written(format, "add", a=1, b=2), *[answered(format, "3")] * 3]
+    model, clerk = agent(script, format, tool_choice="required", limits=Limits(steps=3))
+    assert [call.name for call in clerk.run_sync("?").tool_calls_made][:2] == ["invalid_call", "add"]
+    told = model.requests[1].messages
+    assert [message.role for message in told] == ["system", "user", "assistant", "user"]
+    assert told[2].text == "(no content)"
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_unknown_tool_is_answered_with_the_names_there_are(format):
     model, clerk = agent([written(format, "wether", city="Rome"), answered(format, "ok")], format)
     assert clerk.run_sync("?").text == "ok"

@@ -30,6 +30,8 @@ from treadle.models.invalid_call import attempt_of
 from treadle.models.text_tools.pieces import THOUGHT, Format
 
 _MOST_RUNS: Final = 64
+NOTHING: Final = "(no content)"
+"""What stands for a reply without a word: hosts refuse an empty message, and templates two of the user's in a row."""
 
 
 class _Trail(NamedTuple):
@@ -100,6 +102,8 @@ class History:
             else:
                 kept.append(part)
         text = self._form.said("\n".join(thoughts), "".join(texts), [call for call in calls if call])
+        if not text and (calls or not kept):
+            text = NOTHING
         return AssistantMessage((*kept, Text(text)) if text else tuple(kept))
 
     def _call(self, call: ToolCall) -> str:
