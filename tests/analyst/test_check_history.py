@@ -154,6 +154,30 @@ def test_keys_are_kept_for_the_last_runs_and_figures_for_ever(tmp_path: Path) ->
         )
 
 
+def test_many_questions_of_one_check_are_each_held_against_their_own_last(tmp_path: Path) -> None:
+    """A check that is run for each of forty companies, and a source that is away for long: keys are not new again."""
+    a, b = [("1", "5"), ("2", "7")], [("1", "9")]
+    run(tmp_path, a, b)
+    for day in range(1, RUNS_WITH_KEYS + 5):
+        run(tmp_path, a, b, day=day, tolerance=Decimal(day) / 100_000)
+        run(tmp_path, a, [], day=day)
+    changes = run(tmp_path, a, b, day=100).verdicts[0].changes
+    assert changes is not None
+    assert (changes.since, changes.new) == (START, ())
+    assert changes.sentence.endswith("nothing has changed")
+
+
+def test_keys_that_are_kept_no_more_are_not_called_new(tmp_path: Path) -> None:
+    a, b = [("1", "5"), ("2", "7")], [("1", "9")]
+    run(tmp_path, a, b)
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database, database:
+        database.execute("DELETE FROM differences")
+    changes = run(tmp_path, a, b, day=1).verdicts[0].changes
+    assert changes is not None
+    assert (changes.new, changes.since) == ((), START)
+    assert "kept no more" in changes.sentence
+
+
 KILLED = """
 import os, signal
 from treadle.analyst.checks import History, history, read_checks, run_checks

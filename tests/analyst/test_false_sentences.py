@@ -242,6 +242,13 @@ def test_totals_that_agree_without_offsetting_are_not_said_to_offset(make: Any, 
     assert "agree only because differences offset each other" in far.interpretation
 
 
+def test_next_to_nothing_of_a_large_amount_is_not_just_below_a_percentage(make: Any, confront: Confront) -> None:
+    found = confront(make("a", [("1", "12345678901234.56")]), make("b", [("1", "12345678901234.54")]))
+    assert found.summary.total_status == "minor_diff"
+    assert "less than 0.000000000001 % of A is below 1 %" in found.interpretation
+    assert "just below" not in found.interpretation
+
+
 def test_the_largest_difference_is_that_of_keys_that_do_not_match(make: Any, confront: Confront) -> None:
     a = make("a", [("1", "109.00"), ("2", "0.50")], columns=K)
     found = confront(a, make("b", [("1", "100.00")], columns=K), tolerance=10)

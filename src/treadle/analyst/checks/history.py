@@ -4,7 +4,7 @@
 
 A run is written in one transaction, together with the look at the run before it: it is there whole or not at all, and
 of two that end at the same time one sees the other. Kept for ever are the figures of every verdict; the keys that
-differed are kept for the last 30 verdicts of a check.
+differed are kept for the last 30 verdicts of a check, and for the last of each question that was asked under its name.
 """
 
 import json
@@ -27,7 +27,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.showing.comparison import Comparison, Difference
 
 RUNS_WITH_KEYS = 30
-"""For how many verdicts of a check the keys that differed are kept."""
+"""For how many verdicts of a check the keys that differed are kept; those of the last of each question are besides."""
 
 _MARK, _VERSION = 0x74726368, 1
 _SECONDS = 60.0
@@ -108,9 +108,12 @@ class History:
                 for row in rows)  # fmt: skip
         database.executemany("INSERT INTO differences VALUES (?, ?, ?, ?, ?, ?)", kept)
         database.execute(
-            "DELETE FROM differences WHERE verdict IN (SELECT id FROM verdicts WHERE name = ? AND measure = ? "
-            "ORDER BY id DESC LIMIT -1 OFFSET ?)",
-            (_storable(verdict.check), _storable(verdict.measure), RUNS_WITH_KEYS),
+            "DELETE FROM differences WHERE verdict IN "
+            "(SELECT id FROM verdicts WHERE name = :name AND measure = :measure "
+            "ORDER BY id DESC LIMIT -1 OFFSET :most) "
+            "AND verdict NOT IN "
+            "(SELECT max(id) FROM verdicts WHERE name = :name AND measure = :measure GROUP BY question)",
+            {"name": _storable(verdict.check), "measure": _storable(verdict.measure), "most": RUNS_WITH_KEYS},
         )
         return verdict
 
@@ -170,6 +173,9 @@ def _changes(
         return Changes(since=since, before=outcome, note="too many keys differ to tell which are new")
     found = database.execute("SELECT key, status, diff FROM differences WHERE verdict = ?", (number,))
     before: Keys = {key: (status, Decimal(diff)) for key, status, diff in found}
+    if len(before) != sum(figures[2:6]):
+        gone = "the keys that differed then are kept no more; what has changed is told from the next run on"
+        return Changes(since=since, before=outcome, note=gone)
     now: Keys = {_key(row): (row.status, row.diff) for row in rows}
     same = None not in figures and (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
     return replace(_apart(since, outcome, before, now), same=same)

@@ -197,6 +197,9 @@ def percent(value: Decimal) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
+_LEAST_TOLD = Decimal("1e-12")
+
+
 def share(part: Decimal, whole: Decimal, limit: Decimal) -> str:
     """Returns `part` as a percentage of `whole`, with enough decimals not to look like `limit` unless it is."""
     exact = EXACT.divide(EXACT.multiply(part, Decimal(100)), whole)
@@ -205,6 +208,9 @@ def share(part: Decimal, whole: Decimal, limit: Decimal) -> str:
         rounded = exact.quantize(Decimal(1).scaleb(-places), context=EXACT)
         if (rounded < edge) == (exact < edge) and (rounded or not exact) and (rounded != edge or exact == edge):
             return percent(rounded)
+    # With no digit within twelve decimals, what is not near the limit is next to nothing.
+    if exact < _LEAST_TOLD <= edge:
+        return f"less than {percent(_LEAST_TOLD)}"
     return ("just below " if exact < edge else "just above ") + percent(edge)
 
 

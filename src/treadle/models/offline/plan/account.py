@@ -19,6 +19,8 @@ from treadle.models.offline.plan.toolbox import KnownTool
 
 _COMPARING = word_set("most same equal largest biggest higher lower larger smaller greater than more less")
 # A percent sign, and a star that stands for any text, as in 8002*.
+_LARGEST = word_set("largest biggest")
+_DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation gap mismatch")
 _SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
@@ -51,7 +53,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         tools: the tools that are called for it.
         used: the stretches that went into arguments, filters and comparisons.
     """
-    speech = _Speech(tools)
+    speech = _Speech(tools, clause)
     turning: list[tuple[int, int]] = []
     spare: list[tuple[int, int]] = []
     spoken = 0
@@ -109,8 +111,9 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class _Speech:
     """What the tools that are called speak of."""
 
-    def __init__(self, tools: Sequence[KnownTool]) -> None:
+    def __init__(self, tools: Sequence[KnownTool], clause: Clause) -> None:
         self.tools = tools
+        self.differing = any(token.stem in _DIFFERING for token in clause.tokens)
         self.change = any(tool.change is not None for tool in tools)
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
         # A value that could have been chosen, and was not, is nothing that the tool speaks of.
@@ -143,7 +146,8 @@ class _Speech:
         if low in meaning.ASKED_FOR:
             return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.own)
         if self.compares and low in _COMPARING:
-            return True
+            # A comparison tells the largest differences, and is one of all amounts.
+            return low not in _LARGEST or self.differing
         if low in meaning.STRUCTURAL:
             return word in self.names
         if self.filters and word in _SUMS:

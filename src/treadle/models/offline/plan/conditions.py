@@ -51,6 +51,11 @@ _TIMES = {"period", "month", "date", "day", "year", "quarter", "time", "fiscal"}
 _GOING_ON = re.compile(r"\s*(?:,?\s*\b(?:and|or|nor)\b|&|,)\s*", re.IGNORECASE)
 _DENYING = re.compile(rf"(?:{_NOT})\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:all|any|every|each)\s+(?:the\s+)?[\w-]+\s*$", re.IGNORECASE)
+_EACH = re.compile(
+    r"\b(?:(?:by|per)(?:\s+(?:the\s+)?\w+(?:\s*,|\s+and|\s*,\s*and))*|each|every|(?:each|every)(?:\s+one)?\s+(?P<of>of))"
+    r"\s+(?:the\s+)?$",
+    re.IGNORECASE,
+)
 _POSITIVE = re.compile(r"=|\b(?:is|are|was|were|equals?)\b", re.IGNORECASE)
 _KIND = re.compile(
     r"(?<!\beach\s)(?<!\bevery\s)"
@@ -149,7 +154,7 @@ class _Reader:
             return None
         if first.kind == "phrase" and re.search(r"\b(?:in|on|of|for)\b", between):
             return None
-        grouped = self.clause.words_before(token.start, 1) in (("by",), ("per",), ("each",), ("every",))
+        grouped = self._grouped(token)
         if grouped and (op[0] in "<>" or re.fullmatch(r"\s*of\s*", between)):
             # "By region more than 5" is no bound of the regions, nor is "each month of 2024" one month.
             return None
@@ -164,7 +169,15 @@ class _Reader:
                 return None
             if self._stem(first) in self.words or is_turning(first.text) or first.text.lower() in COMPUTING:
                 return None
-        return self._after(name, first, token.start, op)
+        start = token.start
+        if grouped and (between.strip() or grouped["of"]):
+            # "By month from May to July" asks for each month as well, so that the name is left to the grouping.
+            start = token.end
+        return self._after(name, first, start, op)
+
+    def _grouped(self, token: Token) -> re.Match[str] | None:
+        """Whether a breakdown by a field is asked for, and not a value of it: "by company", "each of the companies"."""
+        return _EACH.search(self.clause.text[: token.start])
 
     def _stem(self, value: Value) -> str:
         return next(token.stem for token in self.clause.tokens if token.start == value.start)
@@ -237,7 +250,7 @@ class _Reader:
         """Whether what a denied condition is joined to is denied as well, beyond doubt: "without … and …" goes on, but
         "where region is not North and product is tea" and "every month but May 2024 and region North" may not."""
         last = max(self.found, key=lambda condition: condition.end)
-        opened = _DENYING.match(self.clause.text[last.start : last.end])
+        opened = _DENYING.match(self.clause.text[last.start : last.end].lstrip())
         limited = _EVERY.search(self.clause.text[: last.start])
         return op == "=" and not _POSITIVE.search(link) and opened is not None and limited is None
 

@@ -10,9 +10,11 @@ from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import Token
 
 _EMPTY = re.compile(
-    r"\s*(?:that\s+|which\s+)?(?:is|are|has been|was|were)?\s*(?P<not>not\s+)?(?:null|empty|missing|blank)\b",
+    r"\s*(?:that\s+|which\s+)?(?:is|are|has been|was|were)?\s*(?P<not>not\s+)?"
+    r"(?:null|empty|blank|(?P<missing>missing))\b(?(missing)(?!\s+(?:in|from|on|at|of|for)\b))",
     re.IGNORECASE,
 )
+_HELD = re.compile(r"\b(?:where|whose|with|if)\s+(?:the\s+|an?\s+)?$", re.IGNORECASE)
 _LACKING = re.compile(r"\b(?:without|with no|lacking|has no|have no)\s+(?:an?\s+|any\s+|the\s+)?$", re.IGNORECASE)
 _ENDED = re.compile(r"\s*(?:$|[?.!,;]|and\b)", re.IGNORECASE)
 _LIKE = re.compile(
@@ -38,7 +40,9 @@ def patterns(
             continue
         rest = clause.text[token.end :]
         before = _LACKING.search(clause.text[: token.start])
-        if empty := _EMPTY.match(rest):
+        empty = _EMPTY.match(rest)
+        # "Which accounts are missing" asks for what has no rows at all, of which no row could tell.
+        if empty and (not empty["missing"] or _HELD.search(clause.text[: token.start])):
             op = "is not null" if empty["not"] else "is null"
             yield field, op, (), token.start, token.end + empty.end()
         elif before and _ENDED.match(rest):

@@ -12,7 +12,7 @@ from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import Token, is_function_word, likeness, parts, singular, stem
 
 _GROUPING = re.compile(
-    r"\b(?:by|per|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"
+    r"\b(?:by|per|(?:for )?(?:each|every)(?: one)? of|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"
     r"\d+ (?:largest|biggest|highest|lowest|smallest))\s+(?:the\s+|different\s+|single\s+)?"
     r"(\w+(?:\s*(?:,\s*and\s+|,|\band\b|&)\s*(?:by\s+|per\s+)?(?:the\s+)?\w+)*)",
     re.IGNORECASE,

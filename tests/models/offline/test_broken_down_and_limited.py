@@ -1,0 +1,95 @@
+"""Questions that ask for each of some, for what one side lacks, or for the largest: answered as asked, or refused."""
+
+from typing import Any
+
+import pytest
+
+from treadle import Agent, Conversation, RunResult
+from treadle.analyst import analyst_skill
+
+ANALYST = analyst_skill()
+
+
+def asked(question: str) -> RunResult:
+    return Agent("offline", skills=[ANALYST]).run_sync(question, conversation=Conversation())
+
+
+def held(arguments: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    return [(row["dimension"], row["op"], row.get("value")) for row in arguments.get("filters", ())]
+
+
+@pytest.mark.parametrize(
+    ("limits", "told", "condition"),
+    [
+        ("by period except 202401", ["period"], ("period", "!=", "202401")),
+        ("for each period except 202401", ["period"], ("period", "!=", "202401")),
+        ("for every period but 202401", ["period"], ("period", "!=", "202401")),
+        ("by period from 202401 to 202403", ["period"], ("period", "between", ["202401", "202403"])),
+        ("per month from January to March 2024", ["period"], ("period", "between", ["202401", "202403"])),
+        ("for each month in 2024", ["period"], ("period", "between", ["202401", "202412"])),
+        ("by account and period from 202401 to 202403", ["account", "period"],
+         ("period", "between", ["202401", "202403"])),
+        ("for each account except 800100", ["account"], ("account", "!=", "800100")),
+        ("by account without 800100", ["account"], ("account", "!=", "800100")),
+        ("for each of the periods except 202401", ["period"], ("period", "!=", "202401")),
+        ("for each of period 202401 and 202402", ["period"], ("period", "in", ["202401", "202402"])),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Show the amount of fi_reporting for company 1001 {}",
+        "Compare fi_reporting and consolidation_mart for company 1001 {}",
+    ],
+)
+def test_what_is_asked_for_each_is_told_for_each_also_where_some_are_left_out(
+    question: str, limits: str, told: list[str], condition: tuple[str, str, Any]
+) -> None:
+    call = asked(question.format(limits)).tool_calls_made[-1]
+    assert call.arguments["dimensions"] == told
+    assert held(call.arguments) == [("company", "=", "1001"), condition]
+
+
+@pytest.mark.parametrize("question", [
+    "Which accounts are missing in consolidation_mart for company 1001 in 202401?",
+    "Which accounts are missing from consolidation_mart?",
+    "Which accounts are missing for company 1001 in consolidation_mart?",
+    "Which periods are missing in fi_reporting for company 1001?",
+    "How many accounts are missing in consolidation_mart for company 1001?",
+])  # fmt: skip
+def test_what_a_source_lacks_is_not_looked_for_in_it(question: str) -> None:
+    """Account 710300 of company 1001 is missing; rows without an account, of which there are none, are not meant."""
+    found = asked(question)
+    assert "Nothing was found" not in found.text
+    assert not any(op == "is null" for call in found.tool_calls_made for _, op, _ in held(call.arguments))
+
+
+@pytest.mark.parametrize("question", [
+    "What is the amount of fi_reporting for company 1001 where the account is missing?",
+    "What is the amount of fi_reporting for company 1001 with account missing?",
+])  # fmt: skip
+def test_rows_whose_value_is_missing_are_asked_for_as_such(question: str) -> None:
+    assert held(asked(question).tool_calls_made[-1].arguments) == [
+        ("company", "=", "1001"),
+        ("account", "is null", None),
+    ]
+
+
+@pytest.mark.parametrize("question", [
+    "Compare the largest amount of fi_reporting and consolidation_mart for company 1001",
+    "Compare the biggest amounts in fi_reporting and consolidation_mart for company 1001",
+])  # fmt: skip
+def test_the_largest_amounts_are_not_all_amounts(question: str) -> None:
+    found = asked(question)
+    assert not found.tool_calls_made or found.tool_calls_made[-1].name != "compare_sources", found.text
+
+
+@pytest.mark.parametrize("question", [
+    "What is the largest difference between fi_reporting and consolidation_mart for company 1001?",
+    "Where are the differences between fi_reporting and consolidation_mart biggest for company 1001?",
+    "Which accounts differ the most between fi_reporting and consolidation_mart?",
+    "Is consolidation_mart larger than fi_reporting for company 1001?",
+    "By how much is fi_reporting higher than consolidation_mart for company 1001?",
+])  # fmt: skip
+def test_the_largest_difference_is_told(question: str) -> None:
+    assert asked(question).tool_calls_made[-1].name == "compare_sources"
