@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 
+import psycopg
 import pytest
 from postgres_server import Server
 from wire import END, Wire
 
 from treadle.journal import JournalConflict, JournalUnavailable, PostgresJournal
+from treadle.journal.holder import this_process
 from treadle.journal.postgres import connection, writer
 from treadle.kernel.events import Event, NudgeGiven, RunStarted
 
@@ -146,6 +149,25 @@ async def test_a_client_that_is_gone_without_a_word_does_not_hold_its_run_up(
     assert task.exception() is None
     assert wire.cuts == ["deaf"]
     assert await other.read("r") == [started(), note("a")]
+
+
+@pytest.mark.parametrize("tables", [("runs", "leases"), ("leases",)])
+async def test_a_process_that_is_stopped_in_the_middle_does_not_keep_its_run(
+    other: PostgresJournal, server: Server, schema: str, started: Started, tables: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It wrote to its run, or took it, and was stopped between two things that it said; another takes the run."""
+    monkeypatch.setattr(connection, "STUCK", 1.0)
+    await other.append("r", 0, [started()])
+    assert await other.hold("r", this_process("stopped"), 60.0) is None
+    stopped = psycopg.connect(server.dsn())
+    with suppress(psycopg.OperationalError), stopped.pipeline():
+        for table in tables:
+            assert stopped.execute(f"SELECT run_id FROM {schema}.{table} FOR UPDATE".encode()).fetchall()
+        assert await other.hold("r", this_process("awake"), 60.0, takeover=True) is None
+    # What it goes on to say is said to nobody.
+    assert stopped.closed
+    assert (await other.holders(["r"]))["r"].name.endswith(".awake")
 
 
 async def test_connections_that_are_ended_by_force_lose_and_double_nothing(

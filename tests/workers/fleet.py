@@ -20,6 +20,8 @@ from treadle.testing import ScriptedModel
 from treadle.workers import PostgresQueue, TemporalQueue
 
 AGENT = Path(__file__).with_name("fleet_agent.py")
+LONGEST = 120.0
+"""Seconds in which nothing moves, after which a test says what it waited for and is not ended without a word."""
 
 
 class Told(NamedTuple):
@@ -175,13 +177,27 @@ def _again(events: Sequence[Event], at: float) -> float | None:
 
 
 async def until_ended(agent: Agent, others: set[str]) -> None:
-    """Waits until every run has ended but `others`."""
-    # Other processes drive them.
-    while {one.run_id for one in await agent.journal.list(10_000) if one.status != "finished"} - others:  # noqa: ASYNC110
+    """Waits until every run has ended but `others`; tells the last of each run that nobody goes on with."""
+    left, deadline = await _left(agent, others), time.monotonic() + LONGEST
+    while left:
+        if time.monotonic() > deadline:
+            ends = {run: [str(event)[:200] for event in (await agent.journal.read(run))[-4:]] for run in left}
+            raise AssertionError(
+                f"no run has ended for {LONGEST:.0f} s; these are left, with their last events: {ends}"
+            )
         await asyncio.sleep(0.1)
+        now = await _left(agent, others)
+        if now != left:
+            left, deadline = now, time.monotonic() + LONGEST
+
+
+async def _left(agent: Agent, others: set[str]) -> set[str]:
+    return {one.run_id for one in await agent.journal.list(10_000) if one.status != "finished"} - others
 
 
 async def until(there: Any) -> None:
     """Waits for something that other processes do, and tell nobody."""
-    while not there():  # noqa: ASYNC110
+    deadline = time.monotonic() + LONGEST
+    while not there():
+        assert time.monotonic() < deadline, f"it did not come for {LONGEST:.0f} s"
         await asyncio.sleep(0.05)

@@ -62,7 +62,7 @@ class Statements:
             tables=tuple(map(self._made, _TABLES)),
             version=self._made("SELECT version FROM {}.budget_about"),
             set_version=self._made("INSERT INTO {}.budget_about VALUES (%s)"),
-            end_stuck=self._made(END_STUCK.replace("*table*", "{}.budget_purses")),
+            end_stuck=self._made(END_STUCK.replace("*tables*", "'{}.budget_purses'")),
             patience=LOCKED,
             silence=SILENT,
         )

@@ -77,8 +77,11 @@ COMMIT = b"COMMIT"
 
 END_STUCK = """SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead'
     AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user
-    AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '*table*'::regclass)"""
-"""Ends transactions over a table that have waited for their own clients for so many seconds."""
+    AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = ANY(ARRAY[*tables*]::regclass[]))"""
+"""Ends transactions over some tables that have waited for their own clients for so many seconds.
+
+The server's own bound on idle transactions does not see one whose client stopped in the middle of a pipeline.
+"""
 
 
 class Layout(Struct, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import errors
 
 from treadle.journal.postgres.connection import PATIENCE, Connection, Session
 from treadle.journal.postgres.statements import Statements
@@ -43,20 +44,29 @@ class ReaderHands:
         self._session.close()
 
     def _answer(self, question: Question | Change) -> Any:
-        deadline = 0.0
+        deadline, locked = 0.0, False
         while True:
             try:
                 connection = self._session.open(deadline)
-                if isinstance(question, Change):
-                    with connection.transaction():
-                        return question.ask(connection)
-                connection.execute(self._session.statements.look)
-                try:
-                    return question(connection)
-                finally:
-                    if not connection.closed:
-                        connection.execute(self._session.statements.commit)
+                if locked:
+                    self._session.end_stuck()
+                return self._asked(connection, question)
             except psycopg.Error as error:
-                if not self._session.give_up(error) or (deadline and time.monotonic() > deadline):
+                lost = self._session.give_up(error)
+                if isinstance(error, errors.LockNotAvailable) and not locked:
+                    locked = True
+                elif not lost or (deadline and time.monotonic() > deadline):
                     raise self._session.explained(error) from error
-                deadline = deadline or time.monotonic() + PATIENCE
+                else:
+                    deadline = deadline or time.monotonic() + PATIENCE
+
+    def _asked(self, connection: Connection, question: Question | Change) -> Any:
+        if isinstance(question, Change):
+            with connection.transaction():
+                return question.ask(connection)
+        connection.execute(self._session.statements.look)
+        try:
+            return question(connection)
+        finally:
+            if not connection.closed:
+                connection.execute(self._session.statements.commit)

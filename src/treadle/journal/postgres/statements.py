@@ -92,7 +92,7 @@ class Statements:
             tables=tuple(map(self._made, SCHEMA)),
             version=self._made("SELECT version FROM {}.about"),
             set_version=self._made("INSERT INTO {}.about VALUES (%s)"),
-            end_stuck=self._made(END_STUCK.replace("*table*", "{}.runs")),
+            end_stuck=self._made(END_STUCK.replace("*tables*", "'{}.runs', '{}.leases'")),
         )
         self._write_runs()
         self._read_runs()
