@@ -71,6 +71,26 @@ class Leasing:
         assert sorted(lost) == ["b", "c", "d"]
         assert (await journal.holders(["b"]))["b"].name == OTHER.name
 
+    @in_a_loop
+    async def test_a_lease_that_is_taken_again_is_none_for_what_was_handed_over_before(
+        self, journal: Leases, other: Leases
+    ) -> None:
+        """Whoever lost the run has handed over as many events as the other has stored, and more."""
+        mine, others = Held("r", ONE, 60), Held("r", OTHER, 60)
+        await journal.append("r", 0, [started()], mine)
+        await other.hold("r", OTHER, 60, takeover=True)
+        await other.append("r", 1, [note("theirs"), note("theirs")], others)
+        # So that there is much to do before it.
+        text = "x" * 2_000
+        busy = [journal.append(f"s{one}", 0, [started(f"s{one}"), *[note(text)] * 20]) for one in range(100)]
+        late = [journal.append("r", seq, [note("mine")], mine) for seq in (1, 2, 3)]
+        again = journal.hold("r", ONE, 60, takeover=True)
+        found = await asyncio.gather(*busy, *late, again, return_exceptions=True)
+        assert [type(one) for one in found[-4:-1]] == [JournalConflict, JournalConflict, TakenOver]
+        assert found[-1] is None
+        assert isinstance(journal, Journal)
+        assert await journal.read("r") == [started(), note("theirs"), note("theirs")]
+
     @pytest.mark.parametrize("last", [PAUSED, FINISHED])
     @in_a_loop
     async def test_a_lease_begins_with_its_run_and_ends_with_it(

@@ -47,4 +47,8 @@ class Renew(NamedTuple):
     run_ids: tuple[str, ...]
 
 
-Action = Append | Fork | Delete | Renew
+class Pass(NamedTuple):
+    """Nothing: it is done when all that was handed over before it is."""
+
+
+Action = Append | Fork | Delete | Renew | Pass

@@ -144,7 +144,10 @@ class PostgresJournal:
     async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
         """See `Leases.hold`. By the server's clock."""
         from treadle.journal.postgres import lease_rows
+        from treadle.journal.postgres.actions import Pass
 
+        # What was handed over by a drive that has lost the run must not come under this lease.
+        await settled(self._workers.write(Pass()))
         take = partial(lease_rows.hold, held=Held(run_id, holder, seconds), takeover=takeover)
         found: Holder | None = await settled(self._change(take))
         return found

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.postgres.actions import Action, Append
+from treadle.journal.postgres.actions import Action, Append, Pass
 from treadle.journal.postgres.connection import PATIENCE, Session
 from treadle.journal.postgres.statements import Statements
 from treadle.journal.postgres.transaction import Transaction
@@ -42,7 +42,7 @@ class WriterHands:
 
     def perform(self, jobs: list[Job[Action]]) -> None:
         """See `Hands.perform`."""
-        for group in _groups(jobs):
+        for group in _groups(job for job in jobs if not isinstance(job.action, Pass)):
             self._store(group)
 
     def close(self) -> None:
