@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from treadle.kernel.messages import ListedTool
 from treadle.mcp.asking import Person
 from treadle.mcp.connection import Connection
-from treadle.mcp.failing import failed, is_of_the_connection, told_of
+from treadle.mcp.failing import failed, told_of
 from treadle.mcp.holding import Held, is_held
-from treadle.mcp.link import Forgotten, Gone, Link
+from treadle.mcp.link import Link
 from treadle.mcp.listed import digest_of
 from treadle.mcp.listing import Listing
 from treadle.mcp.naming import KEY
 from treadle.mcp.options import Options
 from treadle.mcp.results import require_fitting, result_of
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.unanswered import Forgotten, Gone, Refused, of_transport
 from treadle.mcp.waiting import MOST_ROUNDS, answers_to, question_of
 from treadle.tools import ToolContext, ToolError, ToolResult
 from treadle.tools.errors import OutcomeUnknown
@@ -106,7 +107,7 @@ class Caller:
                     return await link.call(work)
             except Forgotten as error:
                 attempts.asked = before if asking else attempts.asked
-                if not attempts.left:
+                if not attempts.left or isinstance(error, Refused):
                     raise self._not_made(error, attempts.asked) from error
             except Gone as error:
                 if asking and (listed.effect == "write" or not attempts.left):
@@ -153,7 +154,7 @@ class Caller:
                 found = await client.call_tool(listed.remote, arguments, progress_callback=progress, meta=meta)
             require_fitting(found, schema)
         except MCPError as error:
-            if is_of_the_connection(error):
+            if of_transport(error) is not None:
                 raise
             raise ToolError(f"{self._name} answers: {self._secrets.hidden(error.message)[:2000]}") from error
         except (RuntimeError, ValueError) as error:

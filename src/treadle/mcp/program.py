@@ -18,8 +18,8 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from treadle.mcp.failing import OF_STREAMS, OF_TRANSPORTS
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.unanswered import OF_TRANSPORTS
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -152,7 +152,7 @@ def _its_own(message: Any) -> Any:
     if not isinstance(message, JSONRPCError):
         return message
     words = message.error.message
-    if words not in OF_TRANSPORTS and not words.startswith(OF_STREAMS):
+    if not words.startswith(OF_TRANSPORTS):
         return message
     error = message.error.model_copy(update={"message": f"it says: {words}"})
     return message.model_copy(update={"error": error})
