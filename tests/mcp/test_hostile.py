@@ -60,6 +60,12 @@ async def test_of_a_long_list_what_is_wanted_can_be_named():
     assert [one.name for one in await evil.listed()] == ["evil__t7"]
 
 
+async def test_of_what_is_no_tool_is_told_what_is_wrong():
+    evil = server("def listed(params): return {'tools': [tool(), tool(inputSchema={'type': 'array'})]}")
+    with pytest.raises(ServerFailed, match=r"the server evil lists what are no tools: tools\.1\.inputSchema"):
+        await evil.listed()
+
+
 async def test_a_list_that_grows_while_a_run_is_under_way_changes_nothing(caplog):
     script = """
 many = 1

@@ -5,6 +5,7 @@ not told as known.
 import asyncio
 import json
 
+import httpx2
 import pytest
 
 pytest.importorskip("mcp")
@@ -141,6 +142,28 @@ async def test_a_call_that_reached_nobody_was_not_made(modern):
     assert f"the server shop cannot be reached: nobody answers at {raw.url}; nothing was called" in first
     assert not result.pending
     assert raw.calls == []
+
+
+async def test_what_fails_here_as_a_call_is_sent_ends_no_other(modern):
+    """As where a token cannot be renewed: it ended the connection, and at the fourth closed the server."""
+
+    class Signs(httpx2.Auth):
+        def auth_flow(self, request):
+            if b'"n":0' in request.content:
+                raise ValueError("the token sk-4711 is over")
+            yield request
+
+    async def pays(raw, number, n):
+        return raw.paid(number, n)
+
+    async with RawHTTP(pays, modern) as raw:
+        server = MCPServer.http(raw.url, name="shop", auth=Signs(), effects={"pay": "read"}, timeout=10)
+        *failed, last = results(await paying(server, [0], [0], [0, 1]).run("go"))
+    assert all(
+        "the server shop was not asked, or its answer not read, because of a ValueError here" in one for one in failed
+    )
+    assert "4711" not in str(failed)
+    assert last == "paid 1"
 
 
 @pytest.mark.parametrize("after", [0, 5, 10])

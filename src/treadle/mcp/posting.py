@@ -57,6 +57,8 @@ class Poster(httpx2.AsyncClient):
             lacks = marked(Gone, f"gave no answer that can be used: {error}")
         except httpx2.TransportError:
             lacks = marked(Gone, "ended its answer before it was whole, or gave none")
+        except Exception as error:  # what is given as `auth=` may raise anything, and its words may have a key in them
+            lacks = marked(Gone, f"was not asked, or its answer not read, because of a {type(error).__name__} here")
         if lacks is None:
             return response
         body = {"jsonrpc": "2.0", "id": said.get("id"), "error": lacks}
