@@ -27,6 +27,7 @@ class RawHTTP:
         forgets: tuple[int, bytes, str] = (404, b"", "text/plain"),
     ):
         self.pays, self.modern, self.forgets = pays, modern, forgets
+        self.tools = TOOLS
         self.calls: list[int] = []
         self.done: list[int] = []
         self.sessions: set[str] = set()
@@ -92,7 +93,7 @@ class RawHTTP:
                 about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "serverInfo": INFO}
                 return self.answered(number, about)
             case "tools/list":
-                return self.answered(number, {"tools": TOOLS})
+                return self.answered(number, {"tools": self.tools})
             case "tools/call":
                 n = message["params"]["arguments"]["n"]
                 self.calls.append(n)

@@ -61,3 +61,16 @@ async def test_a_server_that_knows_no_session_for_long_is_told_to_be_so():
         (shown,) = results(await Agent(script, tools=[server]).run("go"))
     assert "the server shop has ended its session; nothing was called" in shown
     assert raw.calls == [1, 1]
+
+
+async def test_a_call_that_was_asked_before_its_session_ended_may_have_been_made():
+    async def breaks_off(raw, number, n):
+        raw.done.append(n)
+        raw.sessions.clear()
+        return b""
+
+    async with RawHTTP(breaks_off, False) as raw:
+        server = MCPServer.http(raw.url, name="shop", timeout=10, effects={"pay": "idempotent"})
+        (shown,) = results(await Agent(ScriptedModel([[("shop__pay", {"n": 1})], "done"]), tools=[server]).run("go"))
+    assert "the server shop has ended its session; it was asked before, and may have done it" in shown
+    assert raw.done == [1]

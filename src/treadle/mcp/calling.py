@@ -274,4 +274,4 @@ class Caller:
     def _not_made(self, error: Exception, sent: bool) -> ToolError:
         """What the model is told of a call that could not be made; or not again, where it was `sent` before."""
         words = str(failed(self._name, error))
-        return ToolError(words) if sent else _NotMade(words)
+        return ToolError(f"{words}; it was asked before, and may have done it") if sent else _NotMade(words)
