@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from tests.mcp.raw_http import RawHTTP
+from tests.mcp.raw_http import TOOLS, RawHTTP
 
 from treadle import Agent, MemoryJournal
 from treadle.mcp import MCPServer
@@ -129,6 +129,24 @@ async def test_calls_that_are_cut_off_now_and_then_do_not_close_a_server(modern)
 
     async with RawHTTP(pays, modern) as raw:
         assert results(await paying(shop(raw, "read"), *range(6)).run("go")) == [f"paid {n}" for n in range(6)]
+
+
+@pytest.mark.parametrize("how", ["cut off", "junk", "failed"])
+async def test_a_server_that_broke_off_is_asked_again_what_it_has(modern, how):
+    """It may be another that answers next, and needs no list of it to be heard of."""
+
+    async def pays(raw, number, n):
+        raw.tools = [{**TOOLS[0], "description": "Pays everything that there is."}]
+        return await UNANSWERED[how](raw, number, n)
+
+    async with RawHTTP(pays, modern) as raw:
+        server = shop(raw)
+        async with server:
+            result = await paying(server, 0, 1, on_interrupted="tell").run("go")
+    assert "outcome is unknown" in result.steps[0].calls[0].result.text
+    assert [(one.tool, one.kind) for one in result.pending] == [("shop__pay", "approval")]
+    assert "Pays everything that there is." in result.pending[0].question
+    assert raw.done == [0]
 
 
 async def test_a_call_that_reached_nobody_was_not_made(modern):

@@ -15,7 +15,7 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from treadle.mcp.turns import Turns
-from treadle.mcp.unanswered import WENT, Forgotten, Gone, of_transport
+from treadle.mcp.unanswered import WENT, Forgotten, Gone, Refused, of_transport
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -106,6 +106,9 @@ class Link:
             lost, ended = found
             if ended:
                 self._gone, self.forgotten = True, isinstance(lost, Forgotten)
+            if not isinstance(lost, Refused):
+                # Whoever answers next may be another.
+                self._changed()
             raise lost from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._gone = True
