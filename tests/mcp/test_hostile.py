@@ -99,6 +99,17 @@ async def test_what_is_no_message_is_passed_over(said):
     assert (shown(result), result.text) == ("", "done")
 
 
+async def test_an_answer_that_is_none_leaves_a_write_in_doubt():
+    """It was an error for the model, which may have made the call again."""
+    script = """
+def called(params):
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": 5}), flush=True)
+"""
+    assert [one.kind for one in (await calling(server(script)).run("go")).pending] == ["interrupted"]
+    read = await calling(server(script, effects={"t": "read"})).run("go")
+    assert "the server evil answered with what is no message, or not a whole one; it may have done it" in shown(read)
+
+
 @pytest.mark.parametrize(
     "said", ["while True: print('junk', flush=True)", "while True: sys.stdout.write('x' * 1_000_000)"]
 )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 
-from treadle.mcp.unanswered import Forgotten, Gone, Refused, marked
+from treadle.mcp.unanswered import JUNK, Forgotten, Gone, Refused, marked
 
 SESSION: Final = "mcp-session-id"
 
@@ -75,7 +75,7 @@ async def _lacks(response: httpx2.Response, said: dict[str, Any]) -> dict[str, A
             await response.aread()
         elif not kind.startswith("text/event-stream"):
             await response.aclose()
-            return marked(Gone, "answered with what is no message")
+            return marked(Gone, JUNK)
         return None
     found = _object(await response.aread()) if kind.startswith("application/json") else {}
     await response.aclose()

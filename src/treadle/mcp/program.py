@@ -19,7 +19,7 @@ from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from treadle.mcp.secrets import Secrets
-from treadle.mcp.unanswered import OF_TRANSPORTS
+from treadle.mcp.unanswered import JUNK, OF_TRANSPORTS, Gone, marked
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -160,7 +160,7 @@ def _its_own(message: Any) -> Any:
 
 def _refused(line: bytes) -> Any:
     """For an answer that is no message: an error in its place, lest somebody wait for it. None for any other junk."""
-    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+    from mcp_types import ErrorData, JSONRPCError
 
     try:
         found = json.loads(line) if line.lstrip().startswith(b"{") else None
@@ -169,11 +169,7 @@ def _refused(line: bytes) -> Any:
     number = found.get("id") if isinstance(found, dict) and "method" not in found else None
     if isinstance(number, bool) or not isinstance(number, (int, str)):
         return None
-    return JSONRPCError(
-        jsonrpc="2.0",
-        id=number,
-        error=ErrorData(code=PARSE_ERROR, message="(what it sent is no message; it may have done the call)"),
-    )
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(**marked(Gone, JUNK)))
 
 
 async def _ask(process: Process, asked: "MemoryObjectReceiveStream[SessionMessage]", heard: Any) -> None:

@@ -12,6 +12,7 @@ OF_TRANSPORTS: Final = (
 """With what the transports of the official package begin to say, as if the server had answered it, that it has not."""
 
 WENT: Final = "went away before it answered"
+JUNK: Final = "answered with what is no message, or not a whole one"
 
 _MARK: Final = token_hex()
 """What no server can know: by it an error is known for one of ours, and not of a server that says the same."""
@@ -59,7 +60,7 @@ def of_transport(error: Any) -> tuple[Gone | Forgotten, bool] | None:
         return Gone(WENT), False
     if code == PARSE_ERROR and words.startswith("Failed to parse "):
         # What it sent is not shown: a secret is not recognised in pieces of it.
-        return Gone("sent what is no message, or not a whole one"), False
+        return Gone(JUNK), False
     if code == INVALID_REQUEST and words.startswith("Redirect to "):
         return Gone("answered with a redirect, which is not followed"), False
     return None
