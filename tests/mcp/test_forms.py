@@ -133,6 +133,18 @@ async def test_an_answer_that_is_none_of_the_choices_is_asked_for_again_and_noth
     assert json.loads(done.steps[0].calls[0].result.text)["content"] == {"size": "M"}
 
 
+@pytest.mark.parametrize("answer", [{}, {"nope": "Ann"}, {"who": 5}, {"who": "Ann", "nope": 1}, '{"who": null}'])
+async def test_so_is_one_that_the_form_does_not_take(answer):
+    """It was sent, in a call that was made again: a write was made once more, with an answer that was none."""
+    form = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
+    journal, waiting = await waiting_for(form)
+    (before,) = waiting.pending
+    agent = Agent(ScriptedModel(["done"]), tools=[asking(form)], journal=journal)
+    waiting = await agent.resume(waiting.run_id, results={before.call_id: answer})
+    assert waiting.pending[0].question.startswith("the answer ")
+    assert waiting.pending[0].question.endswith(f". {before.question}")
+
+
 async def test_so_is_one_in_the_newest_era_where_it_ended_the_call():
     async def listed(_, __):
         return ListToolsResult(tools=[Tool(name="t", description="Asks.", input_schema={"type": "object"})])

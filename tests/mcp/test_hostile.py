@@ -60,6 +60,12 @@ async def test_of_a_long_list_what_is_wanted_can_be_named():
     assert [one.name for one in await evil.listed()] == ["evil__t7"]
 
 
+async def test_of_what_is_no_tool_is_told_what_is_wrong():
+    evil = server("def listed(params): return {'tools': [tool(), tool(inputSchema={'type': 'array'})]}")
+    with pytest.raises(ServerFailed, match=r"the server evil lists what are no tools: tools\.1\.inputSchema"):
+        await evil.listed()
+
+
 async def test_a_list_that_grows_while_a_run_is_under_way_changes_nothing(caplog):
     script = """
 many = 1
@@ -91,6 +97,17 @@ async def test_what_is_no_message_is_passed_over(said):
     evil = server(f"def called(params):\n    {said}\n    print(flush=True)\n    return {{'content': []}}")
     result = await calling(evil).run("go")
     assert (shown(result), result.text) == ("", "done")
+
+
+async def test_an_answer_that_is_none_leaves_a_write_in_doubt():
+    """It was an error for the model, which may have made the call again."""
+    script = """
+def called(params):
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": 5}), flush=True)
+"""
+    assert [one.kind for one in (await calling(server(script)).run("go")).pending] == ["interrupted"]
+    read = await calling(server(script, effects={"t": "read"})).run("go")
+    assert "the server evil answered with what is no message, or not a whole one; it may have done it" in shown(read)
 
 
 @pytest.mark.parametrize(

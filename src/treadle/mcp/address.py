@@ -11,16 +11,18 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], auth: Any) -> AsyncIterator[Any]:
-    """The streams of messages from and to the server at an address."""
+async def over_http(url: str, headers: Mapping[str, str], auth: Any, told: str) -> AsyncIterator[Any]:
+    """The streams of messages from and to the server at an address, which errors show as `told`."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
+
+    from treadle.mcp.posting import Poster
 
     # Nothing compressed: a few bytes may be made to be very many.
     sent = {"accept-encoding": "identity", **headers}
     options: Any = {"timeout": httpx2.Timeout(30.0, read=None), "event_hooks": {"response": [_bounded]}}
     async with (
-        httpx2.AsyncClient(headers=sent, auth=auth, **options) as client,
+        Poster(told, headers=sent, auth=auth, **options) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_LINE) as streams,
     ):
         yield streams
@@ -30,8 +32,10 @@ async def _bounded(response: "Response") -> None:
     """Has the body of `response` end with an error where it is too long. A stream of events has a bound for each."""
     import httpx2
 
+    from treadle.mcp.posting import Unbounded
+
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise httpx2.DecodingError("the answer is compressed, which was not asked for", request=response.request)
+        raise Unbounded("the answer is compressed, which was not asked for", request=response.request)
     if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return
     body: Any = response.stream
@@ -42,7 +46,7 @@ async def _bounded(response: "Response") -> None:
             async for piece in body:
                 left -= len(piece)
                 if left < 0:
-                    raise httpx2.ReadError(f"the answer has more than {LONGEST_LINE:,} bytes", request=response.request)
+                    raise Unbounded(f"the answer has more than {LONGEST_LINE:,} bytes", request=response.request)
                 yield piece
 
         async def aclose(self) -> None:

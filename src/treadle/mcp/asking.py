@@ -1,13 +1,15 @@
-"""Asking: what a server wants of the person in the middle of a call, such as a confirmation (an elicitation)."""
+"""Asking: what a server wants of the person in the middle of a call, such as a confirmation (an elicitation), or of a
+model (sampling).
+"""
 
 import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -20,6 +22,7 @@ from treadle.tools.raised import Redact, log_raised
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
 
+T = TypeVar("T")
 
 MOST_QUESTIONS: Final = 100
 """Questions that a server may ask from when a call of it begins until the next one does."""
@@ -127,33 +130,55 @@ class Person:
         schema, url = getattr(params, "requested_schema", None), getattr(params, "url", None)
         told = self._secrets.hidden(params.message), self._secrets.without(schema)
         question = Question(self._server, *told, url)
-        with self._lock:
-            self._left -= 1
-            if not self._under_way or self._left < 0:
-                return ElicitResult(action="cancel")
-            calls = [*self._under_way]
-            loop = calls[-1].loop
-            future = asyncio.run_coroutine_threadsafe(_asked(ask, question), loop)
-            self._open.append((loop, future))
-        try:
-            found = await asyncio.wrap_future(future)
+
+        async def answer() -> ElicitResult:
+            found = await _awaited(ask(question))
             if found is None:
                 return ElicitResult(action="decline")
             return ElicitResult(
                 action="accept", content=None if url is not None else with_defaults(found, schema or {})
             )
+
+        return await self._from_loop(answer, "ask=") or ElicitResult(action="cancel")
+
+    async def sampled(self, sampling: Callable[..., Awaitable[Any]], context: Any, params: Any) -> Any:
+        """What a model answers, as the application has it asked; an error where no call is under way, or too much was
+        asked.
+        """
+        from mcp_types import INVALID_REQUEST, ErrorData
+
+        async def answer() -> Any:
+            return await _awaited(sampling(context, params))
+
+        nobody = ErrorData(code=INVALID_REQUEST, message="no model answers")
+        return await self._from_loop(answer, "sampling=") or nobody
+
+    async def _from_loop(self, answer: Callable[[], Coroutine[Any, Any, T]], option: str) -> T | None:
+        """What `answer` gives, in the event loop of a call that is under way; None where there is none, where too much
+        was asked, and where what was given as `option` fails, which is logged.
+        """
+        with self._lock:
+            self._left -= 1
+            if not self._under_way or self._left < 0:
+                return None
+            calls = [*self._under_way]
+            loop = calls[-1].loop
+            future = asyncio.run_coroutine_threadsafe(answer(), loop)
+            self._open.append((loop, future))
+        try:
+            return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling() > 0:
                 raise
         except Exception as error:
             # What is wrong here is not for the server to read.
-            what = f"ask= of the server {self._server} failed; it is told that nobody answered"
+            what = f"{option} of the server {self._server} failed; it is told that nobody answered"
             log_raised(what, error, _all_of(calls), level=logging.ERROR)
         finally:
             with self._lock:
                 self._open.remove((loop, future))
-        return ElicitResult(action="cancel")
+        return None
 
 
 def _all_of(calls: Sequence[_Call]) -> Redact | None:
@@ -168,6 +193,5 @@ def _all_of(calls: Sequence[_Call]) -> Redact | None:
     return redact if redacts else None
 
 
-async def _asked(ask: Ask, question: Question) -> Mapping[str, Any] | None:
-    found = ask(question)
+async def _awaited(found: Any) -> Any:
     return await found if inspect.isawaitable(found) else found

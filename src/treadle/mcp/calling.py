@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from treadle.kernel.messages import ListedTool
 from treadle.mcp.asking import Person
 from treadle.mcp.connection import Connection
-from treadle.mcp.failing import failed, is_of_the_connection, told_of
+from treadle.mcp.failing import failed, told_of
 from treadle.mcp.holding import Held, is_held
-from treadle.mcp.link import Forgotten, Gone, Link
+from treadle.mcp.link import Link
 from treadle.mcp.listed import digest_of
 from treadle.mcp.listing import Listing
 from treadle.mcp.naming import KEY
 from treadle.mcp.options import Options
 from treadle.mcp.results import require_fitting, result_of
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.unanswered import Forgotten, Gone, Refused, of_transport
 from treadle.mcp.waiting import MOST_ROUNDS, answers_to, question_of
 from treadle.tools import ToolContext, ToolError, ToolResult
 from treadle.tools.errors import OutcomeUnknown
@@ -29,6 +30,19 @@ if TYPE_CHECKING:
 
 MOST_NEWS: Final = 1000
 """Reports of how far it has come that one call may make."""
+
+
+class _NotMade(ToolError):
+    """The server was not asked to carry the call out.
+
+    Args:
+        why: what is in the way.
+        more: a sentence after it.
+    """
+
+    def __init__(self, why: str, more: str = "") -> None:
+        super().__init__(f"{why}; nothing was called{more}", executed=False)
+        self.why = why
 
 
 class _Attempts:
@@ -57,7 +71,8 @@ class Caller:
         self._connection, self._listing, self._person = connection, listing, person
 
     async def call(self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """What comes of one call, within its time. What the server was asked to do and did not answer is in doubt.
+        """What comes of one call, within its time. What the server was asked to do and did not answer is in doubt, and
+        one that ended with a question stays at that end where it cannot be gone on with.
 
         Args:
             listed: the tool, as it was shown to whoever decided on the call.
@@ -67,6 +82,21 @@ class Caller:
         Raises:
             ToolError: for the model; OutcomeUnknown or AsksPerson for whoever runs the call.
         """
+        again = context.again
+        held = Held(again, context.answer, self._secrets) if is_held(again) else None
+        if held is not None and (end := held.declined()) is not None:
+            return self._fitting(end, listed.output_schema)
+        try:
+            return await self._in_time(listed, arguments, context)
+        except _NotMade as error:
+            if held is not None:
+                return self._fitting(held.stands(error.why), listed.output_schema)
+            if not again:
+                raise
+            words = "the call was made before, as far as to its question, and was not gone on with"
+            raise ToolError(f"{error.why}; {words}", executed="unknown") from error
+
+    async def _in_time(self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         seconds, attempts = self._options.get("timeout", 60.0), _Attempts()
         try:
             async with self._connection, asyncio.timeout(seconds) as time:
@@ -77,7 +107,7 @@ class Caller:
                 raise
             words = f"{self._name} did not answer within the time limit of {seconds:g} s"
             if not attempts.asked:
-                raise ToolError(f"{words} whether it can be called; nothing was called", executed=False) from None
+                raise _NotMade(f"{words} whether it can be called") from None
             raise OutcomeUnknown(f"{words}; it may have done it, or do it still") from None
 
     async def _carried_out(
@@ -106,7 +136,7 @@ class Caller:
                     return await link.call(work)
             except Forgotten as error:
                 attempts.asked = before if asking else attempts.asked
-                if not attempts.left:
+                if not attempts.left or isinstance(error, Refused):
                     raise self._not_made(error, attempts.asked) from error
             except Gone as error:
                 if asking and (listed.effect == "write" or not attempts.left):
@@ -151,18 +181,28 @@ class Caller:
                 found = await self._asked_or_paused(client, listed, arguments, context, progress, meta)
             else:
                 found = await client.call_tool(listed.remote, arguments, progress_callback=progress, meta=meta)
-            require_fitting(found, schema)
         except MCPError as error:
-            if is_of_the_connection(error):
+            if of_transport(error) is not None:
                 raise
             raise ToolError(f"{self._name} answers: {self._secrets.hidden(error.message)[:2000]}") from error
         except (RuntimeError, ValueError) as error:
-            # What it sent is no result, or none that fits what it says of the tool. The call was made.
             if isinstance(error, InputRequiredRoundsExceededError):
                 raise ToolError(f"{self._name} went on asking and gave no result") from error
-            words = self._secrets.hidden(told_of(error))[:500]
-            raise ToolError(f"{self._name} did the call, and what it gave back cannot be used: {words}") from error
+            raise self._unusable(error) from error
+        return self._fitting(found, schema)
+
+    def _fitting(self, found: "mcp_types.CallToolResult", schema: Any) -> ToolResult:
+        """What a call gave back, which has to fit what the server says of the tool."""
+        try:
+            require_fitting(found, schema)
+        except ValueError as error:
+            raise self._unusable(error) from error
         return result_of(found, self._secrets)
+
+    def _unusable(self, error: Exception) -> ToolError:
+        """What it sent is no result, or none that fits. The call was made."""
+        words = self._secrets.hidden(told_of(error))[:500]
+        return ToolError(f"{self._name} did the call, and what it gave back cannot be used: {words}")
 
     async def _asked_or_paused(
         self,
@@ -183,8 +223,6 @@ class Caller:
 
         again = is_held(context.again)
         held = Held(context.again if again else "", context.answer, self._secrets)
-        if (ended := held.ended()) is not None:
-            return ended
         answers, state = (None, None) if again or not context.again else answers_to(context.again, context.answer)
         with self._person.holding(held, client.session):
             for _ in range(MOST_ROUNDS):
@@ -231,9 +269,9 @@ class Caller:
             more = ". It can be called again as it is listed now"
         if sent:
             raise ToolError(f"{why}; the call was made before that, and nobody knows what came of it{more}")
-        raise ToolError(f"{why}; nothing was called{more}", executed=False)
+        raise _NotMade(why, more)
 
     def _not_made(self, error: Exception, sent: bool) -> ToolError:
         """What the model is told of a call that could not be made; or not again, where it was `sent` before."""
         words = str(failed(self._name, error))
-        return ToolError(words) if sent else ToolError(f"{words}; nothing was called", executed=False)
+        return ToolError(f"{words}; it was asked before, and may have done it") if sent else _NotMade(words)

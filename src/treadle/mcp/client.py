@@ -13,7 +13,6 @@ from treadle.mcp.asking import Person
 from treadle.mcp.calling import Caller
 from treadle.mcp.connection import Connection
 from treadle.mcp.failing import failed
-from treadle.mcp.link import Forgotten, Gone
 from treadle.mcp.listed import MOST_TOOLS, Reader
 from treadle.mcp.listing import Listing
 from treadle.mcp.naming import check_server_name
@@ -21,6 +20,7 @@ from treadle.mcp.official import Connect, Official
 from treadle.mcp.options import Options, check_server_options
 from treadle.mcp.program import Command, spoken_to
 from treadle.mcp.secrets import Secrets, of_header, of_url
+from treadle.mcp.unanswered import Forgotten, Gone
 from treadle.tools import Tool, ToolContext, ToolResult
 from treadle.tools.arguments import from_json_schema
 from treadle.tools.options import ToolOptions
@@ -121,7 +121,8 @@ class MCPServer:
             raise Misuse(f"MCPServer.http takes an address that begins with http:// or https://; not {url!r:.30}")
         named = {key: one for name, value in (headers or {}).items() for key, one in of_header(name, value).items()}
         secrets = Secrets({**named, **of_url(url)})
-        return cls(name, lambda _: over_http(url, headers or {}, auth), secrets, secrets.hidden(url), options)
+        told = secrets.hidden(url)
+        return cls(name, lambda _: over_http(url, headers or {}, auth, told), secrets, told, options)
 
     @property
     def name(self) -> str:

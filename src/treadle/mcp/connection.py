@@ -101,11 +101,12 @@ class Connection:
             now = time.monotonic()
             if self._link is not None:
                 self._ended.append(self._link)
+                if not self._link.forgotten:
+                    self._deaths.append(now)
                 self._link = None
-                self._deaths.append(now)
             if len(self._deaths) == MOST_STARTS and now - self._deaths[0] < 60:
                 raise ServerFailed(
-                    f"the server {self._name} was started {MOST_STARTS} times within a minute and ended each time; it "
+                    f"the server {self._name} ended, or could not be reached, {MOST_STARTS} times within a minute; it "
                     "is left alone until that is over"
                 )
             self._said = said = Said(self._secrets)

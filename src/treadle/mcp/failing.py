@@ -1,18 +1,13 @@
-"""Failing: why a server cannot be reached, in words for a person; and what of an error is the connection's."""
+"""Failing: why a server cannot be used, in words for a person."""
 
-from typing import Any, Final
+from typing import Final
 
 from treadle.kernel.errors import Misuse
+from treadle.mcp.unanswered import WENT, Forgotten, Gone
 from treadle.tools.server import ServerFailed
-
-OF_TRANSPORTS: Final = ("Connection closed", "Session terminated", "Server returned an error response")
-"""What the transports of the official package say, as if the server had answered it."""
 
 MOST_FAULTS: Final = 5
 """Faults of one message that are told."""
-
-OF_STREAMS: Final = "SSE stream"
-"""With what they begin to say that a stream of events has ended."""
 
 
 def in_words(error: BaseException, told: str) -> str:
@@ -29,8 +24,11 @@ def in_words(error: BaseException, told: str) -> str:
         return f"{told} answers with an HTTP error: are the address and the headers right?"
     if kind in ("ConnectError", "ConnectTimeout"):
         return f"nobody answers at {told}"
-    if (kind == "MCPError" and str(error) == "Connection closed") or kind == "Gone":
+    if (kind == "MCPError" and str(error) == "Connection closed") or isinstance(error, Gone):
         return "it ended before it answered"
+    if str(error).startswith("Failed to parse "):
+        # The official package shows pieces of what it was, in which no secret is recognised.
+        return "it sent what is no message, or not a whole one"
     return f"{kind}: {told_of(error)}" if str(error) else kind
 
 
@@ -50,12 +48,4 @@ def failed(server: str, error: Exception) -> ServerFailed:
     """That the server cannot be used, where its connection ended in the middle of something."""
     if isinstance(error, ServerFailed):
         return error
-    return ServerFailed(f"the server {server} went away before it answered")
-
-
-def is_of_the_connection(error: Any) -> bool:
-    """Whether an error of the official package is for the link to look at: nothing that the server answered."""
-    from mcp_types import CONNECTION_CLOSED
-
-    ended = error.code == CONNECTION_CLOSED and error.message.startswith(OF_STREAMS)
-    return ended or error.message in OF_TRANSPORTS
+    return ServerFailed(f"the server {server} {error if isinstance(error, (Gone, Forgotten)) else WENT}")

@@ -44,6 +44,7 @@ class Held:
         self._given: list[tuple[str, Any, Any]] = [(said, form, one) for said, form, one in kept.get("given", ())]
         self._open: tuple[str, Any] | None = None
         self._ended: Any = None
+        self._declined = False
         if "asked" in kept:
             said, form = kept["asked"]
             try:
@@ -52,14 +53,21 @@ class Held:
                 # The call was made, and ended: that it was not must not be told.
                 raise asked_again(error, kept["question"], again) from error
             self._given.append((said, form, found))
-            self._ended = kept["ended"] if found is None else None
+            self._ended, self._declined = kept["ended"], found is None
         self._left = [*self._given]
 
-    def ended(self) -> "CallToolResult | None":
+    def declined(self) -> "CallToolResult | None":
         """What the call ended with before, where the person has declined, so that it is not made again."""
         from mcp_types import CallToolResult
 
-        return None if self._ended is None else CallToolResult.model_validate(self._ended, by_name=False)
+        return CallToolResult.model_validate(self._ended, by_name=False) if self._declined else None
+
+    def stands(self, why: str) -> "CallToolResult":
+        """What the call ended with before, and beside it why it could not be made again with the answer."""
+        from mcp_types import CallToolResult
+
+        words = f"The call ended so while nobody had answered. It could not be made again with the answer: {why}"
+        return _with(CallToolResult.model_validate(self._ended, by_name=False), words)
 
     def answered(self, params: "ElicitRequestParams") -> "ElicitResult":
         """The next answer to this question; "cancel" where there is none, so that the person is asked."""
@@ -97,8 +105,6 @@ class Held:
 
     def with_refusal(self, found: "CallToolResult", server: str) -> "CallToolResult":
         """The result, and beside it that a question was refused while the call was under way, if one was."""
-        from mcp_types import TextContent
-
         if not self.refused:
             return found
         words = (
@@ -106,10 +112,17 @@ class Held:
             "so it was answered with 'cancel', and no person was asked; so it is until the server is started anew"
         )
         _log.warning("%s", words)
-        said = found.content
-        if not said and found.structured_content is not None:
-            said = [TextContent(type="text", text=json.dumps(found.structured_content))]
-        return found.model_copy(update={"content": [*said, TextContent(type="text", text=f"[{words}]")]})
+        return _with(found, words)
+
+
+def _with(found: "CallToolResult", words: str) -> "CallToolResult":
+    """The result, and these words beside it."""
+    from mcp_types import TextContent
+
+    said = found.content
+    if not said and found.structured_content is not None:
+        said = [TextContent(type="text", text=json.dumps(found.structured_content))]
+    return found.model_copy(update={"content": [*said, TextContent(type="text", text=f"[{words}]")]})
 
 
 def is_held(again: str) -> bool:

@@ -15,6 +15,7 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from treadle.mcp.turns import Turns
+from treadle.mcp.unanswered import WENT, Forgotten, Gone, Refused, of_transport
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -33,14 +34,6 @@ Connect = Callable[[], AbstractAsyncContextManager["Client"]]
 """Makes a client of the server; entered and left in the link's own loop."""
 
 
-class Gone(Exception):
-    """The connection ended before an answer came: nobody knows what became of the request."""
-
-
-class Forgotten(Exception):
-    """The server does not know the connection any more, and has not looked at the request."""
-
-
 class Link:
     """A connection, which begins as it is made.
 
@@ -51,6 +44,7 @@ class Link:
 
     Attributes:
         turns: for calls of which there may be one at a time.
+        forgotten: whether it has ended as the server, which is there, knows its session no more.
     """
 
     def __init__(self, name: str, connect: Connect, changed: Callable[[], None]) -> None:
@@ -59,7 +53,7 @@ class Link:
         self._ready: Future[Client] = Future()
         # From here on nobody who only waits for it can cancel it.
         self._ready.set_running_or_notify_cancel()
-        self._gone = False
+        self._gone = self.forgotten = False
         self._scope: anyio.CancelScope | None = None
         self._manager = start_blocking_portal(name=f"treadle mcp {name}")
         self._portal = self._manager.__enter__()
@@ -90,40 +84,35 @@ class Link:
         try:
             future = self._portal.start_task_soon(self._worked, work, client)
         except RuntimeError as error:
-            raise Forgotten(str(error)) from error
+            raise Forgotten(WENT) from error
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling() > 0:
                 raise
-            raise Gone("the connection was closed") from None
+            raise Gone(WENT) from None
 
     async def _worked(self, work: "Callable[[Client], Awaitable[T]]", client: "Client") -> T:
         from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
         if self._gone:
-            raise Forgotten("the connection has ended")
+            raise Forgotten(WENT)
         try:
             return await work(client)
         except MCPError as error:
-            # In these words the transports of the official package tell it.
-            match error.code, error.message:
-                case (code, "Connection closed") if code == CONNECTION_CLOSED:
-                    self._gone = True
-                    raise Gone(error.message) from error
-                case (code, "Session terminated") if code == INVALID_REQUEST:
-                    self._gone = True
-                    raise Forgotten(error.message) from error
-                case (code, words) if code == CONNECTION_CLOSED and words.startswith("SSE stream"):
-                    raise Gone(words) from error
-                case (code, "Server returned an error response") if code == INTERNAL_ERROR:
-                    raise Gone(error.message) from error
-            raise
+            if (found := of_transport(error)) is None:
+                raise
+            lost, ended = found
+            if ended:
+                self._gone, self.forgotten = True, isinstance(lost, Forgotten)
+            if not isinstance(lost, Refused):
+                # Whoever answers next may be another.
+                self._changed()
+            raise lost from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._gone = True
-            raise Gone(type(error).__name__) from error
+            raise Gone(WENT) from error
 
     async def _serve(self) -> None:
         try:
@@ -145,7 +134,7 @@ class Link:
         finally:
             self._gone = True
             if not self._ready.done():
-                self._ready.set_exception(Gone("the connection was closed"))
+                self._ready.set_exception(Gone(WENT))
 
     async def _listen(self, client: "Client") -> None:
         """Hears of other tools where the server is to be asked to tell; of older ones the client hears unasked."""

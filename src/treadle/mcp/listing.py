@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treadle.mcp.connection import Connection
-from treadle.mcp.failing import is_of_the_connection
+from treadle.mcp.failing import told_of
 from treadle.mcp.link import STARTING, Link
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.unanswered import of_transport
 from treadle.tools.server import ServerFailed
 
 if TYPE_CHECKING:
@@ -61,11 +62,12 @@ class Listing:
         except TimeoutError:
             raise ServerFailed(f"the server {self._name} did not list its tools within {STARTING:g} s") from None
         except MCPError as error:
-            if is_of_the_connection(error):
+            if of_transport(error) is not None:
                 raise
             raise ServerFailed(f"{self._name} answers: {self._secrets.hidden(error.message)[:500]}") from error
         except ValueError as error:
-            raise ServerFailed(f"the server {self._name} lists what are no tools") from error
+            words = self._secrets.hidden(told_of(error))[:500]
+            raise ServerFailed(f"the server {self._name} lists what are no tools: {words}") from error
         raise ServerFailed(
             f"the server {self._name} lists more than {self._most} tools: name those that are wanted (only=[…])"
         )

@@ -58,7 +58,7 @@ class Official:
         may, transport = self._options, self._transport(said)
         elicited: Any = self._elicited if may.get("ask") is not None else None
         rooted: Any = self._rooted if may.get("roots") else None
-        sampled: Any = may.get("sampling")
+        sampled: Any = self._sampled if may.get("sampling") is not None else None
         client = Client(
             transport,
             cache=None,
@@ -80,6 +80,10 @@ class Official:
         if ask is None or ask == "pause":
             return self._person.held(params, context.session)
         return await self._person.answered(ask, params)
+
+    async def _sampled(self, context: Any, params: Any) -> Any:
+        sampling = self._options["sampling"]
+        return None if sampling is None else await self._person.sampled(sampling, context, params)
 
     async def _rooted(self, _: Any) -> Any:
         import mcp_types

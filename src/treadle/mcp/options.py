@@ -18,8 +18,8 @@ class Options(TypedDict, total=False):
     that a call may take and `max_output` the characters of its result, as for any tool; `needs_approval` is whether a
     person must agree to each call that may do more than read; `ask` is asked what it wants to know of the person,
     or with "pause" the run waits for the answer, and a server that held the call open for it is called again with it;
-    `roots` are the folders that it is told of; `sampling` answers when it wants a model asked, in the terms of the
-    official package.
+    `roots` are the folders that it is told of; `sampling` answers, in the event loop of the run, when it wants a model
+    asked, in the terms of the official package.
     """
 
     trusted: bool

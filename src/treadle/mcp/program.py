@@ -18,8 +18,8 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from treadle.mcp.failing import OF_STREAMS, OF_TRANSPORTS
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.unanswered import JUNK, OF_TRANSPORTS, Gone, marked
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -152,7 +152,7 @@ def _its_own(message: Any) -> Any:
     if not isinstance(message, JSONRPCError):
         return message
     words = message.error.message
-    if words not in OF_TRANSPORTS and not words.startswith(OF_STREAMS):
+    if not words.startswith(OF_TRANSPORTS):
         return message
     error = message.error.model_copy(update={"message": f"it says: {words}"})
     return message.model_copy(update={"error": error})
@@ -160,7 +160,7 @@ def _its_own(message: Any) -> Any:
 
 def _refused(line: bytes) -> Any:
     """For an answer that is no message: an error in its place, lest somebody wait for it. None for any other junk."""
-    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+    from mcp_types import ErrorData, JSONRPCError
 
     try:
         found = json.loads(line) if line.lstrip().startswith(b"{") else None
@@ -169,11 +169,7 @@ def _refused(line: bytes) -> Any:
     number = found.get("id") if isinstance(found, dict) and "method" not in found else None
     if isinstance(number, bool) or not isinstance(number, (int, str)):
         return None
-    return JSONRPCError(
-        jsonrpc="2.0",
-        id=number,
-        error=ErrorData(code=PARSE_ERROR, message="(what it sent is no message; it may have done the call)"),
-    )
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(**marked(Gone, JUNK)))
 
 
 async def _ask(process: Process, asked: "MemoryObjectReceiveStream[SessionMessage]", heard: Any) -> None:

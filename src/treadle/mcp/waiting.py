@@ -133,13 +133,13 @@ def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
     name it. None declines.
 
     Raises:
-        ToolError: the answer names no field, and several might be meant; or it is none of the choices.
+        ToolError: the answer names no field, and several might be meant; it names one that is none; or it does not fit.
     """
     if answer is None:
         return None
     fields = _fields(schema)
     if isinstance(answer, Mapping):
-        return with_defaults(_chosen(answer, fields), schema)
+        return _fitting(with_defaults(_chosen(answer, fields), schema), schema)
     required = schema.get("required")
     name = _field_for(answer, fields, {str(one) for one in required} if isinstance(required, list) else set())
     if name is None:
@@ -149,7 +149,26 @@ def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
         answer = _WORDS.get(answer.strip().lower(), answer)
     if kind == "array" and not isinstance(answer, list):
         answer = [answer]
-    return with_defaults(_chosen({name: str(answer) if kind == "string" else answer}, fields), schema)
+    given = {name: str(answer) if kind == "string" else answer}
+    return _fitting(with_defaults(_chosen(given, fields), schema), schema)
+
+
+def _fitting(answer: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer, which has to fit the form where that is one: it is the server's word, and may be anything."""
+    import jsonschema_rs
+
+    fields = _fields(schema)
+    stray = [name for name in answer if name not in fields]
+    if stray and fields and not schema.get("additionalProperties"):
+        raise ToolError(f"the answer has {stray[0]!r:.100}, and it is to be an object with {', '.join(fields)}")
+    try:
+        checker = jsonschema_rs.validator_for(dict(schema), offline=True)
+    except (ValueError, TypeError):
+        return answer
+    if (wrong := next(checker.iter_errors(answer), None)) is not None:
+        where = "".join(f"{one}: " for one in wrong.instance_path)
+        raise ToolError(f"the answer does not fit: {where}{wrong.message}"[:LONGEST_QUESTION])
+    return answer
 
 
 def _chosen(answer: Mapping[str, Any], fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from pydantic_core import ValidationError
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
-from treadle.tools.exact import Numbers, numbers_of
+from treadle.tools.exact import NO_SCHEMA, Numbers, numbers_of
 from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
 from treadle.tools.signature import MISSING, Parameter
 
@@ -136,7 +136,7 @@ def from_parameters(tool: str, parameters: Sequence[Parameter], where: str) -> A
     """The arguments that a function's typed parameters describe."""
     adapter = _adapter(tool, parameters, where, extra="forbid")
     schema = _schema_of(adapter, f"{tool} ({where})")
-    return Arguments(tool, schema, adapter.validator, numbers=numbers_of(adapter.core_schema))
+    return Arguments(tool, schema, _validator(adapter), numbers=numbers_of(adapter.core_schema))
 
 
 def from_json_schema(
@@ -179,7 +179,7 @@ def from_json_schema(
     return Arguments(
         tool,
         schema,
-        adapter.validator if adapter is not None else None,
+        _validator(adapter) if adapter is not None else None,
         checker,
         closed=None if is_open else _closed(schema, names),
         defaults=defaults,
@@ -219,7 +219,7 @@ def from_type(tool: str, kind: Any) -> Arguments:
         return cast(dict[str, Any], adapter.dump_python(value, mode="json", by_alias=True))
 
     numbers = numbers_of(adapter.core_schema)
-    return Arguments(tool, schema, adapter.validator, closed=closed, shape=dump, numbers=numbers)
+    return Arguments(tool, schema, _validator(adapter), closed=closed, shape=dump, numbers=numbers)
 
 
 def schema_of_result(annotation: Any) -> Json | None:
@@ -267,6 +267,26 @@ def _made(kind: Any, label: str) -> Any:
         return TypeAdapter(kind)
     except (PydanticUserError, TypeError, ValueError, NameError) as error:
         raise BadTool(f"{label}: a type cannot be filled from JSON: {str(error).splitlines()[0]}") from error
+
+
+def _validator(adapter: Any) -> Any:
+    """That of `adapter`, which reads an `Iterable` to its end.
+
+    Pydantic's own gives what checks each item as it is asked for: in the middle of what a function does, and once.
+    """
+    from pydantic_core import SchemaValidator
+
+    schema = adapter.core_schema
+    whole = _with_lists(schema)
+    return adapter.validator if whole == schema else SchemaValidator(whole)
+
+
+def _with_lists(schema: Any) -> Any:
+    """A core schema with a list in the place of each generator."""
+    if isinstance(schema, dict):
+        found = {key: each if key in NO_SCHEMA else _with_lists(each) for key, each in schema.items()}
+        return {**found, "type": "list"} if found.get("type") == "generator" else found
+    return type(schema)(map(_with_lists, schema)) if type(schema) in (list, tuple) else schema
 
 
 def _schema_of(adapter: Any, label: str) -> Json:

@@ -20,7 +20,8 @@ _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
 _MAY_BE_LOST: Final = re.compile(r"[0-9][eE][+0-9-]|[0-9.]{17}")
 """What a number has that a float may not keep: one of 15 digits is the same float wherever it is read."""
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
-_NO_SCHEMA = {"default", "metadata", "serialization"}
+NO_SCHEMA: Final = frozenset({"default", "metadata", "serialization"})
+"""Keys of a core schema whose values are not of what it checks."""
 _ROUND: Final = frozenset({"float", "complex", "date", "time", "datetime", "timedelta"})
 
 
@@ -76,7 +77,7 @@ def numbers_of(schema: Schema) -> Numbers:
 def _takes_decimal(schema: Any) -> bool:
     if isinstance(schema, Mapping):
         return schema.get("type") == "decimal" or any(
-            _takes_decimal(each) for key, each in schema.items() if key not in _NO_SCHEMA
+            _takes_decimal(each) for key, each in schema.items() if key not in NO_SCHEMA
         )
     return isinstance(schema, list | tuple) and any(_takes_decimal(each) for each in schema)
 

@@ -1,0 +1,96 @@
+"""Posting: the requests to a server at an address, each of which fails by itself. The transport of the official package
+would end the connection where one is cut off, and with it each other call, and does not tell a refusal from a failure.
+"""
+
+import json
+from http import HTTPStatus
+from http.client import responses
+from typing import Any, Final
+
+import httpx2
+
+from treadle.mcp.unanswered import JUNK, Forgotten, Gone, Refused, marked
+
+SESSION: Final = "mcp-session-id"
+
+REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 406, 407, 410, 413, 415, 421, 429, 431})
+"""What HTTP says of a request that was not carried out. Of others, such as 500, nobody knows."""
+
+_OF_SESSIONS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
+"""With what servers answer for a session that they do not know any more, in whatever words; 400 older ones."""
+
+_HANDSHAKE: Final = ("initialize", "server/discover")
+"""What fails there is for whoever connects."""
+
+
+class Unbounded(httpx2.RequestError):
+    """An answer is longer than is listened to, or may be: what is compressed has no bound."""
+
+
+class Poster(httpx2.AsyncClient):
+    """A client in whose answers a request that had none has an error in its place.
+
+    Args:
+        told: the address, for errors.
+        options: those of `httpx2.AsyncClient`.
+    """
+
+    def __init__(self, told: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._told = told
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """The answer to `request`, or an error of JSON-RPC in its place."""
+        said = _object(await request.aread()) if request.method == "POST" else {}
+        if "method" not in said or said["method"] in _HANDSHAKE:
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+            try:
+                lacks = await _lacks(response, said)
+            except BaseException:
+                await response.aclose()
+                raise
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+            lacks = marked(Forgotten, f"cannot be reached: nobody answers at {self._told}")
+        except Unbounded as error:
+            lacks = marked(Gone, f"gave no answer that can be used: {error}")
+        except httpx2.TransportError:
+            lacks = marked(Gone, "ended its answer before it was whole, or gave none")
+        except Exception as error:  # what is given as `auth=` may raise anything, and its words may have a key in them
+            lacks = marked(Gone, f"was not asked, or its answer not read, because of a {type(error).__name__} here")
+        if lacks is None:
+            return response
+        body = {"jsonrpc": "2.0", "id": said.get("id"), "error": lacks}
+        return httpx2.Response(HTTPStatus.BAD_GATEWAY, json=body, request=request)
+
+
+async def _lacks(response: httpx2.Response, said: dict[str, Any]) -> dict[str, Any] | None:
+    """The error in the place of an answer to the message `said`; None where it is one, or a redirect."""
+    status, kind = response.status_code, response.headers.get("content-type", "").lower()
+    if "id" not in said or 300 <= status < 400:
+        return None
+    if status < 300 and status != HTTPStatus.ACCEPTED:
+        if kind.startswith("application/json"):
+            await response.aread()
+        elif not kind.startswith("text/event-stream"):
+            await response.aclose()
+            return marked(Gone, JUNK)
+        return None
+    found = _object(await response.aread()) if kind.startswith("application/json") else {}
+    await response.aclose()
+    words = f"answered with HTTP {status} {responses.get(status, '')}".rstrip()
+    if status in _OF_SESSIONS and SESSION in response.request.headers and found.get("id") != said["id"]:
+        words = "has ended its session" if status == HTTPStatus.NOT_FOUND else words
+        return marked(Forgotten, words, ends=True)
+    if status >= 400 and isinstance(found.get("error"), dict):
+        return None
+    return marked(Refused if status in REFUSALS else Gone, words)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
