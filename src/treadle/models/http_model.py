@@ -18,7 +18,7 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.access import Access, access_of, host_in
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
-from treadle.models.ending import broken_off, drained, heard_out
+from treadle.models.ending import broken_off, drained, heard_out, last_of
 from treadle.models.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -176,11 +176,18 @@ class HttpModel:
             reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
-                events = await self._events(reply, decoder, watch)
+                events, fault = list[ModelEvent](), None
+                try:
+                    await self._hear(reply, decoder, watch, events)
+                except ModelError as error:
+                    # What came beside it has come all the same.
+                    fault = error
                 heard += sum(map(size_of_piece, events))
                 check_beside(reply.received, heard)
                 for event in events:
-                    yield self._billed(event, settings) if isinstance(event, ModelReply) else event
+                    yield self._billed(self._named(event, reply), settings) if isinstance(event, ModelReply) else event
+                if fault is not None:
+                    raise fault
                 now = decoder.reported
                 if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
                     counted = now
@@ -197,34 +204,38 @@ class HttpModel:
                 with anyio.CancelScope(shield=True):
                     await reply.aclose()
 
-    async def _events(self, reply: Reply, decoder: Decoder, watch: Watch) -> list[ModelEvent]:
-        """The next events, the whole reply last if these are the last."""
+    async def _hear(self, reply: Reply, decoder: Decoder, watch: Watch, events: list[ModelEvent]) -> None:
+        """Adds the next events to `events`, the whole reply last if these are the last.
+
+        Raises what went wrong. What had come by then has been added.
+        """
         try:
             received = await watch.wait(reply.read())
         except (ConnectionFailed, ModelTimeout) as failure:
-            try:
-                # Some servers leave the connection open, or drop it, after a reply that is whole.
-                return [self._named(decoder.close(), reply)]
-            except ProtocolError as early:
-                failure.usage = failure.usage or early.usage
-                raise broken_off(failure, reply) from failure.__cause__
+            # Some servers leave the connection open, or drop it, after a reply that is whole.
+            events.append(last_of(decoder, reply, failure))
+            return
         except ProtocolError as failure:
+            if failure.__cause__ is None:  # An event that cannot be read; HTTP itself has not broken.
+                await heard_out(reply, decoder, ())
             raise broken_off(failure, reply) from failure.__cause__
         if received is None:
-            try:
-                return [self._named(decoder.close(), reply)]
-            except ProtocolError as failure:
-                raise broken_off(failure, reply) from failure.__cause__
+            events.append(last_of(decoder, reply))
+            return
         if isinstance(received, Whole):
-            *events, last = decoder.whole(received.body)
-            return [*events, self._named(last, reply)]
+            events += decoder.whole(received.body)
+            return
         # What came together came at one time, which takes longer to tell than a piece to read.
-        events, noted = [], False
+        noted = False
         for place, data in enumerate(received, 1):
             try:
                 found = decoder.feed(data)
-            except ModelError:
+                if data == DONE:
+                    found.append(last_of(decoder, reply))
+            except ModelError as failure:
                 await heard_out(reply, decoder, received[place:])
+                if isinstance(failure, ProtocolError):
+                    raise broken_off(failure, reply) from failure.__cause__
                 raise
             if not noted and (found or (watch.begun and data.get("type") != "ping")):
                 watch.token()
@@ -232,8 +243,7 @@ class HttpModel:
             events += found
             if data == DONE:
                 await drained(reply)
-                return [*events, self._named(decoder.close(), reply)]
-        return events
+                return
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
@@ -292,11 +302,9 @@ class HttpModel:
             error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
 
-    def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
+    def _named(self, whole: ModelReply, reply: Reply) -> ModelReply:
         """A whole reply under the name that the server's headers give the exchange, if they do."""
-        if not isinstance(event, ModelReply):
-            return event
-        return structs.replace(event, request_id=self._hidden.name(request_id(reply.headers) or event.request_id))
+        return structs.replace(whole, request_id=self._hidden.name(request_id(reply.headers) or whole.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
