@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from treadle.journal.addresses import in_postgres, is_mistyped
+from treadle.journal.addresses import fault_in, in_postgres
 
 Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd", "seconds"]
 
@@ -53,7 +53,9 @@ class Setting(NamedTuple):
             text = _text(self.name, value)
             if self.kind == "model":
                 return _model(text, users=users)
-            return text if self.kind == "journal" and _is_address(text) else _path(text, folder)
+            if self.kind == "journal" and (fault := fault_in(text)):
+                raise BadSetting(fault)
+            return text if self.kind == "journal" and in_postgres(text) else _path(text, folder)
         if self.kind == "skills":
             return _skills(value)
         return _number(self.name, self.kind, value)
@@ -142,10 +144,6 @@ def _model(text: str, *, users: bool) -> str:
                 "holds in every folder"
             ) from error
     return text
-
-
-def _is_address(text: str) -> bool:
-    return "://" in text or in_postgres(text) or is_mistyped(text)
 
 
 def _path(text: str, folder: Path | None) -> str:
