@@ -185,7 +185,9 @@ class HttpModel:
                 heard += sum(map(size_of_piece, events))
                 check_beside(reply.received, heard)
                 for event in events:
-                    yield self._billed(self._named(event, reply), settings) if isinstance(event, ModelReply) else event
+                    if isinstance(event, ModelReply):
+                        event = self._hidden.in_reply(self._billed(event, settings), request_id(reply.headers))
+                    yield event
                 if fault is not None:
                     raise fault
                 now = decoder.reported
@@ -281,6 +283,7 @@ class HttpModel:
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
+        event = structs.replace(event, usage=self._hidden.in_usage(event.usage))
         if not asks_others(settings):
             return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
         return event if event.cost is not None else structs.replace(event, usage=elsewhere(event.usage))
@@ -301,10 +304,6 @@ class HttpModel:
         if type(error) is AuthenticationFailed:
             error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
-
-    def _named(self, whole: ModelReply, reply: Reply) -> ModelReply:
-        """A whole reply under the name that the server's headers give the exchange, if they do."""
-        return structs.replace(whole, request_id=self._hidden.name(request_id(reply.headers) or whole.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
