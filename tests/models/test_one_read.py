@@ -6,16 +6,22 @@ cannot be read.
 
 import json
 import struct
+import threading
 import zlib
+from contextlib import aclosing
 
+import anyio
 import pytest
 
 from treadle import Agent, Price
 from treadle.kernel.events import ModelFailed
+from treadle.kernel.messages import UserMessage
 from treadle.models import (
     AnthropicModel,
     BedrockModel,
     GoogleModel,
+    ModelReply,
+    ModelRequest,
     OpenAIChatModel,
     OpenAIResponsesModel,
 )
@@ -159,3 +165,27 @@ async def test_what_is_counted_after_what_ends_a_reply_is_heard(serve, dialect, 
     told, result = await failed(dialect, serve(at_once(*BEGUN[dialect], *ENDS[end][dialect], *TOLD[dialect])))
     assert told.text == LONG
     assert (result.usage.input_tokens, result.usage.output_tokens) == COUNTED
+
+
+async def test_a_whole_reply_does_not_wait_for_its_connection(serve, monkeypatch):
+    """Until the server ends the body it could be cancelled, and would count as nothing though it was paid for."""
+    monkeypatch.setattr("treadle.models.ending.DRAIN_SECONDS", 600.0)
+    heard = threading.Event()
+    end = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+    def answer(peer):
+        peer.begin()
+        peer.chunk(b"".join([*BEGUN["chat"], *sse(end), *TOLD["chat"], DONE]))
+        heard.wait(60)
+        peer.end()
+
+    request = ModelRequest(messages=(UserMessage("go"),))
+    async with aclosing(model_of("chat", serve(answer)).stream(request)) as events:
+        try:
+            with anyio.fail_after(20):
+                async for event in events:
+                    if isinstance(event, ModelReply):
+                        break
+        finally:
+            heard.set()
+    assert (event.usage.input_tokens, event.usage.output_tokens) == COUNTED

@@ -172,13 +172,14 @@ class HttpModel:
         reply: Reply | None = None
         decoder: Decoder | None = None
         counted: UsageReported | None = None
+        said_done = False
         try:
             reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events, fault = list[ModelEvent](), None
                 try:
-                    await self._hear(reply, decoder, watch, events)
+                    said_done = await self._hear(reply, decoder, watch, events)
                 except ModelError as error:
                     # What came beside it has come all the same.
                     fault = error
@@ -204,29 +205,29 @@ class HttpModel:
         finally:
             if reply is not None:
                 with anyio.CancelScope(shield=True):
+                    if said_done:
+                        await drained(reply)
                     await reply.aclose()
 
-    async def _hear(self, reply: Reply, decoder: Decoder, watch: Watch, events: list[ModelEvent]) -> None:
+    async def _hear(self, reply: Reply, decoder: Decoder, watch: Watch, events: list[ModelEvent]) -> bool:
         """Adds the next events to `events`, the whole reply last if these are the last.
 
-        Raises what went wrong. What had come by then has been added.
+        Returns whether the server has said that there is no more, though it may not have ended its body. Raises what
+        went wrong. What had come by then has been added.
         """
         try:
             received = await watch.wait(reply.read())
         except (ConnectionFailed, ModelTimeout) as failure:
             # Some servers leave the connection open, or drop it, after a reply that is whole.
             events.append(last_of(decoder, reply, failure))
-            return
+            return False
         except ProtocolError as failure:
             if failure.__cause__ is None:  # An event that cannot be read; HTTP itself has not broken.
                 await heard_out(reply, decoder, ())
             raise broken_off(failure, reply) from failure.__cause__
-        if received is None:
-            events.append(last_of(decoder, reply))
-            return
-        if isinstance(received, Whole):
-            events += decoder.whole(received.body)
-            return
+        if received is None or isinstance(received, Whole):
+            events += [last_of(decoder, reply)] if received is None else decoder.whole(received.body)
+            return False
         # What came together came at one time, which takes longer to tell than a piece to read.
         noted = False
         for place, data in enumerate(received, 1):
@@ -244,8 +245,8 @@ class HttpModel:
                 noted = True
             events += found
             if data == DONE:
-                await drained(reply)
-                return
+                return True
+        return False
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
