@@ -64,6 +64,12 @@ def test_no_password_is_put_into_the_file_that_others_read(here: Here, address: 
     assert here("config", "set", "journal", address).code == 0
 
 
+@pytest.mark.parametrize("name", ["limits.steps", "limits.usd"])
+def test_a_number_that_is_too_large_is_told_how_large_one_may_be(here: Here, name: str) -> None:
+    assert "to 9223372036854775807, not 99999999999999999999" in here("config", "set", name, "9" * 20).err
+    assert "to 9" not in here("config", "set", name, "-1").err
+
+
 ODD = [
     "postgresql://me:hun#ter2@127.0.0.1:1/db",
     "postgresql://me:hun?ter2@127.0.0.1:1/db",

@@ -171,7 +171,9 @@ def _number(name: str, kind: Kind, value: object) -> int | float | Decimal:
     least, whole = (1 if kind == "steps" else 0), kind in ("count", "steps")
     kinds = (int,) if whole else (int, float, Decimal)
     if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= MOST:
-        raise BadSetting(f"{name} is a {'whole number' if whole else 'number'} from {least}, not {value!s:.60}")
+        kind_of = "whole number" if whole else "number"
+        most = f" to {MOST}" if isinstance(value, kinds) and isfinite(value) and value > MOST else ""
+        raise BadSetting(f"{name} is a {kind_of} from {least}{most}, not {value!s:.60}")
     if whole:
         return int(value)
     if isinstance(value, Decimal) and int(value.as_tuple().exponent) < -_FINEST:
