@@ -81,6 +81,8 @@ ODD = [
     "postgresql://me:hun#ter2@[::1]:1/db?connect_timeout=2",
     "postgresql://127.0.0.1:1/db#x?user=me&password=hunter2",
     "host=127.0.0.1 port=1 password='a://hunter2'",
+    "host=127.0.0.1 port=1 password=hun\\ ter2",
+    "host=127.0.0.1 port=1 password='hun ter2",
 ]
 
 

@@ -15,7 +15,10 @@ _USER = re.compile(r"(\s*[^:/?#@\s]+://[^:@/]*):.*@", re.DOTALL)
 
 _SECRET = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
 
-_WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+_WORD = re.compile(
+    r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*(?:'|\\?$)|(?:[^\s\\]|\\.)+)", re.IGNORECASE | re.DOTALL
+)
+"""A password in libpq's words: in quotes, which may not be closed, or up to a blank without a backslash before it."""
 
 _QUERY = re.compile(r"([^:]+://(?:[^@/]*@)?[^?]*)\?(.*)", re.DOTALL)
 """An address up to its query. To libpq a password is all that stands before the @, a "?", "#" or "[" in it too."""
