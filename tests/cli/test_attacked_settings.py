@@ -64,6 +64,68 @@ def test_no_password_is_put_into_the_file_that_others_read(here: Here, address: 
     assert here("config", "set", "journal", address).code == 0
 
 
+@pytest.mark.parametrize("name", ["limits.steps", "limits.usd"])
+def test_a_number_that_is_too_large_is_told_how_large_one_may_be(here: Here, name: str) -> None:
+    assert "to 9223372036854775807, not 99999999999999999999" in here("config", "set", name, "9" * 20).err
+    assert "to 9" not in here("config", "set", name, "-1").err
+
+
+ODD = [
+    "postgresql://me:hun#ter2@127.0.0.1:1/db",
+    "postgresql://me:hun?ter2@127.0.0.1:1/db",
+    "postgresql://me:hun[ter2@127.0.0.1:1/db",
+    "postgresql://me:hun]ter2@127.0.0.1:1/db?schema=mine",
+    "postgresql://me:hun/ter2@127.0.0.1:1/db",
+    "postgresql://me:hun@ter2@127.0.0.1:1/db",
+    "postgresql://me:hun@ter2:x@127.0.0.1:1/db",
+    "postgresql://me:hun#ter2@[::1]:1/db?connect_timeout=2",
+    "postgresql://127.0.0.1:1/db#x?user=me&password=hunter2",
+    "host=127.0.0.1 port=1 password='a://hunter2'",
+    "host=127.0.0.1 port=1 password=hun\\ ter2",
+    "host=127.0.0.1 port=1 password='hun ter2",
+]
+
+
+@pytest.mark.parametrize("address", ODD)
+def test_a_password_is_one_whatever_signs_are_in_it(here: Here, address: str) -> None:
+    """libpq takes a password as it is, up to the @: what another reader of addresses makes of it counts for nothing."""
+    refused = here("config", "set", "--project", "journal", address)
+    assert "the address has a password" in refused.err
+    assert not (here.folder / "treadle.toml").exists()
+    for words in (
+        ("config", "set", "journal", address),
+        ("config",),
+        ("config", "--json"),
+        ("config", "get", "journal"),
+        ("runs",),
+        ("runs", "--journal", address),
+        ("doctor", "--journal", address),
+        ("ask", "1 + 1", "--model", "offline", "--journal", address),
+    ):
+        done = here(*words)
+        assert "ter2" not in done.out + done.err, words
+        assert "fault in treadle" not in done.out + done.err
+
+
+@pytest.mark.parametrize("address", ["postgresql://[bad/db", "postgresql://127.0.0.1]/db"])
+def test_an_address_that_nobody_can_read_is_no_fault_of_treadles(here: Here, address: str) -> None:
+    done = here("runs", "--journal", address)
+    assert done.code == 2
+    assert "postgresql://" in done.err
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql//me:hunter2@db/x", "postgres:me:hunter2@db", "mysql://me:hunter2@db", "'postgres://me:hunter2@db/x'"],
+)
+def test_what_is_no_address_of_a_journal_is_not_set(here: Here, address: str) -> None:
+    done = here("config", "set", "journal", address)
+    assert done.code == 2
+    assert "hunter2" not in done.out + done.err
+    assert "postgresql://" in done.err
+    assert not Path(here("config", "path").out.strip()).exists()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs links")
 def test_a_link_that_came_with_a_folder_is_not_written_through(here: Here) -> None:
     elsewhere = here.folder / "elsewhere"

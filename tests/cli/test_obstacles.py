@@ -1,5 +1,6 @@
 """A full disk, a closed output and a locked journal are told as what they are."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -34,6 +35,34 @@ def test_a_full_and_a_closed_output_are_told(treadle: Any, words: list[str]) -> 
     assert closed.returncode == 0
     assert "standard output is closed" in closed.stderr
     assert "fault" not in closed.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+@pytest.mark.parametrize("words", [["ask", "What is 6 * 7?"], ["skills", "ls"]], ids=" ".join)
+def test_a_folder_that_is_gone_is_told(treadle: Any, words: list[str]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && "$@"', "sh", sys.executable, "-m", "treadle", *words],
+        cwd=treadle.folder, env=treadle.environment, capture_output=True, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "Error: the folder in which this runs is gone; go to one that is there (cd).",
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_a_file_that_may_not_grow_and_no_room_for_temporary_files_are_told(treadle: Any) -> None:
+    limited = ["sh", "-c", 'ulimit -f 0; "$@" >out.txt', "sh", sys.executable, "-m", "treadle"]
+    options: Any = {"cwd": treadle.folder, "env": treadle.environment, "capture_output": True, "text": True}
+    done = subprocess.run([*limited, "models"], timeout=60, check=False, **options)
+    assert done.returncode == 2
+    assert "the output cannot be written: File too large" in done.stderr
+    words = ["compare", "fi_reporting", "consolidation_mart"]
+    done = subprocess.run([*limited, *words], timeout=60, check=False, **options)
+    assert done.returncode == 2
+    assert "no temporary file can be written in any of [" in done.stderr
+    assert "TMPDIR" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["runs"], ["ask", "What is 6 * 7?"]], ids=" ".join)

@@ -386,6 +386,29 @@ async def test_a_key_never_becomes_the_name_of_a_reply(serve, dialect):
     assert KEY.lower() not in f"{result.events}".lower()
 
 
+NAMES = {
+    chat: {"model": KEY, "service_tier": KEY, "choices": [{"message": {"content": "Hi."}, "finish_reason": KEY}]},
+    responses: {"model": KEY, "service_tier": KEY, "status": KEY, "output": []},
+    claude: {"model": KEY, "stop_reason": KEY, "content": [], "usage": {"service_tier": KEY, "output_tokens": 1}},
+    gemini: {
+        "modelVersion": KEY,
+        "candidates": [{"finishReason": KEY, "finishMessage": KEY, "content": {"parts": []}}],
+    },
+}
+
+
+@pytest.mark.parametrize("finish", [True, False], ids=["finish", "well"])
+@pytest.mark.parametrize("dialect", NAMES)
+async def test_a_key_never_becomes_the_name_of_a_model_a_service_or_a_finish(serve, dialect, finish, caplog):
+    caplog.set_level("INFO", "treadle")
+    body = (
+        NAMES[dialect] if finish else WHOLE[dialect][0](None) | {"model": KEY, "modelVersion": KEY, "service_tier": KEY}
+    )
+    result = await Agent(dialect(serve(saying(body)), streaming=False), retries=NONE).run("go")
+    told = f"{result} {result.to_dict()} {result.error!r} {result.events} {caplog.text}".lower()
+    assert KEY.lower() not in told
+
+
 async def test_a_key_in_a_header_of_ones_own_is_not_told_either(serve):
     server = serve(saying({"error": {"message": "who is Zz-0123456789?"}}, "400 Bad Request"))
     error = await error_in(chat(server, headers={"x-team-token": "Basic zZ-0123456789"}))

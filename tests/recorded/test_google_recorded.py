@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from treadle.kernel.messages import AssistantMessage, Opaque, Text, Thinking, ToolMessage, Usage, UserMessage
+from treadle.models.bodies import event_json
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.google import GoogleCodec
 from treadle.models.google_model import GoogleModel
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 from treadle.models.sse import EventParser
-from treadle.models.transport import event_json
 
 FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
 SIGNATURE = str.maketrans("-_", "+/")

@@ -25,9 +25,8 @@ def report(error: Exception) -> ExitCode:
     if _is_usage(error):
         click.echo(set_off(f"Error: {in_options(error)}"), err=True)
         return ExitCode.USAGE
-    if isinstance(error, OSError) and error.errno in _FULL:
-        kept = "What a run has done is in its journal."
-        click.echo(f"Error: the output cannot be written: {error.strerror}. {kept}", err=True)
+    if isinstance(error, OSError) and (around := _around(error)):
+        click.echo(set_off(f"Error: {around}"), err=True)
         return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
     what = set_off(f"{type(error).__name__}: {error}")
@@ -58,7 +57,23 @@ _OPTIONS = {
     " (in Python: journal.delete(run_id))": "",
 }
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def _around(error: OSError) -> str:
+    """What is wrong where the command runs: its output, its folder or that of temporary files; empty if nothing is."""
+    if error.errno in _FULL:
+        return f"the output cannot be written: {error.strerror}. What a run has done is in its journal."
+    if error.errno != errno.ENOENT:
+        return ""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the folder in which this runs is gone; go to one that is there (cd)."
+    none, found, places = str(error.strerror).partition("No usable temporary directory found in ")
+    if found and not none:
+        return f"no temporary file can be written in any of {places}; make room there, or name another one in TMPDIR."
+    return ""
 
 
 def _users_own(error: BaseException) -> str | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options
-from treadle.cli.storage import told
 from treadle.cli.waiting import Waiting
+from treadle.journal.addresses import without_password
 from treadle.kernel.events import RunStarted
 
 COMMAND_LINE = "treadle"
@@ -83,7 +83,7 @@ class NextCommand:
 
 
 def _journal(named: str | None) -> tuple[str, ...]:
-    return () if named is None else ("--journal", told(named))
+    return () if named is None else ("--journal", without_password(named))
 
 
 def only_with_agent(started: RunStarted) -> bool:

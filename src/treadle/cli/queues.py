@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from treadle.cli.storage import journal_named, told, without_schema
-from treadle.journal.addresses import in_postgres
+from treadle.cli.storage import journal_named
+from treadle.journal.addresses import apart_from_schema, in_postgres, without_password
 
 if TYPE_CHECKING:
     from treadle.workers import PostgresQueue, TemporalQueue
@@ -25,7 +25,7 @@ def queue_named(
         if in_postgres(where):
             from treadle.workers import PostgresQueue
 
-            return PostgresQueue(without_schema(where), per_key=per_key)
+            return PostgresQueue(apart_from_schema(where)[0], per_key=per_key)
         if where.startswith("temporal://"):
             from treadle.workers import TemporalQueue
 
@@ -35,5 +35,9 @@ def queue_named(
             return TemporalQueue(parts.netloc, namespace=parts.path.strip("/") or "default", heartbeat=heartbeat)
     except ModuleNotFoundError as error:
         raise click.UsageError(str(error)) from error
-    what = f"it was given {told(where)!r}" if named else "it is left out only where the journal is in PostgreSQL"
+    what = (
+        f"it was given {without_password(where)!r}"
+        if named
+        else "it is left out only where the journal is in PostgreSQL"
+    )
     raise click.UsageError(f"--queue takes postgresql://… or temporal://HOST:PORT/NAMESPACE; {what}")

@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from treadle.journal.addresses import in_postgres, is_mistyped
+from treadle.journal.addresses import fault_in, in_postgres
 
 Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd", "seconds"]
 
@@ -53,7 +53,9 @@ class Setting(NamedTuple):
             text = _text(self.name, value)
             if self.kind == "model":
                 return _model(text, users=users)
-            return text if self.kind == "journal" and _is_address(text) else _path(text, folder)
+            if self.kind == "journal" and (fault := fault_in(text)):
+                raise BadSetting(fault)
+            return text if self.kind == "journal" and in_postgres(text) else _path(text, folder)
         if self.kind == "skills":
             return _skills(value)
         return _number(self.name, self.kind, value)
@@ -144,10 +146,6 @@ def _model(text: str, *, users: bool) -> str:
     return text
 
 
-def _is_address(text: str) -> bool:
-    return "://" in text or in_postgres(text) or is_mistyped(text)
-
-
 def _path(text: str, folder: Path | None) -> str:
     path = Path(text).expanduser()
     return str(path if folder is None else folder / path)
@@ -173,7 +171,9 @@ def _number(name: str, kind: Kind, value: object) -> int | float | Decimal:
     least, whole = (1 if kind == "steps" else 0), kind in ("count", "steps")
     kinds = (int,) if whole else (int, float, Decimal)
     if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= MOST:
-        raise BadSetting(f"{name} is a {'whole number' if whole else 'number'} from {least}, not {value!s:.60}")
+        kind_of = "whole number" if whole else "number"
+        most = f" to {MOST}" if isinstance(value, kinds) and isfinite(value) and value > MOST else ""
+        raise BadSetting(f"{name} is a {kind_of} from {least}{most}, not {value!s:.60}")
     if whole:
         return int(value)
     if isinstance(value, Decimal) and int(value.as_tuple().exponent) < -_FINEST:

@@ -1,19 +1,17 @@
 """Where the command line keeps its journal, and how a run in it is found."""
 
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import click
 
 from treadle.cli.settings import setting
 from treadle.cli.terminal import note, prose
 from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
-from treadle.journal.addresses import in_postgres, is_mistyped
+from treadle.journal.addresses import apart_from_schema, fault_in, in_postgres, without_password
 from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
 from treadle.journal.sqlite_file import is_held
@@ -26,27 +24,20 @@ LAST = "last"
 
 JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
 
-_WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
-
-_SECRET = re.compile(r"((?:^|&)(?:password|sslpassword)=)[^&]*")
-
 
 def journal_named(named: str | None = None) -> str:
     """Where the journal is: `named` by --journal, else as is set, else `runs.db` in the user's data folder.
 
-    A file's path, or the address of a PostgreSQL database; that may hold a password: `told` is for what is shown.
+    A file's path, or the address of a PostgreSQL database; that may hold a password: `without_password` is for what is
+    shown.
     """
     given = (named or "").strip()
     if not given and (found := setting("journal")) is not None:
         given = str(found.value)
     if in_postgres(given):
         return given
-    if "://" in given:
-        raise click.UsageError(
-            f"{given.partition('://')[0]}:// is no kind of journal: name a file, or postgresql://USER@HOST/DATABASE"
-        )
-    if is_mistyped(given):
-        raise click.UsageError("the address of a database begins with postgresql:// (a colon and two slashes)")
+    if fault := fault_in(given):
+        raise click.UsageError(fault)
     if given:
         return str(Path(given).expanduser())
     from platformdirs import user_data_path
@@ -67,17 +58,6 @@ def may_be_there(where: str) -> bool:
         ) from error
 
 
-def told(where: str) -> str:
-    """A journal's name without its password."""
-    if "://" not in where:
-        return _WORD.sub(r"\1PASSWORD", where) if in_postgres(where) else where
-    parts = urlsplit(where)
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    netloc = f"{name}{':PASSWORD' if colon else ''}{at}{host}"
-    return urlunsplit(parts._replace(netloc=netloc, query=_SECRET.sub(r"\1PASSWORD", parts.query)))
-
-
 def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJournal | SqliteJournal:
     """The journal, which is made if it is not there. A database's address may end in `?schema=NAME`.
 
@@ -90,11 +70,12 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
     if not in_postgres(where):
         _tell_if_held(where)
         return SqliteJournal(where, lease=lease)
-    parts = urlsplit(where) if "://" in where else urlsplit("")
-    words = parts.query.split("&") if parts.query else []
-    schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
-    address = without_schema(where)
-    return PostgresJournal(address, schema=schema[-1], lease=lease) if schema else PostgresJournal(address, lease=lease)
+    address, schema = apart_from_schema(where)
+    return (
+        PostgresJournal(address, lease=lease)
+        if schema is None
+        else PostgresJournal(address, schema=schema, lease=lease)
+    )
 
 
 def _tell_if_held(where: str) -> None:
@@ -110,15 +91,6 @@ def _tell_if_held(where: str) -> None:
         # Whatever else is wrong with it is said by those who use it.
         if isinstance(error, sqlite3.Error) and is_held(error):
             note(prose(f"the journal {where} is locked by another process; waiting for it (Ctrl-C stops)", err=True))
-
-
-def without_schema(where: str) -> str:
-    """The address of a database without the `schema=NAME` that only a journal knows."""
-    if "://" not in where:
-        return where
-    parts = urlsplit(where)
-    words = [word for word in parts.query.split("&") if not word.startswith("schema=")]
-    return urlunsplit(parts._replace(query="&".join(words)))
 
 
 def journal_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,9 +139,9 @@ async def find_run(journal: Journal, given: str) -> str:
 
 def no_runs(named: str | None, given: str) -> UnknownRun:
     """The error for a run that cannot be in a journal that is not there."""
-    return UnknownRun(given, where=told(journal_named(named)))
+    return UnknownRun(given, where=without_password(journal_named(named)))
 
 
 def no_journal(named: str | None) -> click.UsageError:
     """The error for a journal that is not there."""
-    return click.UsageError(f"there is no journal {told(journal_named(named))}")
+    return click.UsageError(f"there is no journal {without_password(journal_named(named))}")

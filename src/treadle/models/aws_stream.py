@@ -7,7 +7,7 @@ the frame and of its headers, a checksum of these two, headers, payload, a check
 
 import struct
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 from zlib import crc32
@@ -42,7 +42,7 @@ class AwsEventParser:
         self._limit = limit
         self._wanted = PRELUDE.size
 
-    def feed(self, chunk: bytes) -> list[bytes]:
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The data of the events that `chunk` completes, as JSON.
 
         What Bedrock's InvokeModel streams is the model's own event in a chunk. Any other event is an object with its
@@ -54,21 +54,24 @@ class AwsEventParser:
         rest = self._rest
         rest += chunk
         if len(rest) < self._wanted:
-            return []
-        events: list[bytes] = []
+            return
         # One copy, that everything is cut out of: what is cut out of a bytearray is copied twice.
-        data, place = bytes(rest), 0
-        while (end := self._end_of_frame(data, place)) is not None:
-            begin = place + PRELUDE.size
-            headed = begin + LENGTH.unpack_from(data, place + LENGTH.size)[0]
-            opening = _opening(data[begin:headed]) if headed - begin <= SHORT else None
-            if opening is not None and headed < end - CHECKSUM:
-                events.append(b"%b%b}" % (opening, data[headed : end - CHECKSUM]))
-            else:
-                events += _read(data[begin:headed], data[headed : end - CHECKSUM])
-            place = end
-        del rest[:place]
-        return events
+        data, start, end = bytes(rest), 0, 0
+        try:
+            while (end := self._end_of_frame(data, start)) > start:
+                frame, start = start, end
+                if (crc32(data[frame : end - CHECKSUM]),) != LENGTH.unpack_from(data, end - CHECKSUM):
+                    raise ProtocolError("the server sent a frame whose checksum is wrong")
+                begin = frame + PRELUDE.size
+                headed = begin + LENGTH.unpack_from(data, frame + LENGTH.size)[0]
+                opening = _opening(data[begin:headed]) if headed - begin <= SHORT else None
+                if opening is not None and headed < end - CHECKSUM:
+                    yield b"%b%b}" % (opening, data[headed : end - CHECKSUM])
+                else:
+                    yield from _read(data[begin:headed], data[headed : end - CHECKSUM])
+        finally:
+            # A frame that cannot be read is left behind with those that were: the next begins where it ends.
+            del rest[:start]
 
     def close(self) -> list[bytes]:
         """No further events. Raises `ProtocolError` if the stream ended inside a frame."""
@@ -76,22 +79,20 @@ class AwsEventParser:
             raise ProtocolError("the stream ended in the middle of a frame")
         return []
 
-    def _end_of_frame(self, data: bytes, place: int) -> int | None:
-        """Where the frame ends that begins at `place`; None if it is not whole yet."""
-        size = len(data) - place
+    def _end_of_frame(self, data: bytes, start: int) -> int:
+        """Where the frame ends that begins at `start`; `start` if it is not whole yet."""
+        size = len(data) - start
         if size < PRELUDE.size:
             self._wanted = PRELUDE.size
-            return None
-        length, headers, checksum = PRELUDE.unpack_from(data, place)
-        is_frame = crc32(data[place : place + PRELUDE.size - CHECKSUM]) == checksum
+            return start
+        length, headers, checksum = PRELUDE.unpack_from(data, start)
+        is_frame = crc32(data[start : start + PRELUDE.size - CHECKSUM]) == checksum
         if not is_frame or not PRELUDE.size + headers + CHECKSUM <= length <= self._limit:
-            raise ProtocolError(f"the server sent what is no frame of an event stream: {data[place : place + 40]!r}")
+            raise ProtocolError(f"the server sent what is no frame of an event stream: {data[start : start + 40]!r}")
         if size < length:
             self._wanted = length
-            return None
-        end: int = place + length
-        if (crc32(data[place : end - CHECKSUM]),) != LENGTH.unpack_from(data, end - CHECKSUM):
-            raise ProtocolError("the server sent a frame whose checksum is wrong")
+            return start
+        end: int = start + length
         return end
 
 
@@ -109,7 +110,7 @@ def _read(head: bytes, payload: bytes) -> list[bytes]:
         if name == "chunk":
             return [b64decode(_object(payload)["bytes"])]
     except (ValueError, LookupError, struct.error) as problem:
-        raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
+        raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from None
     opening = _opening(head)
     return [] if opening is None else [b"%b%b}" % (opening, payload or b"{}")]
 

@@ -147,7 +147,8 @@ class BedrockDecoder:
     def reported(self) -> UsageReported | None:
         """What the provider has counted of it so far; None if nothing yet."""
         usage = self._usage()
-        return None if usage is None else UsageReported(usage)
+        # It is told once, at the end.
+        return None if usage is None else UsageReported(usage, whole=True)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an exception inside the stream."""

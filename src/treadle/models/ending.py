@@ -14,7 +14,8 @@ import anyio
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import Json, Usage
 from treadle.models.codec import Decoder
-from treadle.models.errors import ModelError
+from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.port import ModelReply
 from treadle.models.transport import Reply, Whole
 
 DRAIN_SECONDS: Final = 0.2
@@ -26,6 +27,16 @@ def broken_off(error: ModelError, reply: Reply) -> ModelError:
     if error.usage is None and reply.begun is not None:
         error.usage = Usage(output_tokens=estimate_text(reply.begun) if reply.begun else 0, estimated=True)
     return error
+
+
+def last_of(decoder: Decoder, reply: Reply, failure: ModelError | None = None) -> ModelReply:
+    """The whole reply, of which no more comes. Raises `failure`, else what it lacks, where it is not whole."""
+    try:
+        return decoder.close()
+    except ProtocolError as early:
+        error = failure or early
+        error.usage = error.usage or early.usage
+        raise broken_off(error, reply) from error.__cause__
 
 
 async def heard_out(reply: Reply, decoder: Decoder, rest: Sequence[Json]) -> None:

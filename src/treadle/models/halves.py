@@ -3,7 +3,7 @@
 JSON may say half a surrogate pair (a server that cuts its text by UTF-16 units, a tool's output, the name of a file),
 and a Python text may hold one; no journal, provider or screen takes it. Two halves that meet are one character again, a
 half that stays alone becomes a question mark. Neighbours: `treadle.models.guarded`, which looks at
-what models say; `treadle.models.codec`, at what they are sent; `treadle.models.transport`, which reads JSON.
+what models say; `treadle.models.codec`, at what they are sent; `treadle.models.bodies`, which reads JSON.
 """
 
 import json

@@ -1,16 +1,20 @@
 """Hidden: the keys that a model is used with, kept out of all that is told, recorded and logged.
 
-Pure. Some servers send back what they were sent, in whatever letter case, in their words or in the name that they give
-the exchange. Neighbours: `treadle.models.failures.redact`, which also knows what keys look like;
-`treadle.models.http_model`, through which errors and replies go.
+Pure. Some servers send back what they were sent, in whatever letter case, in their words or in the names that they give
+the exchange, the model, the service and why the reply ended. Neighbours: `treadle.models.failures.redact`, which also
+knows what keys look like; `treadle.models.http_model`, through which errors and replies go.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
+from treadle.kernel.messages import Usage
 from treadle.models.errors import ModelError, ToolUseFailed
-from treadle.models.failures import redact
+from treadle.models.failures import SHORT_KEY, redact
+from treadle.models.port import ModelReply
 
 SECRET: Final = re.compile(r"auth|key|token|secret|password|cookie", re.IGNORECASE)
 """How the names of headers look whose values are nobody else's business."""
@@ -43,6 +47,28 @@ class Hidden:
     def name(self, name: str) -> str:
         """The provider's name for an exchange; empty where a key is in it."""
         return name if self.words(name) == name else ""
+
+    def in_usage(self, usage: Usage) -> Usage:
+        """`usage`, whose service has no key in its name."""
+        service = self._own(usage.service)
+        return usage if service == usage.service else replace(usage, service=service)
+
+    def in_reply(self, whole: ModelReply, exchange: str) -> ModelReply:
+        """`whole` without keys in the names that the server gave; `exchange` is that in its headers, or empty."""
+        return replace(
+            whole,
+            request_id=self.name(exchange or whole.request_id),
+            model=self._own(whole.model),
+            finish_detail=self._own(whole.finish_detail),
+            usage=None if whole.usage is None else self.in_usage(whole.usage),
+        )
+
+    def _own(self, name: str) -> str:
+        """`name` without the keys themselves: names of models may look like keys."""
+        for key in self._keys:
+            if len(key) >= SHORT_KEY:
+                name = re.sub(re.escape(key), "[key]", name, flags=re.IGNORECASE)
+        return name
 
     def in_error(self, error: ModelError) -> None:
         """Takes keys out of `error`; also its cause, which a traceback would show, where that holds one."""

@@ -18,7 +18,7 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.access import Access, access_of, host_in
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
-from treadle.models.ending import broken_off, drained, heard_out
+from treadle.models.ending import broken_off, drained, heard_out, last_of
 from treadle.models.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -172,15 +172,25 @@ class HttpModel:
         reply: Reply | None = None
         decoder: Decoder | None = None
         counted: UsageReported | None = None
+        said_done = False
         try:
             reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
-                events = await self._events(reply, decoder, watch)
+                events, fault = list[ModelEvent](), None
+                try:
+                    said_done = await self._hear(reply, decoder, watch, events)
+                except ModelError as error:
+                    # What came beside it has come all the same.
+                    fault = error
                 heard += sum(map(size_of_piece, events))
                 check_beside(reply.received, heard)
                 for event in events:
-                    yield self._billed(event, settings) if isinstance(event, ModelReply) else event
+                    if isinstance(event, ModelReply):
+                        event = self._hidden.in_reply(self._billed(event, settings), request_id(reply.headers))
+                    yield event
+                if fault is not None:
+                    raise fault
                 now = decoder.reported
                 if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
                     counted = now
@@ -195,45 +205,48 @@ class HttpModel:
         finally:
             if reply is not None:
                 with anyio.CancelScope(shield=True):
+                    if said_done:
+                        await drained(reply)
                     await reply.aclose()
 
-    async def _events(self, reply: Reply, decoder: Decoder, watch: Watch) -> list[ModelEvent]:
-        """The next events, the whole reply last if these are the last."""
+    async def _hear(self, reply: Reply, decoder: Decoder, watch: Watch, events: list[ModelEvent]) -> bool:
+        """Adds the next events to `events`, the whole reply last if these are the last.
+
+        Returns whether the server has said that there is no more, though it may not have ended its body. Raises what
+        went wrong. What had come by then has been added.
+        """
         try:
             received = await watch.wait(reply.read())
         except (ConnectionFailed, ModelTimeout) as failure:
-            try:
-                # Some servers leave the connection open, or drop it, after a reply that is whole.
-                return [self._named(decoder.close(), reply)]
-            except ProtocolError as early:
-                failure.usage = failure.usage or early.usage
-                raise broken_off(failure, reply) from failure.__cause__
+            # Some servers leave the connection open, or drop it, after a reply that is whole.
+            events.append(last_of(decoder, reply, failure))
+            return False
         except ProtocolError as failure:
+            if failure.__cause__ is None:  # An event that cannot be read; HTTP itself has not broken.
+                await heard_out(reply, decoder, ())
             raise broken_off(failure, reply) from failure.__cause__
-        if received is None:
-            try:
-                return [self._named(decoder.close(), reply)]
-            except ProtocolError as failure:
-                raise broken_off(failure, reply) from failure.__cause__
-        if isinstance(received, Whole):
-            *events, last = decoder.whole(received.body)
-            return [*events, self._named(last, reply)]
+        if received is None or isinstance(received, Whole):
+            events += [last_of(decoder, reply)] if received is None else decoder.whole(received.body)
+            return False
         # What came together came at one time, which takes longer to tell than a piece to read.
-        events, noted = [], False
+        noted = False
         for place, data in enumerate(received, 1):
             try:
                 found = decoder.feed(data)
-            except ModelError:
+                if data == DONE:
+                    found.append(last_of(decoder, reply))
+            except ModelError as failure:
                 await heard_out(reply, decoder, received[place:])
+                if isinstance(failure, ProtocolError):
+                    raise broken_off(failure, reply) from failure.__cause__
                 raise
             if not noted and (found or (watch.begun and data.get("type") != "ping")):
                 watch.token()
                 noted = True
             events += found
             if data == DONE:
-                await drained(reply)
-                return [*events, self._named(decoder.close(), reply)]
-        return events
+                return True
+        return False
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
@@ -271,6 +284,7 @@ class HttpModel:
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
+        event = structs.replace(event, usage=self._hidden.in_usage(event.usage))
         if not asks_others(settings):
             return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
         return event if event.cost is not None else structs.replace(event, usage=elsewhere(event.usage))
@@ -291,12 +305,6 @@ class HttpModel:
         if type(error) is AuthenticationFailed:
             error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
-
-    def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
-        """A whole reply under the name that the server's headers give the exchange, if they do."""
-        if not isinstance(event, ModelReply):
-            return event
-        return structs.replace(event, request_id=self._hidden.name(request_id(reply.headers) or event.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):

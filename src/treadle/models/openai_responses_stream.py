@@ -200,12 +200,12 @@ class ResponsesDecoder:
         return self._begin(data, {"type": kind, "id": data.get("item_id")})
 
     def _begin(self, data: Json, fields: Json) -> _Item:
-        item = _Item(fields)
+        item, item_id = _Item(fields), fields.get("id")
         self._items.append(item)
         if data.get("output_index") is not None:
             self._by_index[data["output_index"]] = item
-        if fields.get("id"):
-            self._by_id[fields["id"]] = item
+        if item_id:
+            self._by_id[item_id] = item
         return item
 
     def _added(self, data: Json) -> list[ModelEvent]:

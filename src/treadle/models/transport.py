@@ -3,16 +3,16 @@
 Knows HTTP and nothing of models' dialects; waits for the network. It never retries, follows no redirect and sets no
 time limit of its own but for connecting: retries are the driver's, limits are `treadle.models.timeouts`. What the
 network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse` and
-`treadle.models.aws_stream`, which take streams apart; `treadle.models.client_transport`, the same over an official
-client; `treadle.models.http_model`, which has both.
+`treadle.models.aws_stream`, which take streams apart; `treadle.models.bodies`, which reads what they give;
+`treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
 """
 
-import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -22,10 +22,9 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
-from treadle.models.codec import DONE
+from treadle.models.bodies import event_json, is_json, json_or_text, plain_words, several, shown_bytes
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
-from treadle.models.halves import decoded
 from treadle.models.sse import EventParser
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ FINALISING_TURNS: Final = 3
 LARGEST_BODY: Final = 64_000_000
 LARGEST_ERROR: Final = 1_000_000
 LONGEST_WORDS: Final = 4_000
-# How each line of an event stream begins that is not blank.
-FIELD: Final = re.compile(r"\s*(?::|(?:data|event|id|retry)\s*(?::|$))")
 # What may stand before the first byte that tells a stream from a JSON body: blanks and a byte order mark.
 LEADING: Final = b"\xef\xbb\xbf \t\r\n"
 
@@ -132,6 +129,9 @@ class HttpReply:
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
         self._framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
         self._events: EventParser | AwsEventParser | None = None
+        # Of what came at one time: what is not read yet, and what was found wrong after what was.
+        self._came: Iterator[bytes] = iter(())
+        self._fault: ProtocolError | None = None
         self._body: list[bytes] = []
         # What came of a stream before its first event: it may be no stream at all.
         self._before = b""
@@ -154,6 +154,8 @@ class HttpReply:
 
     async def read(self) -> list[Json] | Whole | None:
         """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
+        if found := self._found():
+            return found
         if self._ended:
             return None
         with translated(self._base_url):
@@ -178,7 +180,22 @@ class HttpReply:
         return []
 
     def _heard_in(self, events: Iterable[bytes]) -> list[Json]:
-        found = [event_json(data) for data in events if data]
+        self._came = iter(events)
+        return self._found()
+
+    def _found(self) -> list[Json]:
+        """What came, up to what cannot be read; that is raised when all before it is read, and then the rest comes."""
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
+        found: list[Json] = []
+        try:
+            found.extend(event_json(data) for data in self._came if data)
+        except ProtocolError as broken:
+            self._came = chain(self._came, () if self._events is None else self._events.feed(b""))
+            if not found:
+                raise
+            self._fault = broken
         self._heard = self._heard or bool(found)
         return found
 
@@ -199,7 +216,7 @@ class HttpReply:
         body = json_or_text(text)
         if isinstance(body, str):
             what = "no object" if is_json(text) else "cut off or broken"
-            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {_shown(text)}")
+            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {shown_bytes(text)}")
         return Whole(body)
 
     async def aclose(self) -> None:
@@ -225,60 +242,6 @@ def checked_url(url: str, source: str = "base_url") -> str:
     if not is_address:
         raise Misuse(f"{source} is an address such as http://localhost:8000/v1; it was given {url!r}")
     return url.rstrip("/")
-
-
-def plain_words(stream: bytes) -> str:
-    """What `stream` says where it is no event stream but plain text, as proxies answer; empty if it may be one."""
-    lines = stream.decode("utf-8", "replace").splitlines()
-    return "" if any(FIELD.match(line) for line in lines) else " ".join(" ".join(lines).split())
-
-
-def event_json(data: bytes) -> Json:
-    """The object in an event's data. Raises `ProtocolError` if there is none."""
-    if data.startswith(b"[DONE]"):
-        return DONE
-    try:
-        value = decoded(data)
-    except (ValueError, RecursionError) as problem:
-        raise ProtocolError(f"the server sent an event that is no JSON ({problem}): {_shown(data)}") from None
-    if not isinstance(value, dict):
-        raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
-    return value
-
-
-def is_json(data: bytes) -> bool:
-    """Whether `data` is one JSON value, whatever it is."""
-    try:
-        decoded(data)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def several(data: bytes) -> list[Json]:
-    """The objects in `data` where it is a list of more than one: the events of a stream, as Google sends it by default.
-
-    Where a proxy has taken off what asks for events (`alt=sse`), the first alone would be taken for the whole reply.
-    """
-    if not data.startswith(b"["):
-        return []
-    try:
-        value = decoded(data)
-    except (ValueError, RecursionError):
-        return []
-    objects = isinstance(value, list) and len(value) > 1 and all(isinstance(one, dict) for one in value)
-    return value if objects else []
-
-
-def json_or_text(data: bytes) -> Json | str:
-    """The JSON object in `data` (the first, of a list of objects), else its text."""
-    try:
-        value = decoded(data)
-    except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
-    if isinstance(value, list) and value:
-        value = value[0]
-    return value if isinstance(value, dict) else data.decode("utf-8", "replace")
 
 
 @contextmanager
@@ -378,7 +341,3 @@ async def _error_text(base_url: str, response: "httpx2.Response") -> bytes:
 def _cause(problem: BaseException) -> str:
     cause = problem.__cause__ or problem.__context__
     return str(cause or "")
-
-
-def _shown(data: bytes) -> str:
-    return repr(data[:200].decode("utf-8", "replace"))

@@ -9,10 +9,11 @@ import click
 from treadle.cli import completion
 from treadle.cli.setting_kinds import SETTINGS, BadSetting, Setting, setting_named
 from treadle.cli.settings import Found, files, project_file, setting, table_of, user_file, values_of
-from treadle.cli.storage import journal_named, told
+from treadle.cli.storage import journal_named
 from treadle.cli.table import print_table
 from treadle.cli.terminal import note, print_json
 from treadle.cli.trust import is_trusted, state_of, trust, write_own
+from treadle.journal.addresses import without_password
 from treadle.kernel.stop import Limits
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def set_value(name: str, value: str, project: bool) -> int:
         read = one.read(plain, Path.cwd(), users=not project)
     except BadSetting as error:
         raise click.UsageError(str(error)) from error
-    if project and one.kind == "journal" and told(str(plain)) != str(plain):
+    if project and one.kind == "journal" and without_password(str(plain)) != str(plain):
         raise click.UsageError(
             "the address has a password, and treadle.toml is read by all who have the project; leave the password out "
             "(PGPASSWORD and ~/.pgpass give it), or set it without --project"
@@ -202,7 +203,7 @@ def _item(value: Any) -> Any:
 def _shown(name: str, value: Any) -> str:
     """A value as it is typed; of a journal's address without its password."""
     if name == "journal":
-        return told(str(value))
+        return without_password(str(value))
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
@@ -224,5 +225,5 @@ def _default(name: str) -> str:
 def _plain(one: Setting, found: Found | None) -> dict[str, Any]:
     if found is None:
         return {"value": None, "from": "default", "variable": one.variable, "option": one.option}
-    value = told(str(found.value)) if one.name == "journal" else found.value
+    value = without_password(str(found.value)) if one.name == "journal" else found.value
     return {"value": value, "from": found.where, "variable": one.variable, "option": one.option}

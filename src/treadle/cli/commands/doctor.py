@@ -20,13 +20,13 @@ from treadle.cli.servers import looked_at, mcp_option
 from treadle.cli.setting_kinds import SETTINGS
 from treadle.cli.settings import files, setting, values_of
 from treadle.cli.skill_folders import found, usable, user_folder
-from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
+from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there
 from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
 from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
-from treadle.journal.addresses import in_postgres
+from treadle.journal.addresses import in_postgres, without_password
 from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
@@ -114,7 +114,7 @@ def _journal(named: str | None) -> Iterator[Row]:
         yield "journal", "bad", str(error)
         return
     size = "" if in_postgres(where) else f", {path.stat().st_size:,} bytes"
-    yield "journal", "ok", f"{told(where)}{size}; {runs}"
+    yield "journal", "ok", f"{without_password(where)}{size}; {runs}"
 
 
 async def _checked(named: str | None) -> str:

@@ -13,11 +13,12 @@ from treadle.cli import completion
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
 from treadle.cli.moments import in_order, moment
-from treadle.cli.storage import journal_named, journal_option, opened, told
+from treadle.cli.storage import journal_named, journal_option, opened
 from treadle.cli.table import print_table
 from treadle.cli.terminal import console, note, print_json, prose, shorten
 from treadle.cli.words import OneOf
 from treadle.journal import Journal, JournalDamaged, RunInfo, Stuck, Wanted, stuck_runs
+from treadle.journal.addresses import without_password
 from treadle.journal.families import every
 from treadle.journal.standing import Standing, kept_as, standing
 from treadle.kernel.errors import IllegalEvent
@@ -85,7 +86,7 @@ def runs(
         print_json([_as_json(info) for info in found])
         return 0
     if not found:
-        note(f"no {'' if any_run else 'such '}runs yet in {told(journal_named(journal))}")
+        note(f"no {'' if any_run else 'such '}runs yet in {without_password(journal_named(journal))}")
         return 0
     most = 300 if console().is_terminal else 60
     rows = [
@@ -128,7 +129,7 @@ def _stuck(journal: str | None, limit: int, any_run: bool, as_list: bool) -> int
     if as_list:
         print_json([{**_as_json(one.run), "why": one.why, "quiet": round(one.seconds)} for one in found])
     elif not found:
-        note(f"no run is stuck in {told(journal_named(journal))}")
+        note(f"no run is stuck in {without_password(journal_named(journal))}")
     else:
         rows = [(one.run.run_id, _when(one.run.updated_at), one.run.status, one.run.steps, one.why) for one in found]
         print_table(["run", "last event", "status", "steps", "why"], rows, right=["steps"], whole=["last event"])

@@ -12,11 +12,12 @@ import click
 from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
-from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
+from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened
 from treadle.cli.terminal import note
 from treadle.cli.words import OneOf
 from treadle.drivers.lease import holds_money, undriven
 from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal.addresses import without_password
 from treadle.journal.families import families, family
 from treadle.journal.standing import ENDED, Standing, standing
 
@@ -98,7 +99,7 @@ async def _prune(named: str | None, before: float, statuses: Sequence[Standing],
     dry_run, yes = how
     async with opened(named) as journal:
         if journal is None:
-            note(f"no runs yet in {told(journal_named(named))}")
+            note(f"no runs yet in {without_password(journal_named(named))}")
             return ExitCode.FINISHED
         old = [runs for runs in await families(journal) if await _is_meant(journal, runs, before, statuses)]
         run_ids = [line.run_id for runs in old for line in runs]

@@ -10,9 +10,10 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.exits import ExitCode
-from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_journal, no_runs, opened, told
+from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_journal, no_runs, opened
 from treadle.cli.terminal import note, set_off
 from treadle.journal import JournalDamaged, export_runs, import_runs
+from treadle.journal.addresses import without_password
 
 
 @click.command("export", short_help="Print runs as lines of JSON.")
@@ -149,5 +150,5 @@ def _refuse_redirection(response: Any, **_: Any) -> None:
 async def _import(file: IO[bytes], named: str | None) -> int:
     async with journal_at(named) as journal:
         run_ids = await import_runs(journal, file)
-    note(f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'} imported into {told(journal_named(named))}")
+    note(f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'} imported into {without_password(journal_named(named))}")
     return ExitCode.FINISHED

@@ -20,9 +20,10 @@ from treadle.cli.configure import MODEL_AND_TOOLS, Options
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
 from treadle.cli.servers import mcp_option
-from treadle.cli.storage import journal_at, journal_named, journal_option, told
+from treadle.cli.storage import journal_at, journal_named, journal_option
 from treadle.cli.terminal import clean, set_off
 from treadle.journal import Journal
+from treadle.journal.addresses import without_password
 
 if TYPE_CHECKING:
     from treadle.serve import Served
@@ -177,7 +178,8 @@ async def _serve(
         await kept.list(1)
         address, names = _address(listening), ", ".join(served.runs.agents)
         below = f" (below {root_path} for its proxy)" if root_path else ""
-        click.echo(clean(f"serving {names} at {address}{below} with {told(journal_named(journal))}; Ctrl-C stops it"))
+        where = without_password(journal_named(journal))
+        click.echo(clean(f"serving {names} at {address}{below} with {where}; Ctrl-C stops it"))
         return await _run(served, kept, listening, root_path, address if opens else "", options["grace"])
 
 

@@ -9,10 +9,11 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.moments import in_order, moment
-from treadle.cli.storage import journal_named, journal_option, opened, told
+from treadle.cli.storage import journal_named, journal_option, opened
 from treadle.cli.story import count
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json
+from treadle.journal.addresses import without_password
 from treadle.timetravel.statistics import Group, Money, Spread, Statistics, statistics
 
 By = Literal["model", "agent", "tool", "day"]
@@ -52,7 +53,7 @@ def stats(
         return 0
     if not found.runs:
         given = any(one is not None for one in (since, until, agent, model))
-        note(f"no {'such runs' if given else 'runs yet'} in {told(journal_named(journal))}")
+        note(f"no {'such runs' if given else 'runs yet'} in {without_password(journal_named(journal))}")
         return 0
     if by is None:
         _print_whole(found)

@@ -17,7 +17,7 @@ from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.reckoning import Reached
 from treadle.drivers.purse.rows import Mark, Store, Sums
 from treadle.drivers.purse.sqlite_rows import SqliteRows
-from treadle.journal.addresses import in_postgres, is_mistyped
+from treadle.journal.addresses import fault_in, in_postgres
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop
@@ -293,7 +293,7 @@ def _database(path: Any, schema: str | None) -> Store | None:
     named = path if isinstance(path, str) else str(path) if isinstance(path, PathLike) else ""
     if not in_postgres(named):
         # It may have a password in it, and a file of such a name would have it too.
-        if is_mistyped(named) or "://" in named:
+        if fault_in(named):
             raise Misuse(
                 "Budget takes path= as the path of a file, or as postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
             )
