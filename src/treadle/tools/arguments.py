@@ -183,7 +183,7 @@ def from_json_schema(
         checker,
         closed=None if is_open else _closed(schema, names),
         defaults=defaults,
-        numbers=numbers_of(adapter.core_schema) if adapter is not None else _AS_READ,
+        numbers=numbers_of(adapter.core_schema, times=False) if adapter is not None else _AS_READ,
     )
 
 

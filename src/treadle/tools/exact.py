@@ -2,12 +2,13 @@
 
 Pydantic reads each number of a JSON text that has a point as a float, and makes the `Decimal` of that. Given as text
 the number is taken exactly as it stands; `Numbers` makes text of it (or a `Decimal`) where the schema of the types
-takes a `Decimal`, and nowhere else. What no float holds is lost where no float was asked for. The schemas here are
-Pydantic's core schemas.
+takes a `Decimal`, and nowhere else. What no float holds is lost where no float was asked for. Nor is a number a time:
+Pydantic would count it from 1970, the year of a model's "2024" and the digits of its "20240131" alike. The schemas here
+are Pydantic's core schemas.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from decimal import Decimal, InvalidOperation
 from math import isinf
 from typing import Any, Final
@@ -22,7 +23,17 @@ _MAY_BE_LOST: Final = re.compile(r"[0-9][eE][+0-9-]|[0-9.]{17}")
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
 NO_SCHEMA: Final = frozenset({"default", "metadata", "serialization"})
 """Keys of a core schema whose values are not of what it checks."""
-_ROUND: Final = frozenset({"float", "complex", "date", "time", "datetime", "timedelta"})
+_TIMES: Final = {"datetime": "2024-01-31T09:30:00", "date": "2024-01-31", "time": "09:30:00", "timedelta": "PT30M"}
+"""What takes a number for a time, with what a model is to write instead."""
+_ROUND: Final = frozenset({"float", "complex", *_TIMES})
+_DIGITS: Final = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]*)?\s*")
+_TAKE_NUMBERS: Final = frozenset(
+    {"any", "bool", "complex", "custom-error", "decimal", "enum", "float", "function-before", "function-plain",
+     "function-wrap", "int", "is-instance", "literal", "str"}
+)  # fmt: skip
+"""What else may take a number, or its digits, beside a time; a function of the user's gets it as it stands."""
+_OWN_WORDS: Final = ("pydantic_js_annotation_functions", "pydantic_js_extra")
+"""Where it stands that a user tells the model something else of a type than Pydantic does: that a time is a number."""
 
 
 class Lost(Struct, frozen=True):
@@ -45,11 +56,13 @@ class Numbers(Struct, frozen=True):
     Attributes:
         schema: what the value is checked by; None where it is taken as it is.
         decimals: whether a `Decimal` belongs somewhere in it.
+        times: whether a time does, of which the model is told that it is text.
         written: whether the text itself goes on, and not a value of it, so that no digit is lost.
     """
 
     schema: Schema | None = None
     decimals: bool = False
+    times: bool = False
     written: bool = False
 
     def read(self, text: str, as_text: bool) -> tuple[Any, list[Lost]]:
@@ -61,38 +74,38 @@ class Numbers(Struct, frozen=True):
             as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
         """
         exact = self.decimals and not all(map(_same_as_float, _FLOAT.findall(text)))
-        if not exact and not _MAY_BE_LOST.search(text):
+        if not exact and not self.times and not _MAY_BE_LOST.search(text):
             return None, []
-        walk = _Walk(as_text, self.written)
+        walk = _Walk(as_text, self.written, self.times)
         schemas = [] if self.schema is None else [self.schema]
         value = walk.value(schemas, from_json(text.encode(), float_mode="lossless-float"), ())
         return value if walk.changed else None, walk.lost
 
 
-def numbers_of(schema: Schema) -> Numbers:
-    """What numbers become where `schema` takes them."""
-    return Numbers(schema, _takes_decimal(schema))
+def numbers_of(schema: Schema, *, times: bool = True) -> Numbers:
+    """What numbers become where `schema` takes them; without `times`, the model may be told that a time is one."""
+    return Numbers(schema, _takes(schema, {"decimal"}), times and _takes(schema, _TIMES.keys()))
 
 
-def _takes_decimal(schema: Any) -> bool:
+def _takes(schema: Any, kinds: Set[str]) -> bool:
     if isinstance(schema, Mapping):
-        return schema.get("type") == "decimal" or any(
-            _takes_decimal(each) for key, each in schema.items() if key not in NO_SCHEMA
+        return schema.get("type") in kinds or any(
+            _takes(each, kinds) for key, each in schema.items() if key not in NO_SCHEMA
         )
-    return isinstance(schema, list | tuple) and any(_takes_decimal(each) for each in schema)
+    return isinstance(schema, list | tuple) and any(_takes(each, kinds) for each in schema)
 
 
 class _Walk:
     """One walk along a value and what describes it."""
 
-    def __init__(self, as_text: bool, written: bool) -> None:
-        self.as_text, self.written = as_text, written
+    def __init__(self, as_text: bool, written: bool, times: bool) -> None:
+        self.as_text, self.written, self.times = as_text, written, times
         self.changed = False
         self.lost: list[Lost] = []
         self.named: dict[str, Schema] = {}
 
     def value(self, schemas: list[Schema], value: Any, path: tuple[str | int, ...]) -> Any:
-        if not isinstance(value, LosslessFloat | list | dict):
+        if not isinstance(value, LosslessFloat | list | dict) and not (self.times and _is_digits(value)):
             return value
         nodes = [node for schema in schemas for node in self.alternatives(schema)]
         if isinstance(value, list):
@@ -105,7 +118,11 @@ class _Walk:
                 key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key))
                 for key, one in value.items()
             }
-        return self.number([node.get("type") for node in nodes], value, path)
+        if self.times and (right := _time_in(nodes)):
+            self.lost.append(Lost(path, str(value), f"should be written as text such as {right}, not as a number"))
+        elif isinstance(value, LosslessFloat):
+            return self.number([node.get("type") for node in nodes], value, path)
+        return value
 
     def number(self, kinds: list[Any], value: LosslessFloat, path: tuple[str | int, ...]) -> Any:
         text, number = str(value), float(value)
@@ -154,6 +171,20 @@ class _Walk:
             yield from self.alternatives(each, depth + 1)
 
 
+def _is_digits(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, str) and _DIGITS.fullmatch(value) is not None)
+
+
+def _time_in(nodes: Sequence[Schema]) -> str:
+    """A time as text, where nothing but a time is taken; else nothing."""
+    kinds = [node.get("type") for node in nodes]
+    if not _TAKE_NUMBERS.isdisjoint(kinds) or any(
+        key in node.get("metadata", ()) for node in nodes for key in _OWN_WORDS
+    ):
+        return ""
+    return next((right for kind, right in _TIMES.items() if kind in kinds), "")
+
+
 def _items(node: Schema, at: int) -> list[Schema]:
     """What describes the item `at` of an array."""
     items = node.get("items_schema", node.get("arguments_schema"))
@@ -171,7 +202,7 @@ def _below(node: Schema, key: str) -> list[Schema]:
     found = [node[name] for name in ("values_schema", "extras_schema") if name in node]
     fields = node.get("fields", node.get("arguments_schema", ()))
     named = fields.items() if isinstance(fields, Mapping) else [(field["name"], field) for field in _dicts(fields)]
-    return found + [field["schema"] for name, field in named if key == name or key in _aliases(field)]
+    return found + [field for name, field in named if key == name or key in _aliases(field)]
 
 
 def _dicts(fields: Any) -> list[Schema]:
