@@ -1,6 +1,6 @@
 """What newcomers asked of small toolboxes: nothing is done to, or told of, another thing than the one asked for."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -74,3 +74,88 @@ def test_whose_a_thing_is_and_what_a_figure_is_to_become_are_no_arguments(questi
 def test_what_is_moved_is_not_where_it_comes_from(question: str) -> None:
     moved = {"sku": "M8-BOLT", "from_bin": "A1", "to_bin": "B2", "quantity": 20}
     assert calls(asked(question, move_stock)) in ([("move_stock", moved)], [])
+
+
+@tool(effect="read")
+def find_accounts(country: str | None = None, owner: str | None = None) -> list[dict[str, str]]:
+    """Find CRM accounts.
+
+    Args:
+        country: only of this country.
+        owner: only of this account owner.
+    """
+    held = [("Norsk Fisk", "Norway", "Lena"), ("Alpine Tools", "Austria", "Jonas")]
+    rows = [{"name": name, "country": land, "owner": who} for name, land, who in held]
+    return [
+        row for row in rows if row["country"] == (country or row["country"]) and row["owner"] == (owner or row["owner"])
+    ]
+
+
+@tool(effect="read")
+def list_contacts(account_name: str) -> list[dict[str, str]]:
+    """Contacts of an account."""
+    return [{"name": "Ida Berg"}] if account_name == "Baltic Wood" else []
+
+
+@tool(effect="read")
+def orders(customer: str | None = None) -> list[dict[str, str]]:
+    """Orders of the shop."""
+    return [{"order": "A-17", "customer": "Nils"}] if customer in (None, "Nils") else []
+
+
+@tool(effect="read")
+def fees(reader: str) -> dict[str, Any]:
+    """Open fees of a reader in euros."""
+    return {"reader": reader, "fees": {"Ben": 3.5}[reader]}
+
+
+@tool(effect="read")
+def scale_recipe(title: str, servings: int) -> dict[str, Any]:
+    """Ingredients of a recipe for a number of servings."""
+    return {"title": title, "eggs": 2 * servings}
+
+
+@tool(effect="read")
+def find_recipes(ingredients: list[str]) -> list[str]:
+    """Find recipes with some ingredients.
+
+    Args:
+        ingredients: what to cook with.
+    """
+    return [f"soup of {', '.join(ingredients)}"]
+
+
+@tool(effect="read")
+def list_tickets(status: Literal["open", "closed", "in_progress"] | None = None) -> list[dict[str, Any]]:
+    """List tickets.
+
+    Args:
+        status: only with this status.
+    """
+    held = [(101, "open"), (102, "closed"), (103, "in_progress")]
+    return [{"id": number, "status": state} for number, state in held if state == (status or state)]
+
+
+@pytest.mark.parametrize(
+    ("question", "of", "given"),
+    [
+        ("Orders of Nils", orders, {"customer": "Nils"}),
+        ("Contacts of Baltic Wood", list_contacts, {"account_name": "Baltic Wood"}),
+        ("Fees of Ben", fees, {"reader": "Ben"}),
+        ("Scale Gratin to 6 servings", scale_recipe, {"title": "Gratin", "servings": 6}),
+        ("tickets in progress", list_tickets, {"status": "in_progress"}),
+        ("Which tickets are in progress?", list_tickets, {"status": "in_progress"}),
+        ("in-progress tickets", list_tickets, {"status": "in_progress"}),
+        ("recipes with potatoes", find_recipes, {"ingredients": ["potato"]}),
+        ("recipes with tomatoes and shoes", find_recipes, {"ingredients": ["tomato", "shoe"]}),
+    ],
+)
+def test_a_call_takes_what_was_named_and_no_more(question: str, of: Tool, given: dict[str, Any]) -> None:
+    assert calls(asked(question, of)) == [(of.name, given)]
+
+
+def test_what_and_joins_is_not_torn_apart_between_two_arguments() -> None:
+    result = asked("accounts in Norway and Austria", find_accounts)
+    assert calls(result) == [("find_accounts", {"country": "Norway"}), ("find_accounts", {"country": "Austria"})]
+    assert "Norsk Fisk" in result.text
+    assert "Alpine Tools" in result.text

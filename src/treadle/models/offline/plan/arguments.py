@@ -318,6 +318,8 @@ class _Filler:
                 continue
             if fits.is_free_text(param) and value.kind != "quoted" and param.required:
                 continue
+            if not param.required and any(value in self.can.coordinated(v, self.can.values(p)) for p, v in given):
+                continue
             end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
             start = fits.named_from(param, value, self.clause)
             self._set(param, self.can.render(param, value), start, end)
