@@ -1,5 +1,6 @@
 """What newcomers asked of small toolboxes: nothing is done to, or told of, another thing than the one asked for."""
 
+from datetime import date
 from typing import Any, Literal
 
 import pytest
@@ -159,3 +160,53 @@ def test_what_and_joins_is_not_torn_apart_between_two_arguments() -> None:
     assert calls(result) == [("find_accounts", {"country": "Norway"}), ("find_accounts", {"country": "Austria"})]
     assert "Norsk Fisk" in result.text
     assert "Alpine Tools" in result.text
+
+
+MAILS = [("Budget", "2026-11-19"), ("Lunch", "2026-11-21"), ("Minutes", "2026-11-22")]
+
+
+@tool(effect="read")
+def search_mails(since: date | None = None, until: date | None = None) -> list[dict[str, str]]:
+    """Search mails.
+
+    Args:
+        since: earliest day.
+        until: latest day.
+    """
+    return [
+        {"subject": subject, "date": day}
+        for subject, day in MAILS
+        if day >= str(since or day) and day <= str(until or day)
+    ]
+
+
+@tool(effect="read")
+def parcels(date_from: date | None = None, date_to: date | None = None) -> list[dict[str, str]]:
+    """Parcels of the shop."""
+    return [{"parcel": "P-1"}]
+
+
+@pytest.mark.parametrize(
+    ("question", "given"),
+    [
+        ("mails since 2026-11-21", {"since": "2026-11-21"}),
+        ("mails from 2026-11-21 on", {"since": "2026-11-21"}),
+        ("mails from 2026-11-21 onwards", {"since": "2026-11-21"}),
+        ("Mails after 2026-11-21", {"since": "2026-11-22"}),
+        ("Mails before 2026-11-21", {"until": "2026-11-20"}),
+        ("mails until 2026-11-21", {"until": "2026-11-21"}),
+        ("mails of 2026-11-21", {"since": "2026-11-21", "until": "2026-11-21"}),
+        ("Which mails did I get on 2026-11-21?", {"since": "2026-11-21", "until": "2026-11-21"}),
+        ("mails from 2026-11-19 to 2026-11-21", {"since": "2026-11-19", "until": "2026-11-21"}),
+        ("mails from 2026-11-19 until 2026-11-21", {"since": "2026-11-19", "until": "2026-11-21"}),
+    ],
+)
+def test_a_day_opens_a_time_only_where_that_is_said(question: str, given: dict[str, Any]) -> None:
+    assert calls(asked(question, search_mails)) == [("search_mails", given)]
+
+
+@pytest.mark.parametrize(
+    "about", ["mails from 2026-11-21", "Show the mails from 2026-11-21", "parcels from 2026-11-21"]
+)
+def test_from_a_day_may_be_on_it_or_since_it_and_is_neither(about: str) -> None:
+    assert not calls(asked(about, search_mails, parcels))
