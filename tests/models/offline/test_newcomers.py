@@ -210,3 +210,86 @@ def test_a_day_opens_a_time_only_where_that_is_said(question: str, given: dict[s
 )
 def test_from_a_day_may_be_on_it_or_since_it_and_is_neither(about: str) -> None:
     assert not calls(asked(about, search_mails, parcels))
+
+
+@tool(effect="read")
+def project_hours(project: str, member: str | None = None) -> dict[str, Any]:
+    """Hours booked on a project, of one member or of all."""
+    return {"project": project, "hours": 340 if member is None else 40}
+
+
+@tool(effect="read")
+def list_projects() -> list[str]:
+    """Names of all projects."""
+    return ["Apollo", "Hermes"]
+
+
+@tool(effect="read")
+def search_flights(origin: str, destination: str, nonstop: bool = False) -> list[str]:
+    """Search flights.
+
+    Args:
+        origin: city of departure.
+        destination: city of arrival.
+        nonstop: only flights without a stop.
+    """
+    return ["LH123"]
+
+
+@tool(effect="read")
+def manager_of(employee: str) -> str:
+    """Who is the manager of an employee."""
+    return {"Sara": "Olga", "Tom": "Sara"}[employee]
+
+
+@tool(effect="read")
+def track(order: str) -> dict[str, str]:
+    """Where the parcel of an order is."""
+    return {"order": order, "place": "Hamburg"}
+
+
+@tool(effect="read")
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return f"contents of {path}"
+
+
+@tool(effect="read")
+def due_date(title: str) -> str:
+    """When a borrowed book is due."""
+    return "2026-12-04"
+
+
+@pytest.mark.parametrize(
+    ("question", "of"),
+    [
+        ("How many members does Apollo have?", project_hours),
+        ("How many members work on Apollo?", project_hours),
+        ("Who are the members of Apollo?", project_hours),
+        ("Who does Sara manage?", manager_of),
+        ("Whom does Sara manage?", manager_of),
+        ("Whose manager is Sara?", manager_of),
+        ("Which employees does Sara manage?", manager_of),
+        ("unpaid orders", track),
+        ("Show me the unpaid orders", track),
+        ("Which pdf files are there?", read_file),
+        ("How many fines are there for the reader Ben?", fees),
+        ("Is there a flight with a stop from Berlin to Rome?", search_flights),
+    ],
+)
+def test_what_a_tool_does_not_tell_is_not_told_by_it(question: str, of: Tool) -> None:
+    assert of.name not in [name for name, _ in calls(asked(question, of, list_projects))]
+
+
+@pytest.mark.parametrize(
+    ("question", "of", "given"),
+    [
+        ("How many hours did Nina book on Apollo?", project_hours, {"project": "Apollo", "member": "Nina"}),
+        ("How many hours are booked on Apollo?", project_hours, {"project": "Apollo"}),
+        ("Who manages Tom?", manager_of, {"employee": "Tom"}),
+        ("Who is Tom's manager?", manager_of, {"employee": "Tom"}),
+        ("Who does manage Tom?", manager_of, {"employee": "Tom"}),
+    ],
+)
+def test_what_a_tool_tells_is_asked_of_it(question: str, of: Tool, given: dict[str, Any]) -> None:
+    assert calls(asked(question, of)) == [(of.name, given)]

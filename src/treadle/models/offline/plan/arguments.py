@@ -28,7 +28,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
-from treadle.models.offline.plan.refusals import is_conditional, is_strange
+from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     grouping_spans,
@@ -304,6 +304,8 @@ class _Filler:
                 if value.kind == "phrase" and value.text.lower() in self.box.choices:
                     continue
                 if self.tool.change is not None and is_strange(param, value, self.clause):
+                    continue
+                if is_of_many(self.tool, param, value, self.clause):
                     continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue

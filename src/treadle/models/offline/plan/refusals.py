@@ -5,7 +5,7 @@ import re
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.grammar.words import parts, singular, stem
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -19,6 +19,7 @@ _CONDITION = re.compile(
 )
 _OWNED = (("of",), ("for",), ("by",), ("from",))
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
+_LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
 
@@ -36,6 +37,16 @@ def is_strange(param: Param, value: Value, clause: Clause) -> bool:
     whose = before[1:] if before[:1] in _OWNED else owner or ()
     own = any(stem(word) in param.nouns for word in whose)
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
+    """Whether words say which of many things are meant, to a tool that must be told one: "the unpaid orders"."""
+    after = next((token for token in clause.tokens if token.start >= value.end), None)
+    if not param.required or value.kind != "phrase" or after is None or singular(after.low) == after.low:
+        return False
+    called = parts(tool.name)
+    one = after.low not in called and called[0] not in _LISTING
+    return after.stem in param.nouns or (one and after.stem in tool.name_stems)
 
 
 def is_conditional(text: str) -> bool:
