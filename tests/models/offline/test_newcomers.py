@@ -1,11 +1,18 @@
 """What newcomers asked of small toolboxes: nothing is done to, or told of, another thing than the one asked for."""
 
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import pytest
 
 from treadle import Agent, RunResult, Tool, tool
+
+
+class Ticket(TypedDict):
+    """A ticket."""
+
+    ticket_id: int
+    priority: str
 
 
 @tool(effect="write")
@@ -293,3 +300,38 @@ def test_what_a_tool_does_not_tell_is_not_told_by_it(question: str, of: Tool) ->
 )
 def test_what_a_tool_tells_is_asked_of_it(question: str, of: Tool, given: dict[str, Any]) -> None:
     assert calls(asked(question, of)) == [(of.name, given)]
+
+
+@tool(effect="read")
+def count_words(path: str) -> int:
+    """Number of words in a text file."""
+    return 321
+
+
+@tool(effect="read")
+def find_tickets(priority: Literal["low", "high"] | None = None) -> list[Ticket]:
+    """List tickets.
+
+    Args:
+        priority: only with this priority.
+    """
+    return [{"ticket_id": 101, "priority": "high"}]
+
+
+@tool(effect="read")
+def get_ticket(ticket_id: int) -> Ticket:
+    """One ticket by its number."""
+    return {"ticket_id": ticket_id, "priority": "high"}
+
+
+@pytest.mark.parametrize(
+    ("question", "of"),
+    [
+        ("Which pdf files are there?", count_words),
+        ("Show all contacts", list_contacts),
+        ("Show all leads", list_contacts),
+        ("How many high priority tickets are there?", get_ticket),
+    ],
+)
+def test_one_of_many_is_not_made_up(question: str, of: Tool) -> None:
+    assert of.name not in [name for name, _ in calls(asked(question, of, find_tickets))]

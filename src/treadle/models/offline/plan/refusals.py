@@ -5,7 +5,7 @@ import re
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import parts, singular, stem
+from treadle.models.offline.grammar.words import parts, singular, stem, tokens
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -40,13 +40,15 @@ def is_strange(param: Param, value: Value, clause: Clause) -> bool:
 
 
 def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
-    """Whether words say which of many things are meant, to a tool that must be told one: "the unpaid orders"."""
+    """Whether words say which of many are meant, to a tool that must be told one: "the unpaid orders", "all leads"."""
     after = next((token for token in clause.tokens if token.start >= value.end), None)
-    if not param.required or value.kind != "phrase" or after is None or singular(after.low) == after.low:
+    if not param.required or value.kind != "phrase":
         return False
-    called = parts(tool.name)
-    one = after.low not in called and called[0] not in _LISTING
-    return after.stem in param.nouns or (one and after.stem in tool.name_stems)
+    if after is None or singular(after.low) == after.low:
+        return clause.words_before(value.start, 1) == ("all",)
+    called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
+    one = after.low not in called and parts(tool.name)[0] not in _LISTING
+    return after.stem in param.nouns or (one and after.stem in tool.told)
 
 
 def is_conditional(text: str) -> bool:
