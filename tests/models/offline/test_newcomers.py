@@ -335,3 +335,14 @@ def get_ticket(ticket_id: int) -> Ticket:
 )
 def test_one_of_many_is_not_made_up(question: str, of: Tool) -> None:
     assert of.name not in [name for name, _ in calls(asked(question, of, find_tickets))]
+
+
+@tool(effect="read")
+def lakes(country: str) -> dict[str, Any]:
+    """Lakes of a country."""
+    return {"country": country, "lakes": []}
+
+
+@pytest.mark.parametrize("question", ["lakes of Norway", "Which lakes are in Norway?"])
+def test_that_a_list_is_empty_is_said(question: str) -> None:
+    assert "No lakes were found." in asked(question, lakes).text
