@@ -213,9 +213,10 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     lines = [facts]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
-        lines += (
-            [] if single or (facts and not rows) else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
-        )
+        # With a colon, what was asked about is all that the facts say.
+        wanted = facts.endswith(":") and {stem(word) for word in parts(name)} <= {token.stem for token in clause.tokens}
+        told = single or (not rows and facts and not wanted)
+        lines += [] if told else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
     lines += _notes(result)
     return "\n".join(line for line in lines if line) or f"{exchange.tool} returned nothing."
 

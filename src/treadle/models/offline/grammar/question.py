@@ -139,12 +139,14 @@ def _spans(masked: str, boundary: re.Pattern[str], start: int, end: int) -> list
     return [*spans, (start, end)]
 
 
-def read_clause(text: str, today: date | None = None) -> Clause:
+def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = frozenset()) -> Clause:
     """Reads one clause: its words and the values in it.
 
     Args:
         text: the clause.
         today: what "today" and "tomorrow" are relative to; without it they are not values.
+        nouns: the stems of words that begin no name where only the clause's beginning gives them a capital: in
+            "Orders of Nils" the first, for a tool that lists orders.
     """
     if text.isupper() and len(text.split()) > 2:
         text = text.lower()
@@ -174,7 +176,7 @@ def read_clause(text: str, today: date | None = None) -> Clause:
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
         add(Value(digits, "number", start, end))
-    for start, end in _proper_names(text, words):
+    for start, end in _proper_names(text, words, nouns):
         add(Value(text[start:end], "name", start, end))
     return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))
 
@@ -187,7 +189,7 @@ def _ordinary(word: str) -> bool:
     )
 
 
-def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
+def _proper_names(text: str, words: tuple[Token, ...], nouns: frozenset[str]) -> list[tuple[int, int]]:
     """Runs of capitalised words; the first word of a clause only as part of a longer run."""
     spans: list[tuple[int, int]] = []
     place = 0
@@ -208,13 +210,11 @@ def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
                 break
             last += ahead
         first = place
-        if (
-            first == 0
-            and last > 0
-            and (is_verb(words[0].text) or is_function_word(words[0].text) or _changes(words[0].low))
-            and words[0].low != "the"
-        ):
-            first = 1
+        if place == 0 and last > 0 and words[0].low != "the":
+            asking = is_verb(words[0].text) or is_function_word(words[0].text) or _changes(words[0].low)
+            first = 1 if asking or words[0].stem in nouns else 0
+            while first and first < last and words[first].low in ("of", "the"):
+                first += 1
         single = last == first
         skip = words[first].low == "the" if single else False
         if not (skip or (single and first == 0) or (single and is_verb(words[first].text) and first == 0)):

@@ -76,6 +76,9 @@ def stem(word: str) -> str:
     return low[:-1] if low.endswith("e") and len(low) > 3 else low
 
 
+_POTATOES = re.compile(r"(?<!can|.sh)(?<=\w\w\w)oes$")
+
+
 def singular(word: str) -> str:
     """The singular of an English noun, as far as its ending tells; only the last word of a phrase changes."""
     low = word.lower()
@@ -83,7 +86,7 @@ def singular(word: str) -> str:
         return word
     if low.endswith("ies") and len(low) > 4:
         return word[:-3] + "y"
-    if low.endswith(("xes", "ches", "shes", "sses", "zes")):
+    if low.endswith(("xes", "ches", "shes", "sses", "zes")) or _POTATOES.search(low):
         return word[:-2]
     return word[:-1]
 

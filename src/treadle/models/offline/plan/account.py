@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from treadle.models.offline.grammar import meaning
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import Token, groups_of, is_verb, stem
+from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -22,6 +22,7 @@ _COMPARING = word_set("most same equal largest biggest higher lower larger small
 _LARGEST = word_set("largest biggest")
 _DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation gap mismatch")
 _SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
+_COUNTED = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
 
@@ -72,11 +73,13 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             (turning if strict else spare).append((value.start, value.end))
         else:
             spoken += 1
+    turning += speech.turned_round(clause, used)
+    counted = [match.span(1) for match in _COUNTED.finditer(clause.text)]
     for token in clause.tokens:
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
             continue
-        if token.stem in speech.opposites and token.start > 0 and not overlaps(*span, used):
+        if speech.opposes(token) and not overlaps(*span, used):
             turning.append(span)
         elif overlaps(*span, used):
             spoken += not meaning.is_idle(token.text)
@@ -85,7 +88,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
         elif not meaning.is_idle(token.text) or token.low in meaning.ASKED_FOR:
-            (turning if speech.turns(token) else spare).append(span)
+            (turning if speech.turns(token) or span in counted else spare).append(span)
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
 
@@ -129,14 +132,40 @@ class _Speech:
         self.own -= switches - frozenset(w for t in tools for w in t.told)
         # Nor does the opposite of one change nothing: "read" where there is `unread_only`.
         self.opposites = {w.removeprefix("un") for w in switches if w.startswith("un")} | {f"un{w}" for w in switches}
+        self.opposites |= {w.removeprefix("non") for w in switches if w.startswith("non")}
         # Nor is that of a bound: of "hired" in `hired_after` where no day is given.
         bounds = {w for t in tools for p in t.params if not p.required and bound_of(p) for w in p.stems} - self.names
         bounds -= {w for t in tools for p in t.params if p.required or not bound_of(p) for w in p.stems}
         self.own -= bounds - frozenset(w for t in tools for w in t.told)
+        self.options = {w for t in tools for p in t.params if p.shape == "text" and not p.required for w in p.nouns}
+        self.options -= self.names | {w for t in tools for o in t.outputs for w in o.stems}
+        self.options -= {w for t in tools for p in t.params if p.required or p.shape != "text" for w in p.nouns}
+        self.wording = {word.low for tool in tools for word in tokens(tool.spec.description)}
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
         self.states = bool({"status", "state", "stat"} & self.own)
         self.told = frozenset(word for tool in tools for word in tool.told)
         self.groups = frozenset(group for tool in tools for word in tool.named for group in groups_of(word))
+
+    def opposes(self, token: Token) -> bool:
+        """Whether a word is the opposite of what the tools switch, or asks for many of what an option takes one of."""
+        many = token.stem in self.options and singular(token.low) != token.low and token.low not in self.wording
+        return many or (token.stem in self.opposites and token.start > 0)
+
+    def turned_round(self, clause: Clause, used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The word by which an argument is the one who does what the tools tell the doer of: in "Who does Sara manage?"
+        and "Whose manager is Sara?" for a tool that tells the manager of somebody."""
+        takes = {w for t in self.tools for p in t.params for w in p.nouns}
+        doers = [w for w in self.own - takes if w.endswith(("er", "or"))]
+        for before, verb, after in zip(clause.tokens, clause.tokens[1:], (*clause.tokens[2:], None), strict=False):
+            does = next((t for t in reversed(clause.tokens) if t.end <= before.start), None)
+            subject = (
+                does is not None and does.low in ("do", "does", "did") and overlaps(before.start, before.end, used)
+            )
+            if subject and any(doer in (f"{verb.stem}er", f"{verb.stem}or") for doer in doers):
+                return [(verb.start, verb.end)]
+            if before.low == "whose" and verb.stem in doers and after is not None and after.low in ("is", "was"):
+                return [(before.start, verb.end)]
+        return []
 
     def accounts(self, token: Token) -> bool:
         """Whether a tool speaks of the word."""

@@ -17,7 +17,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.meaning import is_calendar_name
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, stem
-from treadle.models.offline.plan.numbers import number_fit
+from treadle.models.offline.plan.numbers import bound_of, number_fit
 from treadle.models.offline.plan.toolbox import Param
 
 CURRENCIES = {
@@ -115,7 +115,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
             return 0.0
         if value.period is not None and value.period.day is None and is_day(param):
             return 0.0
-        if {"after", "before"} & set(parts(param.name)):
+        if not param.required and bound_of(param):
+            # "From" a day is since it, or on it: `bounds` fills what is said without a doubt.
             return 0.0
         fits = direction(param) and clause.words_before(value.start, 1) in _prepositions(param)
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0

@@ -28,7 +28,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
-from treadle.models.offline.plan.refusals import is_conditional, is_strange
+from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     grouping_spans,
@@ -305,6 +305,8 @@ class _Filler:
                     continue
                 if self.tool.change is not None and is_strange(param, value, self.clause):
                     continue
+                if is_of_many(self.tool, param, value, self.clause):
+                    continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue
                 score = fits.affinity(param, value, self.clause)
@@ -317,6 +319,8 @@ class _Filler:
             if param.name in self.out.arguments or overlaps(value.start, value.end, self.out.used):
                 continue
             if fits.is_free_text(param) and value.kind != "quoted" and param.required:
+                continue
+            if not param.required and any(value in self.can.coordinated(v, self.can.values(p)) for p, v in given):
                 continue
             end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
             start = fits.named_from(param, value, self.clause)

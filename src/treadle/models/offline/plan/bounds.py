@@ -17,6 +17,7 @@ from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.toolbox import Param
 
 _TO = re.compile(r"^\s*(?:to|and|-|–|until|till|through|up to)\s*[$€£]?$", re.IGNORECASE)
+_ON = re.compile(r"\s+(?:on|onwards?|and (?:later|after))\b(?!\s+\w)", re.IGNORECASE)
 _NUMBER_OPS = tuple(
     (re.compile(rf"(?:\b|^|\s)(?:{pattern})\s*[$€£]?$", re.IGNORECASE), op)
     for pattern, op in (
@@ -122,10 +123,14 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     if match is None and not _stands_alone(value, clause):
         return []
     last = _last(value, clause) if op == "range" else None
+    end = (last or value).end
     if op == "range" and (last is None or last.period is None):
-        return []
+        opened = _ON.match(clause.text, value.end)
+        if opened is None:
+            return []
+        op, end = ">=", opened.end()
     first_day, last_day = value.period.days(digits_only)
-    start, end = _named(clause, params, match.start() if match else value.start, (last or value).end)
+    start, end = _named(clause, params, match.start() if match else value.start, end)
     wanted: list[tuple[Param | None, str]] = []
     if op in ("range", "=", ""):
         last_day = last.period.days(digits_only)[1] if last and last.period else last_day

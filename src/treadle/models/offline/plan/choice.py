@@ -22,6 +22,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
 _HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\bhow many ((?:[\w-]+ ?){1,4})", re.IGNORECASE)
 _LISTING = re.compile(r"^\W*(?:and )?(?:what|which) \w+ (?:does|do|has|have|are|is|can|exist)\b", re.IGNORECASE)
 _COUNTING = frozenset(stem(word) for word in word_set("count total number sum"))
 _NUMBERS = frozenset({"number", "integer"})
@@ -102,6 +103,8 @@ class Chooser:
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
+            return None
+        if not forced and _is_of_one(filling, clause):
             return None
         feeders = self._feeders(tool, filling, clause)
         used = list(filling.used)
@@ -237,6 +240,13 @@ def _shares(left: Filling, right: Filling, clause: Clause) -> bool:
         overlaps(value.start, value.end, left.used) and overlaps(value.start, value.end, right.used)
         for value in clause.values
     )
+
+
+def _is_of_one(filling: Filling, clause: Clause) -> bool:
+    """Whether a tool tells of one thing by its identifier, of which the clause asks how many there are."""
+    counted = _HOW_MANY.search(clause.text)
+    lacking = {word for param in filling.missing if param.stems[-1:] == ("id",) for word in param.nouns}
+    return counted is not None and any(stem(word) in lacking for word in counted[1].split())
 
 
 def _complete(tool: KnownTool, filling: Filling, clause: Clause, fit: float) -> bool:

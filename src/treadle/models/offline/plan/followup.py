@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from treadle.models.offline.grammar.meaning import is_idle, is_turning
-from treadle.models.offline.grammar.question import Clause, Value, phrases, read_clause, split_clauses
+from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
 from treadle.models.offline.grammar.words import alike, groups_of, is_function_word, likeness, tokens
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.planner import Planner
@@ -69,7 +69,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     if not clauses:
         return Meant(question)
     subject = next((v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None)
-    clause = read_clause(clauses[0], planner.today)
+    clause = planner.box.read(clauses[0], planner.today)
     choice = planner.chooser.choose(clause)
     spoken = choice is not None and choice.spoken and not _is_breakdown(clause)
     own, rest = [Meant(question)], []
@@ -80,7 +80,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     led = bare != question.strip()
     if len(clauses) == 1 and (led or len(clause.tokens) <= _SHORT) and words:
-        text = _rewritten(read_clause(earlier, planner.today), clause, made, planner)
+        text = _rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
         if text and text != earlier and not _asks_of_a_change(question, text, planner):
             rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
@@ -88,7 +88,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
 
 def _asks_of_a_change(question: str, text: str, planner: Planner) -> bool:
     """Whether a question would become a command: "and to 4713?" after a transfer is no order to make another."""
-    choice = planner.chooser.choose(read_clause(text, planner.today)) if question.rstrip().endswith("?") else None
+    choice = planner.chooser.choose(planner.box.read(text, planner.today)) if question.rstrip().endswith("?") else None
     return choice is not None and choice.tool.change is not None
 
 
@@ -126,7 +126,7 @@ def _with_pronoun(question: str, subject: str, planner: Planner) -> list[Meant]:
     for match in _PRONOUN.finditer(question):
         owned = "'s" if match[0].lower() in ("its", "their", "his") else ""
         named = f"{question[: match.start()]}{subject}{owned}{question[match.end() :]}"
-        choice = planner.chooser.choose(read_clause(named, planner.today))
+        choice = planner.chooser.choose(planner.box.read(named, planner.today))
         if (
             choice is not None
             and subject.lower() in [str(value).lower() for value in choice.filling.arguments.values()]

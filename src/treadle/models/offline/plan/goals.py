@@ -8,7 +8,7 @@ from datetime import date
 
 from treadle.models.offline.grammar.english import PLAIN_VERBS
 from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_turning
-from treadle.models.offline.grammar.question import Clause, read_clause, split_clauses
+from treadle.models.offline.grammar.question import Clause, split_clauses
 from treadle.models.offline.grammar.words import is_function_word, is_verb
 from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import fill
@@ -35,7 +35,7 @@ class Goals:
         """
         goals: list[Goal] = []
         for part in split_clauses(question):
-            clause = read_clause(part, self.today)
+            clause = self.box.read(part, self.today)
             pair = self._two_heads(clause)
             choice = None if pair else self.chooser.choose(clause, forced)
             if pair:
@@ -84,7 +84,7 @@ class Goals:
             before = fill(earlier.tool, earlier.clause, self.vocabulary, self.box)
             kin = [p for p in earlier.tool.params if p.nouns == lacking[0].nouns and p.name in before.arguments]
             if kin:
-                whole = read_clause(f"{clause.text.rstrip(' ?.!')} of {before.arguments[kin[0].name]}", self.today)
+                whole = self.box.read(f"{clause.text.rstrip(' ?.!')} of {before.arguments[kin[0].name]}", self.today)
                 again = self.chooser.choose(whole)
                 if (
                     again is not None
@@ -113,7 +113,7 @@ class Goals:
             return merged is not None
         if not any(self._lacks(each, choice.tool) for each in (first, clause) if each.is_fragment):
             return False
-        joined = read_clause(f"{first.text.rstrip(' .!?,')}, {clause.text}", self.today)
+        joined = self.box.read(f"{first.text.rstrip(' .!?,')}, {clause.text}", self.today)
         goals[-1] = Goal(joined, choice.tool, choice.source)
         return True
 
@@ -129,7 +129,7 @@ class Goals:
         # "Throughout 2023, …" opened a sentence: behind a name, the capital would make it a part of that.
         holding = is_function_word(opened) or is_turning(opened)
         added = f"{extra.text[:1].lower()}{extra.text[1:]}" if holding else extra.text
-        merged = read_clause(f"{clause.text.rstrip(' ?.!')} {added}", self.today)
+        merged = self.box.read(f"{clause.text.rstrip(' ?.!')} {added}", self.today)
         after = self.chooser.choose(merged)
         if before is None or after is None or before.tool.name != after.tool.name:
             return None
@@ -152,7 +152,7 @@ class Goals:
                 clause.text[: left.end] + clause.text[right.end :],
                 clause.text[: left.start] + clause.text[right.start :],
             )
-            clauses = [read_clause(text, self.today) for text in texts]
+            clauses = [self.box.read(text, self.today) for text in texts]
             choices = [self.chooser.choose(each) for each in clauses]
             tools = [choice.tool for choice in choices if choice is not None]
             words = (left.stem, right.stem)

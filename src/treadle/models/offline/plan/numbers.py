@@ -13,6 +13,7 @@ from treadle.models.offline.plan.toolbox import Param
 
 LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
 HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
+_TIMES = word_set("since until after before")
 _COMPARED = re.compile(r"\b(?:between|above|below|than)\s*[$€£]?(?:[\d.,]+\s*\w*\s+and\s+[$€£]?)?$", re.IGNORECASE)
 _IDENTIFIERS = word_set("id number no nr")
 _PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
@@ -62,7 +63,7 @@ def is_limit(param: Param) -> bool:
 def bound_of(param: Param) -> str:
     """ "low" or "high" where the parameter bounds a figure, as `min_seats` does, else empty."""
     words = parts(param.name)
-    if len(words) < 2:
+    if len(words) < 2 and not _TIMES & set(words):
         return ""
     ends = {words[0], words[-1]}
     return "low" if ends & LOW else "high" if ends & HIGH else ""

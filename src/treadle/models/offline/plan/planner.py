@@ -11,7 +11,7 @@ from typing import Any
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
-from treadle.models.offline.grammar.question import Clause, Value, read_clause, split_clauses
+from treadle.models.offline.grammar.question import Clause, Value, split_clauses
 from treadle.models.offline.grammar.words import parts, singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
@@ -44,7 +44,7 @@ class Planner:
 
     def is_plannable(self, text: str) -> bool:
         """Whether some tool is about `text`."""
-        return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
+        return any(self.chooser.choose(self.box.read(part, self.today)) for part in split_clauses(text))
 
     def spare_words(self, text: str) -> int | None:
         """How many words of `text` nothing accounts for; None if a part of it has no tool, or one lacks something, or a
@@ -98,7 +98,7 @@ class Planner:
             for value in several:
                 written = clause.text[value.start : value.end]
                 text = clause.text[: first.start] + written + clause.text[last.end :]
-                outcome.take(self._accounted(self.resolve(tool, read_clause(text, self.today), depth, source)))
+                outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
             return outcome
         arguments = dict(filling.arguments)
         for param in filling.missing[:1] if filling.unknown else filling.missing:
@@ -137,7 +137,7 @@ class Planner:
         """The figures of both times and, where a tool calculates, what lies between them."""
         outcome.left = Left()
         for text in (change.earlier, change.later):
-            outcome.take(self._accounted(self.resolve(tool, read_clause(text, self.today), depth, source)))
+            outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
         figures = [headline(exchange.result) for exchange in outcome.done]
         if len(figures) != 2 or outcome.calls:
             return outcome

@@ -2,8 +2,10 @@
 
 import re
 
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.words import parts, singular, stem, tokens
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -15,12 +17,38 @@ _CONDITION = re.compile(
     r"yesterday|today|tomorrow)\b",
     re.IGNORECASE,
 )
+_OWNED = (("of",), ("for",), ("by",), ("from",))
+_STEPS = word_set("raise increase lift cut reduce lower decrease")
+_LISTING = word_set("list find search query filter show")
+_BY = word_set("percent percentage pct amount by increment delta step")
 
 
 def is_strange(param: Param, value: Value, clause: Clause) -> bool:
-    """Whether a value is no identifier, but what it belongs to: in "cancel the order of Meier" the name."""
-    named = value.kind in ("name", "phrase") and clause.words_before(value.start, 1) in (("of",), ("for",), ("by",))
-    return param.stems[-1:] == ("id",) and named
+    """Whether a value is not what a command's parameter takes, but what that belongs to, or is to become.
+
+    In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
+    """
+    before = clause.words_before(value.start, 2)
+    if value.kind == "number":
+        return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
+    if value.kind not in ("name", "phrase"):
+        return False
+    owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
+    whose = before[1:] if before[:1] in _OWNED else owner or ()
+    own = any(stem(word) in param.nouns for word in whose)
+    return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
+    """Whether words say which of many are meant, to a tool that must be told one: "the unpaid orders", "all leads"."""
+    after = next((token for token in clause.tokens if token.start >= value.end), None)
+    if not param.required or value.kind != "phrase":
+        return False
+    if after is None or singular(after.low) == after.low:
+        return clause.words_before(value.start, 1) == ("all",)
+    called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
+    one = after.low not in called and parts(tool.name)[0] not in _LISTING
+    return after.stem in param.nouns or (one and after.stem in tool.told)
 
 
 def is_conditional(text: str) -> bool:

@@ -16,6 +16,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _JOINERS = word_set("between and with vs versus against to from into in or than & of")
 _INTO = word_set("to into in")
+_DIRECTED = word_set("from to into between and")
 
 
 class Siblings:
@@ -58,8 +59,7 @@ class Siblings:
             self.out.unknown |= {value.text: names for score, value in ranked[: len(group) - len(found)] if score >= 2}
             ranked = [] if self.out.unknown else ranked
         if fits.direction(group[0]) and len(ranked) > len(group):
-            outside = [pair for pair in ranked if self.clause.words_before(pair[1].start, 1) in (("in",), ("of",))]
-            ranked = [pair for pair in ranked if pair not in outside] + outside
+            ranked.sort(key=lambda pair: self._beside(pair[1], group[0]))
         found += [value for score, value in ranked if score >= 2][: max(len(group) - len(found), 0)]
         found = list({value.text: value for value in sorted(found, key=lambda value: -value.start)}.values())
         chosen = sorted(found, key=lambda value: value.start)[: len(group)]
@@ -96,6 +96,11 @@ class Siblings:
         if value.kind == "phrase":
             return 2.0 if joined and near[0] != "of" and near[0] != "in" else 0.5
         return 3.0 if joined else 2.0
+
+    def _beside(self, value: Value, param: Param) -> int:
+        """How far a value is from being one of two ends: what is led by "of" or "in" is what they are ends of."""
+        led = fits.led_by(param, value, self.clause)
+        return 0 if led in _DIRECTED else 2 if led in ("in", "of") else 1
 
     def _is_contrary(self, param: Param, value: Value) -> bool:
         """Whether "from" stands before what would go into the parameter for "to"."""

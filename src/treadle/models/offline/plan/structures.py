@@ -59,9 +59,9 @@ def mentions(
             run = clause.tokens[place : place + size]
             start, end = run[0].start, run[-1].end
             taken = [*used, *((mention.start, mention.end) for mention in found)]
-            if overlaps(start, end, taken) or _loose(run):
-                continue
             written = clause.text[start:end]
+            if overlaps(start, end, taken) or (_loose(run) and not _is_one(written, names)):
+                continue
             lower = 0.6 if size == 1 and not written.isalpha() else least
             ranked = sorted(((likeness(written, name), name) for name in names), reverse=True)
             best = [name for score, name in ranked if score >= lower and score > ranked[0][0] - 0.02]
@@ -75,6 +75,11 @@ def _holds(name: str, run: Sequence[Token]) -> bool:
     """Whether every word of a run is a part of the name: of "half fi_reporting", "half" is not."""
     told = [name, *parts(name)]
     return all(is_function_word(token.text) or max(likeness(token.text, part) for part in told) >= 0.6 for token in run)
+
+
+def _is_one(written: str, names: Sequence[str]) -> bool:
+    """Whether words that would be loose are one of several words among the names, such as `in_progress`."""
+    return len(parts(written)) > 1 and any(parts(written) == parts(name) for name in names)
 
 
 def _loose(run: Sequence[Token]) -> bool:

@@ -7,12 +7,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, LIGHT_VERBS, PLAIN_VERBS, word_set
-from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 
 Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
@@ -288,6 +289,12 @@ class Toolbox:
         self.choices = frozenset(
             each.lower() for tool in self.tools for p in tool.params for each in p.enum if isinstance(each, str)
         )
+        called = [words for tool in self.tools for words in (tool.name_stems, *(p.nouns for p in tool.params))]
+        self._nouns = frozenset(word for words in called for word in words)
+
+    def read(self, text: str, today: date | None) -> Clause:
+        """Reads a clause, in which what the tools are called by is no name."""
+        return read_clause(text, today, self._nouns)
 
     def rarity(self, word: str) -> float:
         """How much the stem `word` tells the tools apart: more, the fewer tools it speaks for."""
