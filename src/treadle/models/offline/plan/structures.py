@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from treadle.models.offline.grammar.meaning import COMPUTING
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import Token, is_function_word, likeness, parts, singular, stem
 
@@ -19,6 +20,7 @@ _GROUPING = re.compile(
 )
 
 
+_SUMS = frozenset({"sum", "total"})
 _RANKED = re.compile(
     r"\b(?:(?P<up>lowest|smallest|least|bottom|(?:sorted|ordered|rising|in)?\s*(?:ascending|ascending order))|"
     r"top|largest|biggest|highest|greatest|most|(?:sorted|ordered|falling|in)?\s*(?:descending(?: order)?))\b",
@@ -65,7 +67,7 @@ def mentions(
             lower = 0.6 if size == 1 and not written.isalpha() else least
             ranked = sorted(((likeness(written, name), name) for name in names), reverse=True)
             best = [name for score, name in ranked if score >= lower and score > ranked[0][0] - 0.02]
-            best = [name for name in best if size == 1 or _holds(name, run)]
+            best = [name for name in best if (_is_whole(name, run[0]) if size == 1 else _holds(name, run))]
             if best and (len(best) == 1 or ties or ranked[0][0] >= 0.97):
                 found += [Mention(name, written, start, end) for name in (best if ties else best[:1])]
     return sorted(found, key=lambda mention: mention.start)
@@ -75,6 +77,11 @@ def _holds(name: str, run: Sequence[Token]) -> bool:
     """Whether every word of a run is a part of the name: of "half fi_reporting", "half" is not."""
     told = [name, *parts(name)]
     return all(is_function_word(token.text) or max(likeness(token.text, part) for part in told) >= 0.6 for token in run)
+
+
+def _is_whole(name: str, word: Token) -> bool:
+    """Whether a word can stand for a name: "mean" asks for a mean, and is not what "mean_cost" is of."""
+    return word.low not in COMPUTING - _SUMS or len(parts(name)) == 1
 
 
 def _loose(run: Sequence[Token]) -> bool:
