@@ -264,6 +264,14 @@ def test_amounts_among_which_is_something_else_are_asked_about(tmp_path: Path, o
     assert [item.name for item in found.source.dimensions] == ["k", "betrag"]
 
 
+def test_amounts_with_blanks_around_them_are_asked_about_too(tmp_path: Path) -> None:
+    """A list of fixed widths, its headings again on each page, was proposed without a figure, and nothing was said."""
+    lines = ["konto |  betrag", "1000  |    1,50", "2000  |    2,50", "konto |  betrag", "3000  |    9,25"]
+    found = Proposed(tmp_path, "\n".join(lines) + "\n")
+    (asked,) = found.questions
+    assert "has amounts, but also 'betrag': it is taken for text until" in asked
+
+
 @pytest.mark.parametrize("codes", [["1000", "A100"], ["1000.1", "10-5"], ["x", "y", "1.5"]])
 def test_codes_are_not(tmp_path: Path, codes: list[str]) -> None:
     found = Proposed(tmp_path, "konto;l;m\n" + "".join(f"{code};{code};x\n" for code in codes))
