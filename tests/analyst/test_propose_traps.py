@@ -12,6 +12,8 @@ from treadle.analyst import (
     Catalog,
     Checked,
     CompareRequest,
+    Dimension,
+    Measure,
     QueryRequest,
     Source,
     check,
@@ -20,6 +22,7 @@ from treadle.analyst import (
     propose,
     query,
 )
+from treadle.analyst.declared.source import TextFormat
 
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
@@ -154,6 +157,31 @@ def test_totals_without_a_word(tmp_path: Path) -> None:
     assert (found.totals(), found.checked().rows) == ({"betrag": D("3.75")}, 2)
 
 
+@pytest.mark.parametrize("lines", [
+    ["1000;x;EUR;1,50", "2000;y;EUR;2,25", ";;EUR;3,75"],
+    ["1000;x;EUR;1,50", ";;EUR;1,50", "2000;y;EUR;2,25", ";;EUR;2,25", ";;EUR;3,75"],
+    ["1000;x;EUR;1,50", "2000;y;USD;2,25", ";;EUR;1,50", ";;USD;2,25"],
+])  # fmt: skip
+def test_totals_that_have_a_currency_and_no_word(tmp_path: Path, lines: list[str]) -> None:
+    """As SAP's lists export them: the amounts counted two or three times, and nothing was said of it."""
+    found = Proposed(tmp_path, "\n".join(["konto;text;waers;betrag", *lines]) + "\n")
+    assert (sum(found.by("waers").values()), found.checked().rows) == (D("3.75"), 2)
+
+
+def test_a_row_with_nothing_but_a_currency_that_adds_nothing_up_stays(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "konto;text;waers;betrag\n1000;x;EUR;1,50\n2000;y;EUR;2,25\n;;EUR;3,74\n")
+    assert (found.totals(), found.checked().rows) == ({"betrag": D("7.49")}, 3)
+
+
+def test_a_currency_is_a_key_where_there_is_no_other(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("waers,betrag\nEUR,1.50\n,2.00\n")
+    source = Source(
+        name="f", kind="csv", path="f.csv", text=TextFormat(totals=("",)),
+        dimensions=(Dimension(name="waers"),), measures=(Measure(name="betrag", currency="waers"),),
+    )  # fmt: skip
+    assert query(Catalog([source], tmp_path), QueryRequest(source="f"), bounds=QUICK).totals == {"betrag": D("1.50")}
+
+
 def test_a_row_without_keys_that_adds_nothing_up_stays(tmp_path: Path) -> None:
     assert Proposed(tmp_path, "k;l;betrag\na;x;1,50\nb;;2,25\n;;3,74\n").totals() == {"betrag": D("7.49")}
 
@@ -234,6 +262,14 @@ def test_amounts_among_which_is_something_else_are_asked_about(tmp_path: Path, o
         f"betrag has amounts, but also {other!r}: it is taken for text until these are numbers or left out of the data",
     )
     assert [item.name for item in found.source.dimensions] == ["k", "betrag"]
+
+
+def test_amounts_with_blanks_around_them_are_asked_about_too(tmp_path: Path) -> None:
+    """A list of fixed widths, its headings again on each page, was proposed without a figure, and nothing was said."""
+    lines = ["konto |  betrag", "1000  |    1,50", "2000  |    2,50", "konto |  betrag", "3000  |    9,25"]
+    found = Proposed(tmp_path, "\n".join(lines) + "\n")
+    (asked,) = found.questions
+    assert "has amounts, but also 'betrag': it is taken for text until" in asked
 
 
 @pytest.mark.parametrize("codes", [["1000", "A100"], ["1000.1", "10-5"], ["x", "y", "1.5"]])

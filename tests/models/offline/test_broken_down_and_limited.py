@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Conversation, RunResult
-from treadle.analyst import analyst_skill
+from treadle import Agent, Conversation, RunResult, Skill
+from treadle.analyst import Catalog, Dimension, Measure, Source, analyst_skill
 
 ANALYST = analyst_skill()
 
@@ -93,3 +93,62 @@ def test_the_largest_amounts_are_not_all_amounts(question: str) -> None:
 ])  # fmt: skip
 def test_the_largest_difference_is_told(question: str) -> None:
     assert asked(question).tool_calls_made[-1].name == "compare_sources"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Skill:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "orders.csv").write_text("region,revenue,cost\nNorth,10.00,4.00\nNorth,20.00,5.00\nSouth,30.00,6.00\n")
+    measures = (
+        Measure(name="revenue", decimals=2),
+        Measure(name="mean_cost", column="cost", aggregation="avg", decimals=2),
+        Measure(name="largest_cost", column="cost", aggregation="max", decimals=2),
+    )
+    source = Source(
+        name="shop_sales", kind="csv", path="orders.csv", dimensions=(Dimension(name="region"),), measures=measures
+    )
+    return analyst_skill(Catalog([source], folder))
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the mean revenue of shop_sales?", "What is the largest revenue of shop_sales?"]
+)
+def test_a_word_that_a_measure_begins_with_is_not_accounted_for_by_it(shop: Skill, question: str) -> None:
+    """The mean revenue is 20.00 and the largest 30.00; those of the cost and the sum of the revenue are no answer."""
+    found = Agent("offline", skills=[shop]).run_sync(question)
+    assert not [call for call in found.tool_calls_made if call.name != "list_sources"], found.text
+
+
+def test_the_largest_revenue_by_region_puts_the_regions_in_order(shop: Skill) -> None:
+    call = (
+        Agent("offline", skills=[shop])
+        .run_sync("What is the largest revenue of shop_sales by region?")
+        .tool_calls_made[-1]
+    )
+    assert (call.arguments["measures"], call.arguments["dimensions"]) == (["revenue"], ["region"])
+    assert call.arguments["order"] == ["revenue desc"]
+
+
+@pytest.mark.parametrize(("question", "measure"), [
+    ("What is the mean cost of shop_sales?", "mean_cost"),
+    ("What is the largest cost of shop_sales?", "largest_cost"),
+    ("What is the revenue of shop_sales?", "revenue"),
+])  # fmt: skip
+def test_a_measure_is_known_by_its_whole_name(shop: Skill, question: str, measure: str) -> None:
+    call = Agent("offline", skills=[shop]).run_sync(question).tool_calls_made[-1]
+    assert call.arguments["measures"] == [measure]
+
+
+@pytest.mark.parametrize("question", [
+    "What is the mean amount of fi_reporting for company 1001?",
+    "What is the mean of the amount of fi_reporting for company 1001?",
+    "What is the mean amount by account of fi_reporting for company 1001?",
+    "What is the mean difference between fi_reporting and consolidation_mart for company 1001?",
+])  # fmt: skip
+def test_a_mean_is_no_sum(question: str) -> None:
+    assert not [call for call in asked(question).tool_calls_made if call.name != "list_sources"]
+
+
+def test_what_somebody_means_is_no_computation() -> None:
+    found = asked("I mean the amount of fi_reporting for company 1001 in period 202401")
+    assert "1,500,000.00" in found.text

@@ -93,18 +93,18 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
         number = _number(name, texts, decimal, thousands, len(values))
         if number:
             return number
-    if engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled):
-        return Guess("dimension", "text, some of it with blanks around it", format="trim")
+    padded = engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled)
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
-    told = f"{what}, {_several(len(set(texts)))}"
+    told = "text, some of it with blanks around it" if padded else f"{what}, {_several(len(set(texts)))}"
+    spelled = "trim" if padded else ""
     others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
     if not others:
-        return Guess("dimension", told)
+        return Guess("dimension", told, format=spelled)
     shown = ", ".join(map(repr, others[:3]))
     asked = (
         f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
     )
-    return Guess("dimension", told, question=asked)
+    return Guess("dimension", told, format=spelled, question=asked)
 
 
 def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:

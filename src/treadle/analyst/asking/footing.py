@@ -46,7 +46,7 @@ def adds_up(session: Session, source: Source) -> bool:
 
 
 def has_unmarked(session: Session, source: Source) -> bool:
-    """Returns whether there are lines whose dimensions are all empty."""
+    """Returns whether there are lines whose dimensions, but for a currency, are all empty."""
     side = _side(session, source)
     (marked,) = marks(replace(source, text=replace(source.text, totals=("",))), [])
     return bool(session.run(exp.select("1").from_(side.table.relation.copy()).where(marked).limit(1)))

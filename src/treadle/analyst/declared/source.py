@@ -210,7 +210,7 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
         skip: how many lines stand before the one with the names of the columns.
         totals: what marks a line of totals, which is no row: the whole text of one of its fields, without regard to
             case, blanks around it and a colon behind it, `%` standing for any text; an empty one marks the lines
-            whose dimensions are all empty.
+            whose dimensions, but for the currency of a measure, are all empty.
     """
 
     delimiter: str = ","

@@ -44,9 +44,17 @@ def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
             each = [_marked(column, mark) for column in columns]
             found.append(exp.or_(*each))
         elif source.dimensions:
-            each = [is_null(_text(item.source_column)) for item in source.dimensions]
+            each = [is_null(_text(column)) for column in _keys(source)]
             found.append(exp.and_(*each))
     return found
+
+
+def _keys(source: Source) -> list[str]:
+    """The columns without any of which a line is no row: a currency stands beside a total too, unless it is all there
+    is."""
+    codes = {item.name for one in source.measures if one.currency and (item := source.find_dimension(one.currency))}
+    keys = [item.source_column for item in source.dimensions if item.name not in codes]
+    return keys or [item.source_column for item in source.dimensions]
 
 
 def _marked(column: str, mark: str) -> "exp.Expr":

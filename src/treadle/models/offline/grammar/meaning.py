@@ -105,7 +105,7 @@ UNITS = frozenset().union(*_SAME_UNITS) - {"eur", "usd"}
 
 IDLE_VERBS = word_set(
     """tell tells give gives show shows find get gets know see need needs want wants check list look looks make makes
-    help use say says mean explain describe read provide fetch retrieve display print have has had having got
+    help use say says means explain describe read provide fetch retrieve display print have has had having got
     exist exists contain contains figure determine compute calculate evaluate report reports amounts think wonder learn
     understand like love hold holds keep keeps own owns carry stand stands come comes go goes going run runs work works
     ask asking asked answer happen happens there's query search lookup locate enumerate remind inform state name let's
@@ -140,7 +140,7 @@ _HARMLESS = re.compile(
     r"over the (?=last\b|past\b|next\b)|(?<=percent )over (?=\d)|"
     r"good (?:morning|afternoon|evening)|find out|work out|figure out|"
     r"look up|no problem|no doubt|but (?=before|after|since|until|only)|"
-    r"(?:what|how) about)\b|^\W*but\b|"
+    r"(?:what|how) about|(?:i|you|we|they|it|that|this|to) mean)\b|^\W*but\b|"
     r"^\W*(?:please )?return\b|(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
 )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from treadle.models.offline.grammar.meaning import COMPUTING
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import Token, is_function_word, likeness, parts, singular, stem
 
@@ -19,6 +20,7 @@ _GROUPING = re.compile(
 )
 
 
+_SUMS = frozenset({"sum", "total"})
 _RANKED = re.compile(
     r"\b(?:(?P<up>lowest|smallest|least|bottom|(?:sorted|ordered|rising|in)?\s*(?:ascending|ascending order))|"
     r"top|largest|biggest|highest|greatest|most|(?:sorted|ordered|falling|in)?\s*(?:descending(?: order)?))\b",
@@ -65,7 +67,7 @@ def mentions(
             lower = 0.6 if size == 1 and not written.isalpha() else least
             ranked = sorted(((likeness(written, name), name) for name in names), reverse=True)
             best = [name for score, name in ranked if score >= lower and score > ranked[0][0] - 0.02]
-            best = [name for name in best if size == 1 or _holds(name, run)]
+            best = [name for name in best if (_is_whole(name, run[0]) if size == 1 else _holds(name, run))]
             if best and (len(best) == 1 or ties or ranked[0][0] >= 0.97):
                 found += [Mention(name, written, start, end) for name in (best if ties else best[:1])]
     return sorted(found, key=lambda mention: mention.start)
@@ -80,6 +82,11 @@ def _holds(name: str, run: Sequence[Token]) -> bool:
 def _is_one(written: str, names: Sequence[str]) -> bool:
     """Whether words that would be loose are one of several words among the names, such as `in_progress`."""
     return len(parts(written)) > 1 and any(parts(written) == parts(name) for name in names)
+
+
+def _is_whole(name: str, word: Token) -> bool:
+    """Whether a word can stand for a name: "mean" asks for a mean, and is not what "mean_cost" is of."""
+    return word.low not in COMPUTING - _SUMS or len(parts(name)) == 1
 
 
 def _loose(run: Sequence[Token]) -> bool:

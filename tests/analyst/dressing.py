@@ -1,0 +1,248 @@
+"""Rows of a ledger as they are meant, and as people have them."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from treadle.analyst import Dimension, Filter, Measure, Source, parse_format
+from treadle.analyst.declared.source import Conversion, Mapping, TextFormat
+
+from .conftest import write_csv
+from .shelf import DATABASES, Shelf
+
+NAMES = ("company", "account", "period", "currency", "amount")
+PERIODS = ("202401", "202402", "202403")
+RATES = {("USD", "202401"): "0.9", ("USD", "202402"): "0.8512", ("USD", "202403"): "1.05", ("GBP", "202401"): "1.17",
+         ("GBP", "202402"): "1.2", ("GBP", "202403"): "1.165"}  # fmt: skip
+MAPPED = {
+    "10": [("4100", "1")],
+    "20": [("4200", "0.25"), ("4300", "0.75")],
+    "30": [("4300", "1")],
+    "40": [("8000", "0.5"), ("8100", "0.5")],
+    "50": [("8100", "1")],
+}
+KINDS = ("csv", "csv", "csv", "json", "sqlite", "duckdb", "parquet", "xlsx", "pandas", "polars", *DATABASES)
+
+
+class Row(Struct, frozen=True):
+    """A row as it is meant."""
+
+    company: str | None
+    account: str
+    period: str
+    currency: str | None
+    amount: Decimal | None
+
+
+class Dress(Struct):
+    """How one side is written and declared."""
+
+    kind: str
+    mapped: bool
+    converted: bool
+    padded: bool
+    period: str
+    sign: str
+    german: bool
+    opened: bool
+    totals: bool
+    renamed: bool
+    default: Filter | None
+    mixed: bool = False
+
+
+def rows_of(chance: Random, codes: Sequence[str | None], accounts: Sequence[str]) -> list[Row]:
+    return [
+        Row(
+            chance.choice(["1001", "1002", "1002", "2001", None]),
+            chance.choice(accounts),
+            chance.choice(PERIODS),
+            chance.choice(codes),
+            None if chance.random() < 0.05 else Decimal(chance.randint(-300_000, 900_000)) / 100,
+        )
+        for _ in range(chance.choice([0, 1, 5, 20, 40]))
+    ]
+
+
+def changed(chance: Random, rows: Sequence[Row], accounts: Sequence[str]) -> list[Row]:
+    found: list[Row] = []
+    for row in rows:
+        amount = row.amount or Decimal(0)
+        match chance.choice(["same"] * 8 + ["gone", "twice", "off", "late", "moved"]):
+            case "gone":
+                continue
+            case "twice":
+                found += [row, row]
+            case "off":
+                found.append(Row(*_but(row, amount=amount + Decimal(chance.choice(["0.01", "7.5", "6000"])))))
+            case "late":
+                found.append(Row(*_but(row, period=chance.choice(PERIODS))))
+            case "moved":
+                found.append(Row(*_but(row, account=chance.choice(accounts))))
+            case _:
+                found.append(row)
+    chance.shuffle(found)
+    return found
+
+
+def _but(row: Row, **values: Any) -> list[Any]:
+    return list((asdict(row) | values).values())
+
+
+def dress(chance: Random, mapped: bool, converted: bool) -> Dress:
+    kind = chance.choice(KINDS)
+    return Dress(
+        kind=kind,
+        mapped=mapped,
+        converted=converted,
+        padded=chance.random() < 0.4,
+        period=chance.choice(["plain", "fiscal", "dotted", "days", "dates"]),
+        sign=chance.choice(["plain", "plain", "turned", "debit"]),
+        german=kind == "csv" and chance.random() < 0.5,
+        opened=kind == "csv" and chance.random() < 0.3,
+        totals=kind == "csv" and chance.random() < 0.3,
+        renamed=chance.random() < 0.3,
+        default=Filter(dimension="company", value="1002") if chance.random() < 0.15 else None,
+    )
+
+
+def meant(rows: Sequence[Row], how: Dress) -> list[list[Any]]:
+    """The rows as a comparison must take them: in new accounts, and converted."""
+    found = []
+    for row in rows:
+        for account, share in MAPPED[row.account] if how.mapped else [(row.account, "1")]:
+            amount = row.amount
+            if amount is not None:
+                amount *= Decimal(share)
+                if how.converted and row.currency != "EUR":
+                    amount *= Decimal(RATES[str(row.currency), row.period])
+            found.append([row.company, account, row.period, row.currency, amount])
+    return found
+
+
+def plain(place: Path, name: str, rows: Sequence[Row], how: Dress, measure: Measure) -> Source:
+    write_csv(place / f"{name}.csv", NAMES, meant(rows, how))
+    return Source(
+        name=name,
+        kind="csv",
+        path=f"{name}.csv",
+        dimensions=tuple(Dimension(name=one) for one in NAMES[:-1]),
+        measures=(measure,),
+        default_filters=() if how.default is None else (how.default,),
+    )
+
+
+SPELLED: dict[str, Callable[[str], str]] = {
+    "plain": lambda period: period,
+    "fiscal": lambda period: f"{period[:4]}0{period[4:]}",
+    "dotted": lambda period: f"{period[4:]}/{period[:4]}",
+    "days": lambda period: f"17.{period[4:]}.{period[:4]}",
+    "dates": lambda period: f"{period[:4]}-{period[4:]}-28",
+}
+FORMATS = {"plain": "", "fiscal": "fiscal_period", "dotted": "fiscal_period",
+           "days": "date(DD.MM.YYYY), fiscal_period", "dates": "fiscal_period"}  # fmt: skip
+
+
+def german(amount: Decimal) -> str:
+    text = f"{abs(amount):,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
+    return f"{text}-" if amount < 0 else text
+
+
+def dressed(shelf: Shelf, name: str, rows: Sequence[Row], how: Dress, measure: Measure) -> Source:
+    columns = {one: f"C {one}" if how.renamed else one for one in NAMES}
+    listed = [*columns.values(), *(["dc"] if how.sign == "debit" else [])]
+    table: list[list[Any]] = []
+    for row in rows:
+        cells: list[Any] = [row.company, row.account, SPELLED[how.period](row.period), row.currency, row.amount]
+        if how.padded:
+            cells[0] = row.company and row.company.zfill(10)
+            cells[1] = row.account.zfill(10)
+        if how.mixed and len(table) % 2:
+            cells[0] = row.company and row.company.zfill(10)
+        if how.sign == "turned" and row.amount is not None:
+            cells[4] = -row.amount
+        if how.sign == "debit":
+            cells.append("H" if row.amount is not None and row.amount < 0 else "S")
+            cells[4] = None if row.amount is None else abs(row.amount)
+        table.append(cells)
+    kinds = ["VARCHAR"] * 4 + ["DECIMAL(18, 2)"] + ["VARCHAR"] * (len(listed) - 5)
+    place = shelf.put(name, how.kind, dict(zip(listed, kinds, strict=True)), table)
+    text = TextFormat()
+    if how.kind == "csv":
+        _write_csv(shelf.folder / f"{name}.csv", listed, table, how)
+        text = TextFormat(
+            delimiter=";" if how.german else ",",
+            decimal="," if how.german else ".",
+            thousands="." if how.german else "",
+            skip=2 if how.opened else 0,
+            totals=("Summe%",) if how.totals else (),
+        )
+    return Source(
+        name=name,
+        **place,
+        text=text,
+        dimensions=tuple(_dimension(one, columns[one], how) for one in NAMES[:-1]),
+        measures=(_measure(measure, columns["amount"], how),),
+        default_filters=() if how.default is None else (how.default,),
+    )
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]], how: Dress) -> None:
+    between = ";" if how.german else ","
+
+    def cell(value: Any) -> str:
+        if isinstance(value, Decimal):
+            return german(value) if how.german else str(value)
+        return "" if value is None else f'"{value}"'
+
+    lines = [between.join(f'"{one}"' for one in columns), *(between.join(map(cell, row)) for row in rows)]
+    if how.totals:
+        summed = [None, "Summe:", None, None, sum((row[4] or Decimal(0) for row in rows), Decimal(0))]
+        lines.insert(len(lines) // 2 + 1, between.join(map(cell, [*summed, *[None] * (len(columns) - 5)])))
+    if how.opened:
+        lines[:0] = ["Balances; as of, today", ""]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _dimension(name: str, column: str, how: Dress) -> Dimension:
+    spelled = "alpha(10)" if how.padded and name in ("company", "account") else ""
+    if name == "period":
+        spelled = FORMATS[how.period]
+    mapping = Mapping(source="accounts", old="old", new="new", share="share")
+    return Dimension(
+        name=name,
+        column=column,
+        format=parse_format(spelled),
+        mapping=mapping if how.mapped and name == "account" else None,
+    )
+
+
+def _measure(measure: Measure, column: str, how: Dress) -> Measure:
+    values = asdict(measure) | ({"sign": -1} if how.sign == "turned" else {})
+    if how.sign == "debit":
+        values["expression"] = f'if(dc = \'H\', -"{column}", "{column}")'
+    else:
+        values["column"] = column
+    if how.converted and measure.aggregation != "count":
+        values |= {
+            "unit": "",
+            "currency": "currency",
+            "conversion": Conversion(to="EUR", source="rates", currency="code", rate="rate", on=("period",)),
+        }
+    return Measure(**values)
+
+
+def tables(place: Path) -> list[Source]:
+    write_csv(place / "accounts.csv", ("old", "new", "share"), [(old, *one) for old in MAPPED for one in MAPPED[old]])
+    write_csv(place / "rates.csv", ("code", "period", "rate"), [(*key, rate) for key, rate in RATES.items()])
+    return [
+        Source(name="accounts", kind="csv", path="accounts.csv",
+               dimensions=(Dimension(name="old"), Dimension(name="new")), measures=(Measure(name="share"),)),
+        Source(name="rates", kind="csv", path="rates.csv",
+               dimensions=(Dimension(name="code"), Dimension(name="period")), measures=(Measure(name="rate"),)),
+    ]  # fmt: skip
