@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -168,6 +168,26 @@ async def test_a_process_that_is_stopped_in_the_middle_does_not_keep_its_run(
     # What it goes on to say is said to nobody.
     assert stopped.closed
     assert (await other.holders(["r"]))["r"].name.endswith(".awake")
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_a_process_that_is_stopped_as_it_reads_does_not_keep_its_run(
+    other: PostgresJournal, server: Server, schema: str, started: Started, note: Note, writes: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It forks a run, say, and is stopped while the server sends it the events; others go on with that run."""
+    monkeypatch.setattr(connection, "STUCK", 1.0)
+    await other.append("r", 0, [started()])
+    assert await other.hold("r", this_process("stopped"), 60.0) is None
+    with closing(psycopg.connect(server.dsn())) as stopped:
+        for table in ("runs", "leases"):
+            stopped.execute(f"SELECT run_id FROM {schema}.{table} FOR UPDATE".encode()).fetchall()
+        # More than lies on the way between the two.
+        stopped.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 50)")
+        if writes:
+            await other.append("r", 1, [note("a")])
+        else:
+            assert await other.hold("r", this_process("awake"), 60.0, takeover=True) is None
 
 
 async def test_connections_that_are_ended_by_force_lose_and_double_nothing(

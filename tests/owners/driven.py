@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from treadle import Agent, PostgresJournal, SqliteJournal, ToolContext, tool
+from treadle import Agent, Budget, PostgresJournal, SqliteJournal, ToolContext, Usage, tool
 from treadle.journal import JournalError
 from treadle.testing import ScriptedModel
 
@@ -54,6 +54,12 @@ async def pays(n: int, context: ToolContext) -> str:
     return f"paid {n}"
 
 
+@tool(effect="read")
+async def counts(n: int) -> str:
+    """Counts."""
+    return f"counted {n}"
+
+
 def said(name: str, *script):
     """A model that notes each of its calls."""
 
@@ -62,6 +68,48 @@ def said(name: str, *script):
         return script[min(request.step, len(script) - 1)]
 
     return ScriptedModel(reply, name=name)
+
+
+def purse(address: str) -> Budget:
+    """The budget of runs that spend, in the same place as their journal."""
+    name = str(LEDGER)
+    if address.startswith("/"):
+        return Budget(tokens=1_000_000, name=name, path=address + ".spend")
+    return Budget(tokens=1_000_000, name=name, path=address, schema="spenders")
+
+
+def stopping_at(budget: Budget, number: int) -> Budget:
+    """Has this process wait before it changes the budget for so many times, until it is told to go on."""
+    change, changes = budget.ledger.store.change, 0
+
+    def waiting(*given):
+        nonlocal changes
+        changes += 1
+        if changes == number:
+            note("changes the budget")
+            while not go_on():
+                time.sleep(0.01)
+        return change(*given)
+
+    budget.ledger.store.change = waiting
+    return budget
+
+
+class Nowhere:
+    """A queue that has whoever asks drive the run."""
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        pass
+
+
+def spender(journal, budget: Budget) -> Agent:
+    """An agent of three calls, under a budget."""
+    script = ([("counts", {"n": 1})], [("counts", {"n": 2})], "done")
+    model = ScriptedModel(lambda request: script[request.step], usage=Usage(2000, 1000))
+    return Agent(model, tools=[counts], journal=journal, budget=budget, name="spender")
 
 
 def agent(world: str, journal) -> Agent:
@@ -82,18 +130,23 @@ def agent(world: str, journal) -> Agent:
     return Agent(said("above", *script), tools=[below.as_tool("below"), pays], journal=journal, name="above")
 
 
-def journal_at(address: str, seconds: float = 15.0) -> SqliteJournal | PostgresJournal:
+def journal_at(address: str, seconds: float = 15.0, schema: str = "owners") -> SqliteJournal | PostgresJournal:
     """The journal in a file, or in a database."""
     if address.startswith("/"):
         return SqliteJournal(address, lease=seconds)
-    return PostgresJournal(address, schema="owners", lease=seconds)
+    return PostgresJournal(address, schema=schema, lease=seconds)
 
 
 async def main() -> None:
     seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 15.0
-    async with journal_at(sys.argv[1], seconds) as journal:
+    kind, _, number = sys.argv[3].partition(" ")
+    async with journal_at(sys.argv[1], seconds, "spenders" if number else "owners") as journal:
         try:
-            result = await agent(sys.argv[3], journal).run("go", on_event=lambda event: None)
+            if number:
+                one = spender(journal, stopping_at(purse(sys.argv[1]), int(number)))
+                result = await one.drive(await one.submit("go", to=Nowhere()))
+            else:
+                result = await agent(kind, journal).run("go", on_event=lambda event: None)
         except JournalError as error:
             note(f"stopped: {type(error).__name__}: {error}")
         else:

@@ -235,6 +235,29 @@ async def test_a_zombie_that_slept_longer_than_its_lease_asks_its_model_nothing(
     assert process.own[-1].startswith("stopped: ")
 
 
+@pytest.mark.parametrize("change", range(1, 7))
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_zombie_tells_a_budget_nothing_of_a_run_that_went_on_elsewhere(other, kind, change, request):
+    """It was stopped where it would have changed the budget, and what others did since must not be forgotten there."""
+    address = "" if kind == "sqlite" else request.getfixturevalue("server").dsn()
+    process = other(f"spends {change}", seconds=0.6, address=address)
+    await process.until("changes")
+    await process.stop()
+    process.go_on()
+    budget = driven.purse(process.address)
+    async with driven.journal_at(process.address, schema="spenders") as journal:
+        run_id = (await journal.list())[0].run_id
+        await asyncio.sleep(0.8)
+        agent = driven.spender(journal, budget)
+        result = await agent.resume(run_id)
+        assert result.stop.reason == "answered"
+        process.send(signal.SIGCONT)
+        await process.ended()
+    spent = budget.spent()
+    assert (spent.tokens, spent.held_tokens) == (result.usage.total_tokens, 0)
+    budget.close()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_zombies_sub_run_does_nothing_more(other, kind, request):
     """The run above is taken over, and nobody has written to the one below: that one must notice all the same."""

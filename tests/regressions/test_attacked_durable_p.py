@@ -141,7 +141,7 @@ class Dies(ScriptedModel):
         super().__init__(script, usage=Usage(100, 100), price=Price(1000, 1000))
         self.dies = name == who
 
-from treadle.drivers.purse.drawing import Share
+from treadle.drivers.purse.share import Share
 draw = Share.draw
 
 def dies(share, budget, more):

@@ -813,9 +813,9 @@ async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_
     low, inner = [], Budget(tokens=10_000, path=path)
     write = inner.ledger.settle
 
-    def watched(place, row, marks):
+    def watched(place, row, marks, *before):
         low.append(row.claimed.tokens)
-        return write(place, row, marks)
+        return write(place, row, marks, *before)
 
     inner.ledger.settle = watched
     [top_id] = [info.run_id for info in await left.list() if info.parent is None]

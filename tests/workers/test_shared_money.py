@@ -102,13 +102,13 @@ async def test_a_purse_that_another_had_for_a_moment_is_not_taken_for_used_up(jo
     budget = Budget(usd=estimate.usd + Decimal(30) / 1_000_000)
     draw, quicker = budget.ledger.draw, []
 
-    def just_too_late(place, row, most):
+    def just_too_late(place, row, most, *admit):
         if quicker:
-            return draw(place, row, most)
+            return draw(place, row, most, *admit)
         theirs = place._replace(run="another")
         nothing, all_of_it = Claim(), Claim(usd=estimate.usd)
         quicker.append(draw(theirs, Row(nothing, all_of_it, nothing), most))
-        refused = draw(place, row, most)
+        refused = draw(place, row, most, *admit)
         taken = Claim(usd=Decimal(30) / 1_000_000)
         budget.ledger.settle(theirs, Row(nothing, taken, taken), ())
         return refused

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.drivers.heartbeat import Lease
 from treadle.drivers.purse.reckoning import Reached, closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
@@ -72,6 +73,13 @@ class Shared(Protocol):
         """What was used stands in the journal."""
 
 
+class Confirms(Protocol):
+    """What asks a journal; see `treadle.drivers.recorder.Recorder`."""
+
+    async def confirm(self) -> None:
+        """Raises `JournalError` unless the run is this process's."""
+
+
 class Borrower(Protocol):
     """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""
 
@@ -91,6 +99,14 @@ class Borrower(Protocol):
     @property
     def run_id(self) -> str:
         """Its name."""
+
+    @property
+    def lease(self) -> Lease | None:
+        """Under which it is driven."""
+
+    @property
+    def recorder(self) -> Confirms:
+        """What asks its journal."""
 
     @property
     def model(self) -> Model:

@@ -5,17 +5,15 @@ kept in the row of the run in each purse: raised before a model call, where the 
 used once that stands in the journal. So a process that dies in between leaves the higher figure.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from treadle.drivers.clock import day
-from treadle.drivers.purse.budget import Budget, checked_name, log
-from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere, used_in
-from treadle.drivers.purse.ledger import NOTHING, row_name
+from treadle.drivers.purse.budget import Budget, checked_name
+from treadle.drivers.purse.claims import Borrower, Claim
+from treadle.drivers.purse.ledger import row_name
 from treadle.drivers.purse.reckoning import Reached
-from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.share import Share
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
@@ -23,171 +21,12 @@ from treadle.kernel.stop import Stop
 
 Budgets = Budget | Iterable[Budget] | None
 
-_UNKNOWN = Claim(tokens=-1), Claim(tokens=-1)
-"""No row has these."""
-
 
 class Whose(NamedTuple):
     """For whom a run works: the user and the name of the conversation, as far as they were said."""
 
     user: str | None = None
     conversation: str | None = None
-
-
-class Share:
-    """What one run, with all that work for it, has taken of one purse.
-
-    Attributes:
-        run: the run.
-        flight: by run, the worst case of its call under way.
-        budgets: those that are kept in the purse and that it draws on.
-    """
-
-    def __init__(self, budget: Budget, key: str | None, run: Borrower, run_id: str, taken_up: bool) -> None:
-        self.run = run
-        self.flight: dict[str, Claim] = {}
-        self._ledger, self._purse, self._run_id = budget.ledger, budget.series, run_id
-        self._row_of, self._may_be_old = budget.row_of, taken_up
-        self._fixed, self._key = key, key or ""
-        self._base: Claim | None = None if budget.per == "day" else paid_elsewhere(run.state)
-        # What an earlier process left stands until this one knows of everything that works for the run.
-        self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
-        # For whom a run works stands in its row, and nowhere else.
-        self._is_said = taken_up or budget.per not in ("user", "conversation")
-        self.budgets = [budget]
-
-    def is_of(self, budget: Budget, key: str | None) -> bool:
-        """Whether `budget` has its purse under `key` where this one is."""
-        at_one_place = self._ledger.is_same(budget.ledger) and self._purse == budget.series
-        return at_one_place and self._fixed == key
-
-    @property
-    def key(self) -> str:
-        """Whose purse it is."""
-        return self._key
-
-    def own(self) -> Claim:
-        """What the run claims of this purse."""
-        return _money(self.run.claimed) - self._begun()
-
-    def _settled(self) -> Claim:
-        """What the run has used in all, without the calls under way."""
-        return _money(self.run.claimed - sum(self.flight.values(), NOTHING))
-
-    def others(self) -> Claim:
-        """What other runs claim of it."""
-        self._begun()
-        return self._ledger.others(self._place)
-
-    def is_held(self) -> bool:
-        """Whether other runs claim of it what they have not used."""
-        self._begun()
-        held = self._ledger.held(self._place)
-        return held.tokens > 0 or held.usd > 0
-
-    def has_set_aside(self, tokens: int) -> bool:
-        """Whether an earlier process may have set that many aside beyond what the run had used by then."""
-        used, row = used_in(self.run.state).tokens - self._begun().tokens, self._ledger.row(self._place)
-        # One that does not come up to that tells of another time; one beyond that, of a reply that nobody recorded.
-        return row is None or row.used.tokens > used or not used <= row.claimed.tokens < used + tokens
-
-    def draw(self, budget: Budget, more: Claim) -> Claim | None:
-        """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
-        row = self._row(more)
-        with self._in_doubt():
-            refused = self._ledger.draw(self._place, row, budget.most)
-        if refused is None:
-            self._written, self._is_said = (row.claimed, row.used), True
-        return refused
-
-    def begin(self) -> None:
-        """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
-
-        Raises:
-            BudgetUnavailable: the file or database cannot be used.
-        """
-        if not self._is_said:
-            self._ledger.settle(self._place, Row(self._begun(), NOTHING, NOTHING), ())
-            self._is_said = True
-
-    def write(self) -> None:
-        """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then.
-
-        Raises:
-            BudgetBusy: another process holds the file or the purse, or a server does not answer.
-        """
-        if self._written is None and not self.is_over:
-            return
-        if self._written is not None and (self._base is None or self._written == self._row(NOTHING)[1:]):
-            return
-        try:
-            row = self._row(NOTHING)
-            marks = {mark: budget for budget in self.budgets for mark in budget.marks}
-            with self._in_doubt():
-                sums, told = self._ledger.settle(self._place, row, tuple(marks))
-        except BudgetBusy:
-            raise
-        except BudgetUnavailable as error:
-            self.unwritten(error)
-            return
-        self._written = row.claimed, row.used
-        for mark in told:
-            marks[mark].tell(mark, marks[mark].balance(self._key, sums))
-
-    @contextmanager
-    def _in_doubt(self) -> Iterator[None]:
-        try:
-            yield
-        except BudgetLost:
-            # It may have been done, or is done yet. So the row is set anew, also to what it was last known to be.
-            if self._written is not None:
-                self._written = _UNKNOWN
-            raise
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the run has nothing more to write after what it has used by now."""
-        return self.run.state.phase in ("finished", "paused")
-
-    def unwritten(self, error: BudgetUnavailable) -> None:
-        """What the run has used could not be written."""
-        log.warning("run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error)
-
-    @property
-    def _place(self) -> Place:
-        name = self._row_of(self._run_id, _row_name(self.run))
-        if self._may_be_old:
-            self._ledger.adopt(self._purse, self._run_id, name)
-            self._may_be_old = False
-        return Place(self._purse, self._key, name)
-
-    def _row(self, more: Claim) -> Row:
-        base = self._begun()
-        return Row(base, _money(self.run.claimed + more) - base, self._settled() - base)
-
-    def _begun(self) -> Claim:
-        """What the run had used when its part of the purse began."""
-        if self._base is None:
-            self._base = self._begin(day())
-        return self._base
-
-    def turn(self) -> None:
-        """A new day has a new purse; what is under way counts there too, if more is asked for before it is settled."""
-        if self._fixed is not None or day() <= self._key:
-            return
-        if self._base is not None and self._written is not None:
-            settled = self._settled() - self._base
-            self._ledger.settle(self._place, Row(self._base, settled, settled), ())
-            self._written = NOTHING, NOTHING
-        self._base = self._begin(day())
-
-    def _begin(self, key: str) -> Claim:
-        known = self._ledger.row(self._place._replace(key=key))
-        self._key = key
-        if known is not None:
-            return known.base
-        began = day(self.run.state.started_at or None)
-        return paid_elsewhere(self.run.state) if began == key else self._settled()
 
 
 class Purse:
@@ -315,11 +154,6 @@ def purses_of(
     return tuple(found)
 
 
-def _row_name(run: Borrower) -> str:
-    above = run.parent
-    return row_name(run.run_id, run.state.started_at, *(() if above is None else ((above.run_id, _row_name(above)),)))
-
-
 def _key(budget: Budget, whose: Whose, run_id: str) -> str | None:
     """Whose purse of `budget` the run draws on; None where the day says."""
     match budget.per:
@@ -381,8 +215,3 @@ def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whos
 def _key_again(budget: Budget, state: RunState) -> str | None:
     known, purse = budget.ledger.key_of, budget.series
     return known(purse, row_name(state.run_id, state.started_at)) or known(purse, state.run_id)
-
-
-def _money(claim: Claim) -> Claim:
-    """The tokens and dollars of a claim: steps and tool calls are no matter of budgets."""
-    return Claim(tokens=claim.tokens, usd=claim.usd)

@@ -6,7 +6,7 @@ twice. Beside the rows stands the sum of each purse, so that to look at one take
 What a purse allows, and what its sums come to, is reckoned here and nowhere else; a store keeps it (`rows.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -54,10 +54,16 @@ class Ledger:
         """Whether both write to one place."""
         return self.store.is_same(other.store)
 
-    def draw(self, place: Place, row: Row, most: Most) -> Claim | None:
-        """Sets the row, unless the purse would then go over `most`: what others claim of it then, else None."""
+    def draw(
+        self, place: Place, row: Row, most: Most, admit: Callable[[Row | None], None] = lambda _: None
+    ) -> Claim | None:
+        """Sets the row, unless the purse would then go over `most`: what others claim of it then, else None.
+
+        `admit` is given the row that stands there, while nobody else can set it, and may raise.
+        """
 
         def drawn(look: Look) -> tuple[Claim | None, Entry | None]:
+            admit(look.row)
             others = _others(look)
             if not most.allows(others + row.claimed):
                 return others, None
@@ -70,11 +76,12 @@ class Ledger:
     ) -> tuple[Sums, list[Mark]]:
         """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now.
 
-        Where `before` is given and the row is another by now, it stays as it is.
+        Where `before` is given and somebody else has set the row since, it stays as it is.
         """
 
         def settled(look: Look) -> tuple[tuple[Sums, list[Mark]], Entry | None]:
-            if before is not None and (look.row or _NO_ROW) != before:
+            # It is the new one where the answer to an earlier try was lost.
+            if before is not None and look.row not in (None, before, row):
                 return (look.sums, []), None
             sums = _sums_with(look, row)
             news = [mark for mark in marks if mark.reached(sums.used) and str(mark) not in look.told]

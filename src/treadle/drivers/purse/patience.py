@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from treadle.drivers.purse.rows import BudgetBusy
@@ -10,6 +10,18 @@ from treadle.drivers.purse.rows import BudgetBusy
 T = TypeVar("T")
 
 _LONGEST_PAUSE: Final = 0.05
+
+
+class RunInDoubt(Exception):
+    """The run may be another process's by now, and nothing may be set aside for it before its journal was asked.
+
+    Attributes:
+        confirm: asks; raises what the journal says if it is.
+    """
+
+    def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("the run may be another process's by now")
+        self.confirm = confirm
 
 
 async def patiently(attempt: Callable[[], T], seconds: float | None = None) -> T:
@@ -23,12 +35,16 @@ async def patiently(attempt: Callable[[], T], seconds: float | None = None) -> T
 
     Raises:
         BudgetUnavailable: the place is held still, or cannot be used for another reason.
+        JournalError: the run that it is for is another process's by now, or nobody can say.
     """
     loop, pause = asyncio.get_running_loop(), 0.001
     begun = loop.time()
     while True:
         try:
             return attempt()
+        except RunInDoubt as doubt:
+            await doubt.confirm()
+            continue
         except BudgetBusy as error:
             if loop.time() - begun >= (error.patience if seconds is None else seconds):
                 raise

@@ -75,12 +75,16 @@ BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 COMMIT = b"COMMIT"
 
-END_STUCK = """SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead'
-    AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user
-    AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = ANY(ARRAY[*tables*]::regclass[]))"""
+END_STUCK = """SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it
+    WHERE it.wait_event IN ('ClientRead', 'ClientWrite') AND it.usename = current_user
+    AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.pid IN (SELECT pid FROM pg_locks
+    WHERE relation = ANY(ARRAY[*tables*]::regclass[]) AND mode <> 'AccessShareLock')"""
 """Ends transactions over some tables that have waited for their own clients for so many seconds.
 
-The server's own bound on idle transactions does not see one whose client stopped in the middle of a pipeline.
+Those that only read hold nobody up, and may be slow.
+
+The server's own bound on idle transactions does not see one whose client stopped in the middle of a pipeline, or of an
+answer.
 """
 
 
