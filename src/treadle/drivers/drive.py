@@ -180,17 +180,21 @@ async def _steps(run: Run) -> None:
         await _loop(run, None)
         return
     failure: Exception | None = None
-    async with asyncio.TaskGroup() as group:
-        early = Early(run, group)
-        try:
-            await _loop(run, early)
-        except Exception as error:
-            # Raised below, outside the group, which would wrap it.
-            failure = error
-            if not isinstance(error, JournalError):
-                await early.come_back()
-        finally:
-            early.stop()
+    try:
+        async with asyncio.TaskGroup() as group:
+            early = Early(run, group)
+            try:
+                await _loop(run, early)
+            except Exception as error:
+                # Raised below, outside the group, which would wrap it.
+                failure = error
+                if not isinstance(error, JournalError):
+                    await early.come_back()
+            finally:
+                early.stop()
+    except asyncio.CancelledError:
+        if not isinstance(failure, JournalError):
+            raise
     # A journal that failed goes before what a function of the application's raised: no more of it can be recorded.
     failure = early.failure or failure
     if failure is not None:

@@ -20,14 +20,15 @@ class Driven:
         cancelled_as: how it ends if it is cancelled.
         given_up: whether this process leaves it as it is, told to or as its journal failed: what is cancelled then is
             as if the process had died.
+        cut_off: whether a call failed in a way that ends those beside it, which are cancelled.
     """
 
-    __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "given_up", "order")
+    __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "cut_off", "given_up", "order")
 
     def __init__(self, above: "Driven | None" = None) -> None:
         self.order: Queued | None = None
         self.cancelled_as = stopped("cancelled")
-        self.given_up = False
+        self.given_up = self.cut_off = False
         self._above = above
         self._task: asyncio.Task[Any] | None = None
         self._cancels = 0
@@ -55,7 +56,7 @@ class Driven:
     def is_cancelled(self) -> bool:
         """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
         task = self._task or asyncio.current_task()
-        told = task is None or task.cancelling() > self._cancels
+        told = self.cut_off or task is None or task.cancelling() > self._cancels
         return told or (self._above is not None and self._above.is_cancelled())
 
     def is_given_up(self) -> bool:

@@ -90,7 +90,7 @@ class Batch:
         failure: what a function of the application's raised.
     """
 
-    __slots__ = ("_free", "_leaves", "_made", "_run", "_seen", "failure")
+    __slots__ = ("_broken", "_free", "_leaves", "_made", "_run", "_seen", "_tasks", "failure")
 
     def __init__(self, run: Run, *, leaves: bool) -> None:
         self._run = run
@@ -98,6 +98,8 @@ class Batch:
         self._made: MadeCalls | None = None
         self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._broken: Exception | None = None
         self.failure: Exception | None = None
 
     async def one(self, record: CallRecord) -> None:
@@ -133,24 +135,36 @@ class Batch:
         work += [partial(self._turns, lane) for lane in _lanes(in_turn, self._tool)]
         try:
             async with asyncio.TaskGroup() as group:
-                for each in work:
-                    group.create_task(self._held(each))
-        except BaseExceptionGroup as raised:
-            # Only what nobody may swallow comes this way, and the caller knows no task group.
-            raise raised.exceptions[0] from None
+                self._tasks = [group.create_task(self._held(each)) for each in work]
+        except asyncio.CancelledError:
+            if self._broken is None:
+                raise
+        if self._broken is not None:
+            raise self._broken
 
     async def _held(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """`work`, of which nobody may think that it is done when what it ran has cancelled its task."""
         try:
             await work()
-        except JournalError:
-            # Those beside it are cut off with it, and nobody has cancelled them: their runs are to be taken up again.
-            self._run.driven.given_up = True
-            raise
+        except Exception as error:
+            self._cut_off(error)
         except asyncio.CancelledError as error:
             if self._run.driven.is_cancelled():
                 raise
             self.failure = self.failure or cancelled_itself("a function of the application's", error)
+
+    def _cut_off(self, error: Exception) -> None:
+        """Ends those beside a call that nobody may go on after. The group is not told: before Python 3.13 it leaves
+        whoever waits for it with a cancellation that nobody asked for."""
+        if self._broken is not None:
+            return
+        self._broken, driven = error, self._run.driven
+        # Nobody has cancelled them where the journal failed: their runs are to be taken up again.
+        driven.given_up = driven.given_up or isinstance(error, JournalError)
+        driven.cut_off = True
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
 
     def _tool(self, record: CallRecord) -> Tool | None:
         return self._run.config.tools.get(record.doing.name)
