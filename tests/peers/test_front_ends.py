@@ -529,7 +529,10 @@ def test_ag_ui_decides_once_and_nothing_with_a_forged_answer(folder: Path, url: 
     steps = [tell("pay"), ["resume", {"answer": {"payload": True}}]]
     asked, _ = thread(folder, url, "twice", *steps)
     late = [{"interruptId": asked["interrupts"][0]["id"], "status": "resolved", "payload": False}]
-    (again,) = thread(folder, url, "twice", ["raw", {"resume": late, "run": {"runId": "late"}}])
+    (refused,) = thread(folder, url, "twice", ["raw", {"resume": late, "run": {"runId": "late"}}])
+    assert (refused["error"][:8], PAID) == ("HTTP 409", [("Bob", 500)])
+    late[0]["payload"] = True
+    (again,) = thread(folder, url, "twice", ["raw", {"resume": late, "run": {"runId": "again"}}])
     assert (again["error"], PAID) == (None, [("Bob", 500)])
 
 

@@ -243,9 +243,10 @@ def test_a_forged_answer_decides_nothing(client: Client, forged: str) -> None:
 
 def test_the_same_answer_twice_is_carried_out_once(client: Client) -> None:
     one = interrupt(client.say("pay"))
-    first, second = client.run(resume=resolved(one)), client.run(resume=resolved(one, False))
+    first, second = client.run(resume=resolved(one)), client.run(resume=resolved(one))
     assert text(first) == text(second)
-    assert PAID == [("Bob", 500)]
+    late = httpx2.post(client.url, json=client.body(resume=resolved(one, False)))
+    assert (late.status_code, PAID) == (409, [("Bob", 500)]), "a refusal that comes too late is none"
 
 
 def test_an_answer_in_another_thread_decides_nothing(url: str, client: Client) -> None:

@@ -159,8 +159,7 @@ def post(url: str, key: str = "", **body: Any) -> dict[str, Any]:
 
 
 def test_a_post_of_which_one_verdict_fits_nothing_decides_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pays = [("pay", {"to": "Bob", "amount": 1}), ("pay", {"to": "Ann", "amount": 2})]
-    monkeypatch.setitem(front_agents.SCRIPTS, "two", [pays, "Both are decided."])
+    monkeypatch.setitem(front_agents.SCRIPTS, "two", [TWO, "Both are decided."])
 
     def thread(run: str, **more: Any) -> httpx2.Response:
         body = {"threadId": "one-fits", "runId": run, "tools": [], "context": [], "state": {}, "messages": []}
@@ -178,6 +177,90 @@ def test_a_post_of_which_one_verdict_fits_nothing_decides_nothing(url: str, monk
     assert thread("r6", resume=[bob, forged]).status_code == 409, "nor is it told again as if it had been taken"
     assert parts(thread("r7", resume=[bob, ann]))[-1]["outcome"] == {"type": "success"}
     assert PAID == [("Bob", 1), ("Ann", 2)]
+
+
+TWO = [("pay", {"to": "Bob", "amount": 1}), ("pay", {"to": "Ann", "amount": 2})]
+
+
+def decided_elsewhere(url: str, run: str, **verdicts: str) -> list[dict[str, Any]]:
+    """The calls that a run waited for, of which some are decided by others."""
+    waits: list[dict[str, Any]] = httpx2.get(f"{url}/api/runs/{run}").json()["pending"]
+    found = [
+        {"call": one["call"], "fingerprint": one["fingerprint"], "verdict": verdicts[one["arguments"]["to"]]}
+        for one in waits
+        if one["arguments"]["to"] in verdicts
+    ]
+    assert httpx2.post(f"{url}/api/runs/{run}/decisions", json={"decisions": found}).status_code == 200
+    httpx2.get(f"{url}/api/runs/{run}/stream", params={"until": "pause"}, timeout=30)
+    return waits
+
+
+def chat_that_decides(url: str, name: str, elsewhere: dict[str, str], mine: dict[str, bool], *more: Any) -> Any:
+    """What a browser is answered that decides on two calls of which others have decided some; and the run."""
+
+    def send(*messages: Any) -> httpx2.Response:
+        return httpx2.post(f"{url}/ai-sdk/shop", json={"id": name, "messages": [*messages]}, timeout=30)
+
+    run = send({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "two"}]}).headers["x-treadle-run"]
+    shown: list[dict[str, Any]] = []
+    for one in decided_elsewhere(url, run, **elsewhere):
+        approval = {"id": f"{run}:{one['call']}#{one['fingerprint']}", "approved": mine[one["arguments"]["to"]]}
+        part = {"type": "tool-pay", "toolCallId": one["call"], "input": one["arguments"], "approval": approval}
+        shown.append({**part, "state": "approval-responded"})
+    return send({"id": run, "role": "assistant", "parts": shown}, *more), run
+
+
+@pytest.mark.parametrize("words", ["", "not Bob"])
+@pytest.mark.parametrize(("allowed", "paid"), [("approve", [("Bob", 1)]), ("deny", [])])
+def test_a_chat_of_whose_verdicts_one_was_decided_otherwise_decides_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch, allowed: str, paid: list[Any], words: str
+) -> None:
+    monkeypatch.setitem(front_agents.SCRIPTS, "two", [TWO, "Both are decided."])
+    mine, name = {"Bob": allowed != "approve", "Ann": True}, f"otherwise-{allowed}-{words}"
+    said = [{"id": "u2", "role": "user", "parts": [{"type": "text", "text": words}]}] if words else []
+    late, run = chat_that_decides(url, name, {"Bob": allowed}, mine, *said)
+    assert (late.status_code, PAID) == (409, paid), late.text
+    assert (told(url, run)[-1], words in told(url, run)) == ("waiting", False)
+
+
+def test_a_chat_of_whose_verdicts_one_was_decided_so_is_told_what_became_of_both(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(front_agents.SCRIPTS, "two", [TWO, "Both are decided."])
+    done, _ = chat_that_decides(url, "decided-so", {"Bob": "approve"}, {"Bob": True, "Ann": True})
+    outputs = [one["output"] for one in parts(done) if one["type"] == "tool-output-available"]
+    assert (outputs, PAID) == (["paid 1 to Bob", "paid 2 to Ann"], [("Bob", 1), ("Ann", 2)])
+
+
+def test_a_chat_that_refuses_too_late_is_told_what_became_of_the_calls(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(front_agents.SCRIPTS, "two", [TWO, "Both are decided."])
+    elsewhere = {"Bob": "approve", "Ann": "deny"}
+    late, _ = chat_that_decides(url, "too-late", elsewhere, {"Bob": False, "Ann": True})
+    kinds = {one["type"] for one in parts(late)}
+    assert ({"tool-output-available", "tool-output-denied"} <= kinds, PAID) == (True, [("Bob", 1)])
+
+
+@pytest.mark.parametrize(("elsewhere", "approve"), [("approve", False), ("deny", True)])
+def test_a_response_that_decides_otherwise_than_was_decided_is_refused(url: str, elsewhere: str, approve: bool) -> None:
+    asked = post(url, input="pay")
+    run, (name,) = asked["treadle"]["run"], [one["id"] for one in asked["output"] if "approval" in one["type"]]
+    decided_elsewhere(url, run, Bob=elsewhere)
+    item = {"type": "mcp_approval_response", "approval_request_id": name}
+    before, paid = {"previous_response_id": asked["id"]}, [*PAID]
+    assert answer(url, input=[{**item, "approve": approve}], **before).status_code == 409
+    again = post(url, input=[{**item, "approve": not approve}], **before)
+    assert (again["status"], PAID) == ("completed", paid), "and decided so, it is told"
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_a_verdict_on_a_run_that_was_cancelled_is_refused(url: str, approve: bool) -> None:
+    asked = post(url, input="pay")
+    assert httpx2.post(f"{url}/api/runs/{asked['treadle']['run']}/cancel").status_code == 200
+    item = {"type": "mcp_approval_response", "approval_request_id": asked["output"][-1]["id"], "approve": approve}
+    late = answer(url, input=[item], previous_response_id=asked["id"])
+    assert (late.status_code, PAID) == (409, [])
 
 
 @pytest.mark.parametrize("words", [[], [WORDS]])

@@ -24,9 +24,9 @@ from treadle.kernel.events import (
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models.port import TextDelta, ToolCallDelta, ToolCallStarted
 from treadle.result import Pending
+from treadle.serve.deciding import verdicts
 from treadle.serve.protocols import ai_sdk, moves
 from treadle.serve.protocols.narrator import Narrator
-from treadle.serve.telling import verdicts
 
 QUESTIONS = sorted(set(SCRIPTS) - {"slow", "twins", "look slowly"})
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from worlds_of_servers import Follower, World, times_said
 
 from treadle.drivers import conversing
-from treadle.serve import asked_again, feed, openapi, rest, telling
+from treadle.serve import asked_again, deciding, feed, openapi, rest
 
 server = st.integers(0, 1)
 place = st.integers(0, 9)
@@ -27,8 +27,8 @@ class Servers(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.kept = (conversing._LOOK, asked_again._LOOK, telling._LOOK, feed._SILENCE, openapi.description)
-        conversing._LOOK = asked_again._LOOK = telling._LOOK = 0.0001
+        self.kept = (conversing._LOOK, asked_again._LOOK, deciding._LOOK, feed._SILENCE, openapi.description)
+        conversing._LOOK = asked_again._LOOK = deciding._LOOK = 0.0001
         feed._SILENCE = 0.05
         openapi.description = lambda endpoints: DESCRIBED
         self.loop = asyncio.new_event_loop()
@@ -47,7 +47,7 @@ class Servers(RuleBasedStateMachine):
         finally:
             self.do(self.world.end())
             self.loop.close()
-            conversing._LOOK, asked_again._LOOK, telling._LOOK, feed._SILENCE, openapi.description = self.kept
+            conversing._LOOK, asked_again._LOOK, deciding._LOOK, feed._SILENCE, openapi.description = self.kept
 
     @initialize()
     def begin_servers(self):

@@ -4,7 +4,7 @@ A post goes on with what the server knows of the chat or thread, its own user's;
 browser's copy. What is decided twice is told twice and done once.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
@@ -19,29 +19,17 @@ from treadle.journal.redaction import as_kept
 from treadle.kernel.messages import Json
 from treadle.result import Pending
 from treadle.serve.chats import messages
+from treadle.serve.deciding import Decides, decided, say
 from treadle.serve.forms import encoded
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
-from treadle.serve.protocols.wire import bad, undecided
+from treadle.serve.protocols.wire import approval_id, bad
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response
-from treadle.serve.telling import (
-    Answers,
-    Decide,
-    Names,
-    Point,
-    Telling,
-    answered,
-    asked_at,
-    last_said,
-    named,
-    said_last,
-    say,
-    verdicts,
-)
+from treadle.serve.telling import Answers, Point, Telling, answered, last_said, said_last
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]
@@ -123,14 +111,16 @@ class Fronts:
         if before is not None:
             return before
         if post.message is None:
-            return await self._decided(user, last, partial(ai_sdk.decisions, post), _named_of(post))
+            if last is None:
+                raise _nothing_new()
+            return await decided(self._runs, user, last.run_id, _decides_of(post, last.run_id))
         if post.anew or last is None or not is_open(last):
             after = post.after.partition(":")[0] if post.anew else None
             run_id = await self._runs.start(
                 user, agent, post.message, conversation=post.chat, after=after, posting=posting
             )
             return Point(run_id)
-        return await say(self._runs, user, last.run_id, post.message, posting, partial(ai_sdk.decisions, post))
+        return await say(self._runs, user, last.run_id, post.message, posting, _decides_of(post, last.run_id))
 
     async def again_ai_sdk(self, request: Request) -> Response:
         """The stream of the answer that is under way in a chat, from its beginning; 204 if none is."""
@@ -187,9 +177,10 @@ class Fronts:
         kept = None if post.message is None else as_kept(post.message, getattr(self._runs.journal, "redact", None))
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
-            names = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             try:
-                return await self._decided(user, last, partial(ag_ui_post.decisions, post), names, post.verdicts.keys())
+                if last is None:
+                    raise _nothing_new()
+                return await decided(self._runs, user, last.run_id, _decides_of_ag_ui(post, last.run_id))
             except Refused:
                 # A client that comes back may say nothing but which run it was.
                 if post.verdicts:
@@ -202,7 +193,7 @@ class Fronts:
             if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == kept:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
-            return await say(self._runs, user, last.run_id, post.message, posting, partial(ag_ui_post.decisions, post))
+            return await say(self._runs, user, last.run_id, post.message, posting, _decides_of_ag_ui(post, last.run_id))
         run_id = await self._runs.start(
             user, agent, post.message, conversation=post.thread, tools=post.tools, posting=posting
         )
@@ -219,19 +210,6 @@ class Fronts:
     async def _before(self, user: User, conversation: str, posting: Posting) -> Point | None:
         """From where is told what answers a request that came before; None if it did not."""
         return await answered(self._runs, user, posting, await self._runs.conversations.lately(user, conversation))
-
-    async def _decided(
-        self,
-        user: User,
-        line: RunInfo | None,
-        decide: Decide,
-        names: Names,
-        whole: Set[str] = frozenset(),
-    ) -> Point:
-        """Has a run go on with what was decided; what was decided before is told again."""
-        if line is None:
-            raise bad("the request", "says nothing new, and there is no run that waits")
-        return await decided(self._serving, user, line.run_id, decide, names, whole)
 
     async def _chunks(
         self,
@@ -288,53 +266,19 @@ async def newest(runs: Runs, user: User, conversation: str) -> RunInfo | None:
     return await runs.conversations.newest(user, conversation)
 
 
-async def decided(
-    serving: Serving,
-    user: User,
-    run_id: str,
-    decide: Decide,
-    names: Names,
-    whole: Set[str] = frozenset(),
-) -> Point:
-    """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
-
-    Args:
-        serving: all runs.
-        user: who decides.
-        run_id: the run.
-        decide: what is decided of what waits.
-        names: by what names.
-        whole: those names that are no history: all of them hold, or none does.
-
-    Raises:
-        Refused: nothing of what was posted fits anything that the run ever waited for, or not all that is to hold.
-    """
-    runs = serving.runs
-    await runs.live.settled(run_id)
-    found = await runs.views.describe(user, run_id)
-    pending = tuple([one.pending for one in found.waits])
-    decisions = decide(run_id, pending)
-    if decisions:
-        if not whole <= named(names, pending):
-            raise undecided()
-        point = Point(run_id, len(found.events), pending)
-        await runs.decide(user, run_id, verdicts(decisions, pending))
-        return point
-    before, ever = await asked_at(runs, user, run_id, names)
-    if before is None or before.number == len(found.events) or not whole <= ever:
-        if found.state.stop is not None and found.state.stop.reason == "external_tool":
-            raise Refused(
-                "conflict",
-                "the run has ended with that call, and takes no result of it",
-                "An agent that goes on with the result has the tool as external_tool(…, wait=True).",
-            )
-        raise undecided()
-    return before
+def _nothing_new() -> Refused:
+    return bad("the request", "says nothing new, and there is no run that waits")
 
 
-def _named_of(post: ai_sdk.Posted) -> Names:
-    def names(one: Pending) -> list[str]:
-        results = {ai_sdk.call_name(one)} & post.results.keys() if one.kind == "result" else set()
-        return [*[name for name in post.verdicts if name.endswith(f":{one.key}")], *results]
+def _decides_of(post: ai_sdk.Posted, run_id: str) -> Decides:
+    def names(one: Pending) -> set[str]:
+        results = {ai_sdk.call_name(one)} & post.results.keys() if one.kind == "result" else set[str]()
+        return {approval_id(run_id, one)} & post.verdicts.keys() | results
 
-    return names
+    # Of other runs verdicts, and of this one results, are history.
+    whole = {name for name in post.verdicts if name.startswith(f"{run_id}:")}
+    return Decides(partial(ai_sdk.decisions, post), names, whole, shows=True)
+
+
+def _decides_of_ag_ui(post: ag_ui_post.Posted, run_id: str) -> Decides:
+    return Decides(partial(ag_ui_post.decisions, post), partial(ag_ui_post.answers, post, run_id), post.verdicts.keys())

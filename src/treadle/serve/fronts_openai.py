@@ -18,7 +18,8 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Json, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
-from treadle.serve.fronts import Asked, data, decided
+from treadle.serve.deciding import Decides, decided, say
+from treadle.serve.fronts import Asked, data
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
@@ -28,7 +29,7 @@ from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response
-from treadle.serve.telling import Answers, Point, Telling, said_before, say
+from treadle.serve.telling import Answers, Point, Telling, said_before
 from treadle.serve.user import User
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -163,7 +164,7 @@ class Fronts:
             return await self._went_on(user, post, run_id)
         message, found = caller.together(post), await self._runs.views.describe(user, run_id)
         if found.state.phase != "finished":
-            return await say(self._runs, user, run_id, message, posting, partial(caller.fitting, post))
+            return await say(self._runs, user, run_id, message, posting, _decides(post, run_id))
         # Another server may have been sent the same, and have said it to the run before that ended.
         before = None if posting.run_id is None else await self._said(user, post, posting)
         if before is not None:
@@ -245,14 +246,7 @@ class Fronts:
         return True
 
     async def _went_on(self, user: User, post: Posted, run_id: str) -> Point:
-        given = post.results.keys() | post.verdicts.keys()
-
-        def names(one: Pending) -> set[str]:
-            return {caller.call_name(run_id, one), approval_id(run_id, one)} & given
-
-        # Where nothing is named to go on with, earlier answers may be among these.
-        whole = given if post.before else frozenset[str]()
-        return await decided(self._serving, user, run_id, partial(caller.decisions, post), names, whole)
+        return await decided(self._runs, user, run_id, _decides(post, run_id))
 
     async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
@@ -326,6 +320,16 @@ class _Answer(NamedTuple):
     telling: Telling
     state: RunState
     typed: bool
+
+
+def _decides(post: Posted, run_id: str) -> Decides:
+    given = post.results.keys() | post.verdicts.keys()
+
+    def names(one: Pending) -> set[str]:
+        return {caller.call_name(run_id, one), approval_id(run_id, one)} & given
+
+    # Where nothing is named to go on with, earlier answers may be among these.
+    return Decides(partial(caller.decisions, post), names, given if post.before else frozenset())
 
 
 async def _parts(telling: Telling, writer: Writer, *, wait: bool = True) -> AsyncGenerator[Json]:

@@ -8,8 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal.info import RunInfo, told_by
-from treadle.journal.redaction import as_kept
+from treadle.journal.info import RunInfo
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     Event,
@@ -22,32 +21,20 @@ from treadle.kernel.events import (
     ToolFinished,
     encode_event,
 )
-from treadle.kernel.messages import Message, Text, UserMessage
+from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
-from treadle.serve.posting import AGAIN, ORIGIN, Posting
+from treadle.serve.posting import AGAIN, Posting
 from treadle.serve.protocols.moves import Asked, Began, Below, Ended, Move, Said
 from treadle.serve.protocols.narrator import Narrator
-from treadle.serve.protocols.wire import Decisions
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
-from treadle.serve.verdicts import Verb, Verdict
 
-_LOOKS: Final = 10
-_LOOK: Final = 0.1
-"""How often, and after how many seconds each, it is looked whether a run can be spoken to that could not."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
-
-
-Decide = Callable[[str, tuple[Pending, ...]], Decisions]
-"""What a request decides of the calls that a run waits for."""
-
-Names = Callable[[Pending], Iterable[str]]
-"""By what names a request answers what a run waits for, or waited for once; none if it does not."""
 
 
 class Point(NamedTuple):
@@ -232,21 +219,6 @@ def _ends(event: object) -> bool:
     return isinstance(event, (RunPaused, RunFinished))
 
 
-async def asked_at(runs: Runs, user: User, run_id: str, names: Names) -> tuple[Point | None, set[str]]:
-    """The last pause of a run at which it waited for something named, None if it never did; and all that ever was."""
-    narrator, found, ever = Narrator(), None, set[str]()
-    for number, event in await runs.views.events(user, run_id):
-        for move in narrator.hear(event):
-            if isinstance(move, Asked) and (here := named(names, move.pending)):
-                found, ever = Point(run_id, number, move.pending), ever | here
-    return found, ever
-
-
-def named(names: Names, pending: Iterable[Pending]) -> set[str]:
-    """What of a request names any of these calls."""
-    return {name for one in pending for name in names(one)}
-
-
 async def last_said(runs: Runs, user: User, run_id: str) -> Point:
     """From where the last message to a run that had paused is answered; its beginning, if there is none."""
     found, paused = Point(run_id), 0
@@ -268,22 +240,6 @@ async def said_last(runs: Runs, user: User, run_id: str) -> Message | None:
     return found
 
 
-def verdicts(decisions: Decisions, pending: Iterable[Pending]) -> list[Verdict]:
-    """What was decided of each call, as `Runs.decide` takes it."""
-    found: list[Verdict] = []
-    for one in pending:
-        call, _, mark = one.key.rpartition("#")
-        if one.key in decisions.results:
-            found.append(Verdict(call, mark, "result", result=decisions.results[one.key]))
-        elif one.key in decisions.deny:
-            found.append(Verdict(call, mark, "deny", reason=decisions.deny[one.key]))
-        elif one.key in decisions.approve:
-            edited = decisions.approve[one.key]
-            again: Verb = "again" if one.kind == "interrupted" else "approve"
-            found.append(Verdict(call, mark, again if edited is None else "edit", edited))
-    return found
-
-
 async def answered(runs: Runs, user: User, posting: Posting, lines: Iterable[RunInfo]) -> Point | None:
     """From where is told what answers a request that came before, by a run that it began or by one of these; None if it
     did not come.
@@ -296,59 +252,6 @@ async def said_before(runs: Runs, user: User, posting: Posting, lines: Iterable[
     """From where is told what answers something that such a request said to one of these runs; None if it did not."""
     said = await runs.again.said(user, lines, posting)
     return None if said is None else Point(said.run_id, said.after, (), said.text)
-
-
-async def say(
-    runs: Runs, user: User, run_id: str, message: UserMessage, posting: Posting | None, decide: Decide
-) -> Point:
-    """Says something to a run that is under way, or that waits and goes on with it: from where that is answered.
-
-    Args:
-        runs: all runs.
-        user: who says it.
-        run_id: the run.
-        message: what is said.
-        posting: what names the request that says it, if anything does.
-        decide: what the same request decides of the calls that the run waits for; it goes on with both.
-
-    Raises:
-        Refused: neither is so any more, or it is more than text.
-    """
-    parts = [Text(message.content)] if isinstance(message.content, str) else message.content
-    if not all([isinstance(part, Text) for part in parts]):
-        raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-    text, kept = message.text, as_kept(message, getattr(runs.journal, "redact", None))
-    origin = ORIGIN if posting is None else posting.said
-    for look in range(_LOOKS):
-        await runs.live.settled(run_id)
-        found = await runs.views.describe(user, run_id)
-        if posting is not None and posting.run_id is not None:
-            # Another server may have been sent the same, and have been faster.
-            before = await answered(runs, user, posting, [told_by(found.events)])
-            if before is not None:
-                return before
-        point = Point(run_id, len(found.events), (), kept.text)
-        pending = tuple([one.pending for one in found.waits])
-        decided = verdicts(decide(run_id, pending), pending)
-        if not decided:
-            try:
-                await runs.say(user, run_id, text, origin, seen=point.number)
-                return point
-            except Refused as error:
-                if error.kind != "conflict":
-                    raise
-        try:
-            if decided:
-                await runs.decide(user, run_id, decided, message=text, origin=origin, seen=point.number)
-            else:
-                await runs.resume(user, run_id, message=text, origin=origin, seen=point.number)
-            return point
-        except Refused as error:
-            # Somebody else may be about to have it go on: then it is said to the run under way.
-            if error.kind != "conflict" or look == _LOOKS - 1:
-                raise
-        await asyncio.sleep(_LOOK)
-    raise AssertionError("the last look returns or raises")
 
 
 class Answers:

@@ -35,7 +35,6 @@ from treadle.serve.protocols.wire import (
     media,
     object_at,
     text_at,
-    undecided,
 )
 from treadle.serve.refused import Refused
 from treadle.tools import BadTool, Tool, external_tool
@@ -128,18 +127,6 @@ def decisions(posted: Posted, run_id: str, pending: Sequence[Pending]) -> Decisi
         one.key: posted.verdicts[name] for one in pending if (name := approval_id(run_id, one)) in posted.verdicts
     }
     return Decisions.of(pending, verdicts, {key: (text, False) for key, text in results.items()})
-
-
-def fitting(posted: Posted, run_id: str, pending: Sequence[Pending]) -> Decisions:
-    """Likewise, where the caller says something beside it.
-
-    Raises:
-        Refused: it decides something that does not wait.
-    """
-    found = decisions(posted, run_id, pending)
-    if len(found.approve) + len(found.deny) + len(found.results) < len(posted.results) + len(posted.verdicts):
-        raise undecided()
-    return found
 
 
 def together(posted: Posted) -> UserMessage:
