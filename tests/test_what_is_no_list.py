@@ -15,6 +15,7 @@ from treadle import (
     external_tool,
     tool,
 )
+from treadle.mcp import MCPServer
 from treadle.models import FallbackModel, Overloaded, RateLimited
 from treadle.testing import ScriptedModel
 from treadle.tools import BadTool
@@ -47,6 +48,10 @@ def test_what_is_no_tool_says_how_it_is_given(make, told):
     ("make", "told"),
     [
         (lambda: ToolSearch(look), "ToolSearch takes a list of tools"),
+        (
+            lambda: ToolSearch([MCPServer.stdio("true", name="shop")]),
+            "'shop' is a server, .*; give the server to the agent",
+        ),
         (lambda: FallbackModel(ScriptedModel([])), "FallbackModel takes a list of models"),
         (lambda: FallbackModel([ScriptedModel([])], on=ValueError), r"FallbackModel\(on=…\) takes classes"),
         (lambda: Conversation(3), "a conversation holds .*; it was given 3"),

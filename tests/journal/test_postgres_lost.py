@@ -6,8 +6,8 @@ from contextlib import closing, suppress
 
 import psycopg
 import pytest
+from cuttable_wire import END, Wire
 from postgres_server import Server
-from wire import END, Wire
 
 from treadle.journal import JournalConflict, JournalUnavailable, PostgresJournal
 from treadle.journal.holder import this_process

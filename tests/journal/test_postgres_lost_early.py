@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from cuttable_wire import Wire
 from postgres_server import Server
-from wire import Wire
 
 from treadle.journal import JournalUnavailable, PostgresJournal
 from treadle.journal.postgres import reader

@@ -19,6 +19,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.tools import Tool, tool
 from treadle.tools.agent_skills.active import narrowed
+from treadle.tools.server import ToolServer
 
 FIND: Final = "find_tools"
 """The name of the tool by which a model looks for others."""
@@ -52,7 +53,7 @@ class ToolSearch:
         tools: `tools`, and `find_tools`, by which the model looks for others.
 
     Raises:
-        Misuse: `most` is less than 1, or two tools have the same name.
+        Misuse: `most` is less than 1, two tools have the same name, or one is a server of tools.
     """
 
     def __init__(self, tools: Iterable[Tool | Any], *, most: int = 8) -> None:
@@ -60,7 +61,7 @@ class ToolSearch:
             raise Misuse(f"ToolSearch takes a whole number from 1 as most=; it was given {most!r:.60}")
         if isinstance(tools, Tool) or not isinstance(tools, Iterable):
             raise Misuse(f"ToolSearch takes a list of tools; it was given {tools!r:.60}")
-        many = [one if isinstance(one, Tool) else tool(one) for one in tools]
+        many = [self._of_the_many(one) for one in tools]
         names = Counter(one.name for one in many)
         if doubled := [name for name, count in names.items() if count > 1 or name == FIND]:
             raise Misuse(f"ToolSearch has several tools of the name {doubled[0]!r}")
@@ -68,6 +69,17 @@ class ToolSearch:
         self._most = most
         self._told = {one.name: one.description.strip().partition("\n")[0].rstrip() for one in many}
         self.tools: tuple[Tool, ...] = (*many, self._finder())
+
+    @staticmethod
+    def _of_the_many(given: Any) -> Tool:
+        if isinstance(given, Tool):
+            return given
+        if isinstance(given, ToolServer):
+            raise Misuse(
+                f"ToolSearch takes tools, and {given.name!r} is a server, which lists its tools while a run goes on; "
+                "give the server to the agent beside the search's tools, and say with its only= which it offers"
+            )
+        return tool(given)
 
     def __call__(self, context: StepContext[Any]) -> StepSettings:
         """What a step is offered; see `prepare_step`."""

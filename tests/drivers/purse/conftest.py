@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from wire import Wire
+from cuttable_wire import Wire
 
 from treadle import Budget
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import psycopg
 import pytest
-from wire import END
+from cuttable_wire import END
 
 from treadle import Agent, BudgetUnavailable, Limits, MemoryJournal, Price, Usage, tool
 from treadle.drivers.purse import postgres_rows, postgres_tables, rows

@@ -346,3 +346,18 @@ def lakes(country: str) -> dict[str, Any]:
 @pytest.mark.parametrize("question", ["lakes of Norway", "Which lakes are in Norway?"])
 def test_that_a_list_is_empty_is_said(question: str) -> None:
     assert "No lakes were found." in asked(question, lakes).text
+
+
+@tool
+def list_members(team: str) -> list[dict[str, str]]:
+    """List the members of a team."""
+    return [{"name": name, "role": "developer"} for name in ("Ann", "Bob", "Cy")]
+
+
+def test_how_many_is_answered_with_how_many_are_listed() -> None:
+    assert asked("How many members does Apollo have?", list_members).text.startswith("3 listed:\n- Ann: ")
+    assert "listed" not in asked("List the members of Apollo.", list_members).text
+
+
+def test_to_count_is_to_do_something_and_no_name() -> None:
+    assert not calls(asked("Count the members of Apollo.", list_members))

@@ -5,6 +5,7 @@ Called by `written`.
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import stem
@@ -20,6 +21,15 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _EACH = re.compile(r"\b(?:by|per|each|every|which|most|fewest|least|more|fewer|less)\b", re.IGNORECASE)
+
+
+def how_many_are_listed(result: Any, clause: Clause) -> str:
+    """ "3 listed:", where it is asked how many there are and a tool lists them; empty otherwise.
+
+    Of a list among other fields it cannot be known whether it is whole.
+    """
+    counts = isinstance(result, list) and len(result) > 1 and _HOW_MANY.search(clause.text)
+    return f"{len(result)} listed:" if counts else ""
 
 
 def number_of_rows(subject: str, fields: Sequence[Field], exchange: Exchange, clause: Clause) -> str:

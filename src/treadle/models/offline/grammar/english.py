@@ -33,7 +33,7 @@ VERBS = word_set(
     worked hired available left remaining search lookup locate like love hate enough sufficient many few
     several worth asked ask asking learn understand plan report reports create open file raise delete remove
     repeat continue undo redo meant
-    update change modify edit cancel close resolve send email notify schedule reserve assign submit request
+    count update change modify edit cancel close resolve send email notify schedule reserve assign submit request
     register rename forecast looks look"""
 )
 
