@@ -35,7 +35,9 @@ async def decide(trial: Any, result: RunResult) -> Any:
             case "deny":
                 given["deny"][name] = hostile(WHY_NOT)
             case _:
-                given["results"][name] = hostile(FROM_OUTSIDE) if i % 2 else {"text": FROM_OUTSIDE}
+                # What fits no form of a server's question is asked for again.
+                odd = (i + trial.decided) % 2 == 0
+                given["results"][name] = hostile(FROM_OUTSIDE) if odd else {"text": FROM_OUTSIDE}
         if how != "result":
             decided.append(one)
     before = {run: len(trial.journal.events(run)) for run in trial.journal.runs}
