@@ -10,8 +10,9 @@ import pytest
 from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from treadle.analyst import AnalystError, Catalog, Dimension, Measure, Source, parse_format
+from treadle.analyst import AnalystError, Catalog, Dimension, Filter, Measure, Source, parse_format
 from treadle.analyst.asking.row_compare import RowComparison, RowsRequest, compare_rows
 from treadle.analyst.asking.schemas import compare_schemas
 
@@ -92,6 +93,33 @@ def test_formats_and_names_hold_for_both(tmp_path: Path) -> None:
     a = Source(name="a", kind="csv", path="a.csv", dimensions=(alpha, name, a.dimensions[2]), measures=a.measures)
     found = compared(tmp_path, a, b, names={"id": "ident"})
     assert (found.equal, found.keys) == (1, 1)
+
+
+def test_what_was_not_compared_and_what_was_left_out_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_csv(
+            tmp_path / f"{name}.csv",
+            ("id", "city", "note", "amount"),
+            [("1", "x", "n", name == "a"), ("2", "y", "n", 1)],
+        )
+    city = Dimension(name="City", column="city")
+    amount = Measure(name="Amount", column="amount")
+    a = Source(
+        name="a", kind="csv", path="a.csv", dimensions=(Dimension(name="id"), city, Dimension(name="note")),
+        measures=(amount, Measure(name="n", column="*", aggregation="count")),
+        default_filters=(Filter(dimension="id", op="!=", value="2"),),
+    )  # fmt: skip
+    b = Source(
+        name="b", kind="csv", path="b.csv", measures=(replace(amount, name="value", synonyms=("amount",)),),
+        dimensions=(
+            Dimension(name="id"), replace(city, name="town", synonyms=("city",)), Dimension(name="more", column="note"),
+        ),
+    )  # fmt: skip
+    found = compared(tmp_path, a, b)
+    assert (found.equal, found.missing_in_a, found.not_compared) == (1, 1, ("note", "more", "Amount"))
+    assert (found.filters, found.filters_a, found.filters_b) == ((), ("id != 2",), ())
+    both = compared(tmp_path, a, b, filters=[{"dimension": "id", "op": "=", "value": "1"}], columns=["city"])
+    assert (both.filters, both.keys) == (("id = 1",), 1)
 
 
 def test_schemas_side_by_side(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from treadle.visible import seen
 
 if TYPE_CHECKING:
     from treadle.analyst import Claim, Comparison, Part
+    from treadle.analyst.asking.row_compare import RowComparison
 
 Cells = Sequence[Sequence[object]]
 
@@ -30,16 +31,21 @@ _HEADING, _BY_CURRENCY = "of all |A - B|", "of its currency"
 _LINE = 100
 
 
-def print_comparison(found: "Comparison", explain: bool = False) -> None:
-    """Prints one comparison on standard output; with what each sentence rests on if `explain`."""
-    total = found.summary
-    a, b = ("" if found.unit or not unit else f", in {unit}" for unit in (found.unit_a, found.unit_b))
-    _say(f"{found.measure}: {found.source_a} (A{a}) against {found.source_b} (B{b})")
+def say_conditions(found: "Comparison | RowComparison") -> None:
+    """Says under which conditions sources were compared, their default filters among them."""
     if found.filters:
         _say(f"where {' and '.join(found.filters)}")
     for letter, alone in (("A", found.filters_a), ("B", found.filters_b)):
         if alone:
             _say(f"in {letter} only where {' and '.join(alone)}")
+
+
+def print_comparison(found: "Comparison", explain: bool = False) -> None:
+    """Prints one comparison on standard output; with what each sentence rests on if `explain`."""
+    total = found.summary
+    a, b = ("" if found.unit or not unit else f", in {unit}" for unit in (found.unit_a, found.unit_b))
+    _say(f"{found.measure}: {found.source_a} (A{a}) against {found.source_b} (B{b})")
+    say_conditions(found)
     click.echo()
     _print_differences(found)
     click.echo()

@@ -290,7 +290,7 @@ def _result(
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
     if whole.unequal * _FEW <= summary.total_rows:
         aligned = aligned.set_apart(session)
-    asked, own, held = _held(sides, request)
+    asked, own, every = held(sides, request.filters)
     about = About(
         names=names,
         measure=measure.name,
@@ -300,7 +300,7 @@ def _result(
         limits=pair.limits,
         additive=measure.additive,
         noisy=pair.noisy,
-        filters=held,
+        filters=every,
         proof=whole.proof,
     )
     limit = max(request.keep, request.top)
@@ -326,9 +326,9 @@ def _result(
         subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units, rows)),
         warnings=[
-            *unit_claims(sides, pair.measures, units, held),
-            *comparison_findings(session, aligned, whole, held, units.currency, lacking),
-            *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", held)),
+            *unit_claims(sides, pair.measures, units, every),
+            *comparison_findings(session, aligned, whole, every, units.currency, lacking),
+            *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", every)),
         ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,
@@ -338,9 +338,9 @@ def _result(
     return found
 
 
-def _held(sides: Sequence[Side], request: CompareRequest) -> tuple[Texts, tuple[Texts, Texts], Texts]:
+def held(sides: Sequence[Side], filters: Filters) -> tuple[Texts, tuple[Texts, Texts], Texts]:
     """The conditions on both sides, those on one of them alone, and all of them as sentences name them."""
-    asked = tuple(str(item) for item in request.filters)
+    asked = tuple(str(item) for item in filters)
     a, b = (tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides)
     own = [f"{item} in {side.source.name}" for side, items in zip(sides, (a, b), strict=True) for item in items]
     return asked, (a, b), (*asked, *own)

@@ -6,21 +6,22 @@ Only keys that stand in one row of each side are looked into; those that stand i
 counted. Neighbour: `compare`, for figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import called
+from treadle.analyst.asking.compare import called, held
 from treadle.analyst.asking.groups import tables_of_groups
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filters
-from treadle.analyst.declared.source import Source
+from treadle.analyst.declared.source import Member, Source
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
@@ -81,6 +82,11 @@ class RowComparison(Struct, frozen=True, kw_only=True):
         missing_in_a: keys that only B has.
         missing_in_b: keys that only A has.
         repeated: keys with several rows on a side, which were not looked into.
+        not_compared: what the sources declare besides: dimensions that only one has or that were not asked for, and
+            figures, by A's name where A has it.
+        filters: the conditions that held on both sides, as they were asked.
+        filters_a: those that held on A alone, such as its default filters.
+        filters_b: those that held on B alone.
     """
 
     source_a: str
@@ -93,6 +99,10 @@ class RowComparison(Struct, frozen=True, kw_only=True):
     missing_in_a: int
     missing_in_b: int
     repeated: int
+    not_compared: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+    filters_a: tuple[str, ...] = ()
+    filters_b: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values."""
@@ -135,7 +145,10 @@ def compare_rows(
         sides, _ = read(session, catalog, opened)
         typed = sides[0].keys
         _align(session, sides, len(keys))
-        return _told(session, (a.name, b.name), typed[: len(keys)], typed[len(keys) :], request.limit)
+        found = _told(session, (a.name, b.name), typed[: len(keys)], typed[len(keys) :], request.limit)
+        asked, (alone_a, alone_b), _ = held(sides, request.filters)
+    left = _not_compared(a, b, {key.name.casefold() for key in (*keys, *columns)})
+    return replace(found, not_compared=left, filters=asked, filters_a=alone_a, filters_b=alone_b)
 
 
 def _columns(a: Source, b: Source, keys: Sequence[Key], request: RowsRequest) -> list[Key]:
@@ -147,6 +160,22 @@ def _columns(a: Source, b: Source, keys: Sequence[Key], request: RowsRequest) ->
     if not (left := [key for key in found if key.name not in known]):
         raise AnalystError(f"{a.name!r} and {b.name!r} have no dimension in common besides the key", argument="columns")
     return left
+
+
+def _not_compared(a: Source, b: Source, seen: Set[str]) -> tuple[str, ...]:
+    """What the sources declare, but for what was looked at, by A's name or, where A has none, B's."""
+    figures = [[one for one in source.measures if one.source_column != "*"] for source in (a, b)]
+    kinds: tuple[tuple[Sequence[Member], Sequence[Member]], ...] = (
+        (a.dimensions, b.dimensions),
+        (figures[0], figures[1]),
+    )
+    found: list[str] = []
+    for here, there in kinds:
+        own = {name for one in here for name in one.names}
+        found += [
+            one.name for one in (*here, *(other for other in there if not other.names & own)) if not one.names & seen
+        ]
+    return tuple(dict.fromkeys(found))
 
 
 def _align(session: Session, sides: Sequence[Side], width: int) -> None:

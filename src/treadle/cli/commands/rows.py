@@ -1,18 +1,25 @@
 """`treadle rows`: two sources row by row, by a key, without a model."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.differences import say_conditions
 from treadle.cli.exits import ExitCode
 from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
 from treadle.visible import seen
+
+if TYPE_CHECKING:
+    from treadle.analyst.asking.row_compare import RowComparison
+
+_MOST: Final = 6
+"""Columns that are named where rows are said to be equal in them."""
 
 
 @click.command(short_help="Compare two sources row by row, by a key, column by column.")
@@ -23,7 +30,7 @@ from treadle.visible import seen
 @where_option
 @map_option
 @click.option("--limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Examples of each column.")
-@click.option("--fail", is_flag=True, help="Exit with 6 if a row is missing, repeated or different.")
+@click.option("--fail", is_flag=True, help="Exit with 6 if a row is missing, repeated or different in these.")
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
 def rows(
@@ -48,23 +55,32 @@ def rows(
     if as_json:
         print_json(found.to_dict())
     else:
-        click.echo(
-            prose(
-                clean(
-                    f"{found.keys:,} keys by {', '.join(found.key)}: {found.equal:,} equal, "
-                    f"{found.differing:,} different, "
-                    f"{found.missing_in_a:,} not in {found.source_a}, {found.missing_in_b:,} not in {found.source_b}, "
-                    f"{found.repeated:,} in several rows"
-                )
-            )
-        )
+        _say(_counted(found))
+        say_conditions(found)
         listed = [
             (column.column, f"{column.rows:,}", ", ".join(map(seen, one.key.values())), seen(one.a), seen(one.b))
             for column in found.columns for one in column.examples
         ]  # fmt: skip
         if listed:
             print_table(["column", "rows that differ", "key", "A", "B"], listed, right=["rows that differ"])
+        if found.not_compared:
+            _say(f"Not compared: {', '.join(found.not_compared)}. Figures are compared by `treadle compare`.")
     return ExitCode.DIFFERS if fail and not same else ExitCode.FINISHED
+
+
+def _counted(found: "RowComparison") -> str:
+    columns = [column.column for column in found.columns]
+    where = ", ".join(columns) if len(columns) <= _MOST else f"all {len(columns)} columns"
+    keys = "1 key" if found.keys == 1 else f"{found.keys:,} keys"
+    return (
+        f"{keys} by {', '.join(found.key)}: {found.equal:,} equal in {where}; "
+        f"{found.differing:,} different, {found.missing_in_a:,} not in {found.source_a}, "
+        f"{found.missing_in_b:,} not in {found.source_b}, {found.repeated:,} in several rows"
+    )
+
+
+def _say(text: str) -> None:
+    click.echo(prose(clean(text)))
 
 
 def _names(text: str) -> list[str]:
