@@ -210,3 +210,22 @@ def test_default_filters_hold_beside_a_key_as_they_did_in_the_comparison(tmp_pat
         source_a="a", source_b="b", key={"company": "1001"}, filters=[{"dimension": "company", "value": "1001"}]
     )
     assert drill(catalog, asked, bounds=QUICK).b.total_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "told"),
+    [
+        ("sum", "m 61.00"),
+        ("avg", "m, the average of amounts that add up to 61.00"),
+        ("min", "m, the least of amounts that add up to 61.00"),
+        ("max", "m, the largest of amounts that add up to 61.00"),
+    ],
+)
+def test_a_total_is_not_told_as_a_figure_that_it_is_not(tmp_path: Path, aggregation: Any, told: str) -> None:
+    write_csv(tmp_path / "a.csv", ("account", "amount"), [("1", 30), ("1", 31)])
+    write_csv(tmp_path / "b.csv", ("account", "amount"), [("2", 30)])
+    measure = Measure(name="m", column="amount", aggregation=aggregation)
+    of: Any = {"kind": "csv", "dimensions": (Dimension(name="account"),), "measures": (measure,)}
+    sources = [Source(name=name, path=f"{name}.csv", **of) for name in ("a", "b")]
+    found = drilled(tmp_path, *sources, key={"account": "1"})
+    assert (found.a.told, found.b.told, found.a.aggregation) == (told, "m no amount", aggregation)

@@ -263,8 +263,8 @@ def test_the_rows_behind_a_key_are_shown(treadle: Any, place: Path) -> None:
     both = ("drill", "a", "b", "--sources", "sources.yaml")
     done = treadle(*both, "--key", "account=1")
     assert done.code == 0
-    assert done.out.splitlines()[0] == "A: a, 2 rows, amount 105.00"
-    assert "1 pairs: a row of A and one of B that alone have their amount." in done.out
+    assert done.out.splitlines()[:2] == ["A: a, 2 rows, amount 105.00", "where account = 1"]
+    assert "1 pair: a row of A and one of B that alone have their amount." in done.out
     assert json.loads(treadle(*both, "--key", "account", "--json").out)["a"]["total"] == "7.00"
     assert "the 1 largest of 2 rows" in treadle(*both, "--key", "account=1", "--limit", "1").out
     for wrong in (["--key", "=1"], ["--key", "konto=1"], ["--limit", "0"], ["--measure", "x"]):

@@ -244,8 +244,8 @@ def _drill_tool(catalog: Catalog, bounds: Bounds | None, approval: bool) -> Tool
     ) -> ToolResult:
         """Shows the single rows behind one key of a comparison, on both sides, the largest amounts first.
 
-        Rows with the same `pair` belong together: nothing else on either side has their amount. `total` is over all
-        rows, also those beyond the limit.
+        Rows with the same `pair` belong together: nothing else on either side has their amount. `total` adds up all
+        rows, also those beyond the limit; of a measure whose `aggregation` is avg, min or max it is not the figure.
         """
         request = _request(
             DrillRequest,

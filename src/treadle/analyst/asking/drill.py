@@ -24,7 +24,7 @@ from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Opened, Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Filters, Scalar
-from treadle.analyst.declared.source import Dimension, Source
+from treadle.analyst.declared.source import Aggregation, Dimension, Source
 from treadle.analyst.reading.amounts import EXACT, trimmed
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
@@ -41,6 +41,8 @@ MOST_LINES = 1000
 """How many rows of a side can be asked for."""
 
 _MOST_FETCHED = 100_000
+_NOT_ADDED_UP = {"avg": "the average", "min": "the least", "max": "the largest"}
+_NONE = "no amount"
 _Half = tuple[Decimal, str | None]
 
 
@@ -99,6 +101,7 @@ class Lines(Struct, frozen=True, kw_only=True):
     Attributes:
         source: the source.
         measure: what their amounts are of, as this source calls it.
+        aggregation: how they become its figure: that of an "avg", "min" or "max" is not `total`.
         filters: the conditions that held, the key's among them.
         rows: the rows, the largest amount first, cut to the number asked for.
         total_rows: how many there are.
@@ -114,6 +117,7 @@ class Lines(Struct, frozen=True, kw_only=True):
     total_rows: int
     total: Decimal | None
     totals_by_currency: tuple[CurrencyTotal, ...] = ()
+    aggregation: Aggregation = "sum"
 
     @property
     def currencies(self) -> tuple[str | None, ...]:
@@ -121,12 +125,22 @@ class Lines(Struct, frozen=True, kw_only=True):
         return tuple(one.currency for one in self.totals_by_currency)
 
     @property
+    def told(self) -> str:
+        """The measure and the total, in words; of an average, say, that this is not the total."""
+        figure = self.figure
+        if self.aggregation in _NOT_ADDED_UP and figure != _NONE:
+            return f"{self.measure}, {_NOT_ADDED_UP[self.aggregation]} of amounts that add up to {figure}"
+        return f"{self.measure} {figure}"
+
+    @property
     def figure(self) -> str:
         """The total in words; one of each currency where there are several."""
         if len(self.totals_by_currency) > 1:
             return " and ".join(map(str, self.totals_by_currency))
         unit = self.currencies[0] if self.currencies else None
-        return "no amount" if self.total is None else f"{self.total:,f} {unit or ''}".rstrip()
+        if self.total is None:
+            return "0" if self.aggregation == "count" else _NONE
+        return f"{self.total:,f} {unit or ''}".rstrip()
 
 
 class Drilled(Struct, frozen=True, kw_only=True):
@@ -257,6 +271,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
         total_rows=count,
         total=trimmed(total, places) if len(totals) < 2 else None,
         totals_by_currency=totals,
+        aggregation=side.measures[0].aggregation,
     )
 
 

@@ -33,7 +33,7 @@ def _side(letter: str, side: Lines) -> str:
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    title = f"{letter}: {side.source}, {many}, {side.figure}"
+    title = f"{letter}: {side.source}, {many}, {side.told}"
     if not side.rows:
         return f"<h3>{shown(title)}</h3>\n"
     columns = list(side.rows[0].values)

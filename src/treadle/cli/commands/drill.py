@@ -54,9 +54,8 @@ def drill(
         return 0
     for letter, side in (("A", found.a), ("B", found.b)):
         _print(letter, side)
-    click.echo(
-        prose(clean(found.note or f"{found.pairs:,} pairs: a row of A and one of B that alone have their amount."))
-    )
+    pairs = "1 pair" if found.pairs == 1 else f"{found.pairs:,} pairs"
+    _say(found.note or f"{pairs}: a row of A and one of B that alone have their amount.")
     return 0
 
 
@@ -70,14 +69,19 @@ def _key(given: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
+def _say(text: str) -> None:
+    click.echo(prose(clean(text)))
+
+
 def _print(letter: str, side: "Lines") -> None:
     count = sum(line.times for line in side.rows)
     shown = (
-        f"{side.total_rows:,} rows"
+        f"{side.total_rows:,} {'row' if side.total_rows == 1 else 'rows'}"
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    click.echo(prose(clean(f"{letter}: {side.source}, {shown}, {side.measure} {side.figure}")))
+    _say(f"{letter}: {side.source}, {shown}, {side.told}")
+    _say(f"where {' and '.join(side.filters)}")
     if not side.rows:
         click.echo()
         return
