@@ -269,6 +269,7 @@ def test_the_rows_behind_a_key_are_shown(treadle: Any, place: Path) -> None:
     assert "the 1 largest of 2 rows" in treadle(*both, "--key", "account=1", "--limit", "1").out
     for wrong in (["--key", "=1"], ["--key", "konto=1"], ["--limit", "0"], ["--measure", "x"]):
         assert treadle(*both, *wrong).code == 2
+    assert "where" not in treadle("drill", "a", "b", "--sources", "sources.yaml").out
 
 
 def test_rows_are_on_the_page_by_a_click(treadle: Any, place: Path) -> None:

@@ -81,7 +81,8 @@ def _print(letter: str, side: "Lines") -> None:
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
     _say(f"{letter}: {side.source}, {shown}, {side.told}")
-    _say(f"where {' and '.join(side.filters)}")
+    if side.filters:
+        _say(f"where {' and '.join(side.filters)}")
     if not side.rows:
         click.echo()
         return
