@@ -63,7 +63,8 @@ def breaks(dialect: str, trial: Trial) -> list[str]:
     found = []
     for requests in runs.values():
         rules, codecs, before = cache(), defaultdict(make), None
-        for process, request in requests:
+        # Where an agent has two models, they take turns.
+        for process, request in sorted(requests, key=lambda one: one[1].step):
             try:
                 body = json.loads(codecs[process].encode(request, model, True))
             except BadRequest:
