@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from treadle.analyst import AnalystError, Catalog, Dimension, Filter, Measure, Source, parse_format
 from treadle.analyst.asking.row_compare import RowComparison, RowsRequest, compare_rows
 from treadle.analyst.asking.schemas import compare_schemas
+from treadle.analyst.declared.source import Conversion, Mapping
 
 from .conftest import QUICK, write_csv, write_sqlite, write_table
 
@@ -140,3 +141,41 @@ def test_schemas_side_by_side(tmp_path: Path) -> None:
     ]
     same = compare_schemas(Catalog([a], tmp_path), "a", "a", bounds=QUICK)
     assert {one.fate for one in same.members} == {"same"}
+
+
+def test_what_is_declared_to_mean_another_thing_is_not_the_same(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", ("id", "amount", "cur"), [("1", "5", "EUR")])
+    id_, cur = Dimension(name="id"), Dimension(name="cur")
+    plain = Measure(name="m", column="amount", currency="cur")
+    tables = (
+        Source(name="old_new", kind="csv", path="t.csv", dimensions=(id_, cur), measures=(plain,)),
+        Source(name="rates", kind="csv", path="t.csv", dimensions=(id_, cur), measures=(plain,)),
+    )
+
+    def fates(one: Any, other: Any) -> list[tuple[str, str, str]]:
+        a, b = (
+            Source(name=name, kind="csv", path="t.csv", **{"dimensions": (id_, cur), "measures": (plain,)} | given)
+            for name, given in (("a", one), ("b", other))
+        )
+        found = compare_schemas(Catalog([a, b, *tables], tmp_path), "a", "b", bounds=QUICK)
+        return [(one.kind, one.name, one.fate) for one in found.members if one.fate != "same"]
+
+    assert fates({}, {}) == []
+    for measure in (
+        replace(plain, sign=-1),
+        replace(plain, column="", expression="amount * 2"),
+        replace(plain, conversion=Conversion(to="EUR", source="rates", currency="cur", rate="m")),
+    ):
+        assert fates({}, {"measures": (measure,)}) == [("measure", "m", "differs")]
+    mapped = replace(id_, mapping=Mapping(source="old_new", old="id", new="cur"))
+    assert fates({"dimensions": (mapped, cur)}, {}) == [("dimension", "id", "differs")]
+    assert fates(
+        {"dimensions": (mapped, cur)},
+        {"dimensions": (replace(mapped, mapping=replace(mapped.mapping, otherwise="keep")), cur)},
+    )
+    ones = [Filter(dimension=name, op="!=", value="2") for name in ("id", "key")]
+    called = replace(id_, name="key", column="id", synonyms=("id",))
+    assert fates({"default_filters": ones[:1]}, {"default_filters": ones[1:], "dimensions": (called, cur)}) == []
+    other = Filter(dimension="id", op="!=", value="3")
+    assert fates({"default_filters": ones[:1]}, {}) == [("filter", "id", "only_a")]
+    assert fates({"default_filters": ones[:1]}, {"default_filters": (other,)}) == [("filter", "id", "differs")]

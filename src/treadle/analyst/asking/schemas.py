@@ -17,7 +17,7 @@ Fate = Literal["same", "differs", "only_a", "only_b"]
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A dimension, a measure, or a column that is not declared, on both sides.
+    """A dimension, a measure, the default filters of a dimension, or a column that is not declared, on both sides.
 
     Attributes:
         kind: which of them it is.
@@ -27,7 +27,7 @@ class Member(Struct, frozen=True, kw_only=True):
         fate: whether both have it, and alike.
     """
 
-    kind: Literal["dimension", "measure", "column"]
+    kind: Literal["dimension", "measure", "filter", "column"]
     name: str
     a: str
     b: str
@@ -50,7 +50,9 @@ class Schemas(Struct, frozen=True):
 def compare_schemas(
     catalog: Catalog, source_a: str, source_b: str, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
 ) -> Schemas:
-    """Compares the dimensions, measures and columns of two sources. Dimensions and measures meet by name or synonym.
+    """Compares the dimensions, measures, default filters and columns of two sources.
+
+    Dimensions and measures meet by name or synonym, and are the same where they are declared to mean the same.
 
     Raises:
         AnalystError: a source is not known, or its data cannot be read or lack a column that is declared.
@@ -62,6 +64,7 @@ def compare_schemas(
     found: list[Member] = []
     found += _met("dimension", a.dimensions, b.dimensions, types)
     found += _met("measure", a.measures, b.measures, types)
+    found += _filters(a, b)
     undeclared = [{name.casefold(): (name, kind) for name, kind in of.items() if name not in _declared(source)}
                   for source, of in zip((a, b), types, strict=True)]  # fmt: skip
     for folded in dict.fromkeys([*undeclared[0], *undeclared[1]]):
@@ -84,6 +87,19 @@ def _met(
         yield _member(kind, item.name, "", _words(item, types[1]))
 
 
+def _filters(a: Source, b: Source) -> Iterator[Member]:
+    """What holds unless a question says otherwise: each dimension that has such conditions on either side."""
+    held: list[dict[str, str]] = [{}, {}]
+    for source, told in zip((a, b), held, strict=True):
+        for one in source.default_filters:
+            names = source.dimension(one.dimension).names
+            name = next((own.name for own in a.dimensions if own.names & names), one.dimension)
+            text = str(one.model_copy(update={"dimension": name}))
+            told[name] = f"{told[name]} and {text}" if name in told else text
+    for name in dict.fromkeys([*held[0], *held[1]]):
+        yield _member("filter", name, held[0].get(name, ""), held[1].get(name, ""))
+
+
 def _member(kind: Any, name: str, a: str, b: str) -> Member:
     fate: Fate = "only_b" if not a else "only_a" if not b else "same" if a == b else "differs"
     return Member(kind=kind, name=name, a=a, b=b, fate=fate)
@@ -97,9 +113,29 @@ def _declared(source: Source) -> set[str]:
 def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
     """What a dimension or a measure is: how it is declared, and of what columns."""
     if isinstance(item, Dimension):
-        parts = [item.type or types[item.source_column].lower(), str(item.format), "mapped" if item.mapping else ""]
+        parts = [item.type or types[item.source_column].lower(), str(item.format), _mapped(item)]
     else:
         of = ", ".join(dict.fromkeys(types[column].lower() for column in item.columns)) or "rows"
+        what = f"{item.expression} ({of})" if item.expression else of
         unit = item.conversion.to if item.conversion else item.unit
-        parts = [f"{item.aggregation} of {of}", unit, f"by {item.currency}" if item.currency else ""]
+        parts = [
+            f"{item.aggregation} of {what}",
+            "its sign turned" if item.sign < 0 else "",
+            unit,
+            f"by {item.currency}" if item.currency else "",
+            _converted(item),
+        ]
     return ", ".join(part for part in parts if part)
+
+
+def _mapped(item: Dimension) -> str:
+    by = item.mapping
+    if by is None:
+        return ""
+    share = f" by {by.share}" if by.share else ""
+    return f"mapped by {by.source} ({by.old} to {by.new}{share}, others {by.otherwise})"
+
+
+def _converted(item: Measure) -> str:
+    by = item.conversion
+    return "" if by is None else f"at the {by.rate} of {by.source}{''.join(f', {name}' for name in by.on)}"

@@ -159,7 +159,7 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:
-    """Show the dimensions, measures and columns of the sources A and B side by side. Exit code 6 if they differ."""
+    """Show what the sources A and B declare, and their columns, side by side. Exit code 6 if they differ."""
     catalog = open_catalog(sources)
     from treadle.analyst.asking.schemas import compare_schemas
 
