@@ -189,3 +189,19 @@ async def test_the_answer_of_a_run_is_checked(answer: str, told: list[str]) -> N
     model = ScriptedModel([[("compare_sources", compare)], answer])
     result = await Agent(model, skills=[analyst_skill()]).run("Compare them; is any of the 75 wrong?")
     assert [figure.text for figure in check_figures(result)] == told
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"percentage_diff": 0.5333},
+        {"summary": {"total_percentage": "0.5333"}},
+        {"percentages": [{"account": "x", "value": 0.5333}]},
+        "it is higher by 0.53 % of A",
+    ],
+)
+def test_what_says_that_it_is_a_percentage_is_no_share(result: Any) -> None:
+    assert missing("0.53 % of A, or 53 basis points", result) == []
+    assert missing("53 % of A", result) == ["53 %"]
+    assert missing("a share of 53 %, which is 5300 basis points", {"share": 0.53}) == []
+    assert missing("50 %, 5000 %", "of all 50 %") == ["5000 %"]

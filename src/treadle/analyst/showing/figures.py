@@ -42,13 +42,27 @@ class _Reading(Struct, frozen=True):
 
 
 class _Number(Struct, frozen=True):
-    """A figure with all that it can mean, each of `ways` being numbers that must all be found; and its sign."""
+    """A figure with all that it can mean, each of `ways` being numbers that must all be found; and its sign.
+
+    Attributes:
+        parts: what one unit of it may be in the results: a percentage stands there as such or as a share.
+        part: what it is in a result that says that it is a percentage.
+        rated: whether it is a percentage itself.
+    """
 
     figure: Figure
     ways: tuple[tuple[_Reading, ...], ...]
     sign: int
     parts: tuple[Decimal, ...]
-    """What one unit of it may be in the results: a percentage stands there as such or as a share."""
+    part: Decimal
+    rated: bool
+
+
+class _Known(Struct, frozen=True):
+    """A number of a result, and whether its name or the sign behind it says that it is a percentage."""
+
+    number: Decimal
+    rated: bool = False
 
 
 _UNITS = {
@@ -108,6 +122,9 @@ _NAMING = re.compile(
     r"document|customer|vendor|order|line|step|page|section|version|plant)\b|\#)[\s:=`'\"]*$",
     re.IGNORECASE,
 )
+_RATED = re.compile(r"percent|prozent|pct|%", re.IGNORECASE)
+"""A name by which a number of a result is a percentage, and no share."""
+
 _PERIOD = re.compile(r"(19|20)\d\d\.0?\d\d|0?\d\d\.(19|20)\d\d")
 _JOINS = re.compile(r"[\s`'\"]*(?:,|;|/|and|or|to|-|–|&)?[\s`'\"]*(?:and|or)?[\s`'\"]*")
 
@@ -117,21 +134,25 @@ def figures_from_results(text: str, results: Iterable[Any], given: Iterable[str]
 
     Rounding half up and half to even both count as rounding. A figure with a minus is found only as a negative number;
     one without may be either, because the sign is often in the words ("lower by 5"). A percentage may stand in the
-    results as such or as a share. How many items a list in a result has counts as one of its numbers.
+    results as such or as a share, but for those that say that they are percentages, by a name such as `percentage_diff`
+    or a percent sign. How many items a list in a result has counts as one of its numbers.
 
     Args:
         text: the answer.
         results: the tools' results: JSON text, other text, or values of JSON.
         given: texts whose figures may be repeated without standing in a result, such as the question.
     """
-    known: list[Decimal] = []
+    known: list[_Known] = []
     for result in results:
         known += _numbers_in(_parsed(result))
     for other in given:
         known += _numbers_in(other)
-    positive = sorted(number for number in known if number >= 0)
-    negative = sorted(-number for number in known if number <= 0)
-    return [number.figure for number in _numbers(text) if not _found(number, positive, negative)]
+    sizes = {
+        (rated, sign): sorted(one.number * sign for one in known if one.rated == rated and one.number * sign >= 0)
+        for rated in (False, True)
+        for sign in (1, -1)
+    }
+    return [number.figure for number in _numbers(text) if not _found(number, sizes)]
 
 
 def check_figures(result: RunResult) -> list[Figure]:
@@ -176,7 +197,8 @@ def _numbers(text: str) -> Iterator[_Number]:
         shown = Figure(text[first:last].strip(), first)
         # Brackets are a minus in a ledger and a bracket in a sentence: either sign will do.
         units = ("1",) if not rated else ("1", "0.01") if after["percent"] else ("0.01", "0.0001")
-        yield _Number(shown, ways, -1 if minus else 0, tuple(map(Decimal, units)))
+        part = Decimal("0.01" if after["points"] else 1)
+        yield _Number(shown, ways, -1 if minus else 0, tuple(map(Decimal, units)), part, bool(after["percent"]))
 
 
 def _is_name(body: str) -> bool:
@@ -232,12 +254,16 @@ def _readings(body: str) -> list[_Reading]:
     return found
 
 
-def _found(number: _Number, positive: Sequence[Decimal], negative: Sequence[Decimal]) -> bool:
-    sides = [negative] if number.sign < 0 else [positive, negative]
+def _found(number: _Number, sizes: Mapping[tuple[bool, int], Sequence[Decimal]]) -> bool:
+    """Whether all of a figure stands in the results, whose sizes are told apart by being percentages, and by sign."""
+    signs = [-1] if number.sign < 0 else [1, -1]
+    sides = [
+        (sizes[rated, sign], (number.part,) if rated else number.parts) for rated in (False, True) for sign in signs
+    ]
     return any(
         all(
             any(
-                _rounds_to(reading, EXACT.multiply(reading.unit, unit), side) for side in sides for unit in number.parts
+                _rounds_to(reading, EXACT.multiply(reading.unit, unit), side) for side, units in sides for unit in units
             )
             for reading in way
         )
@@ -265,39 +291,43 @@ def _parsed(result: Any) -> Any:
     return result
 
 
-def _numbers_in(value: Any) -> list[Decimal]:
+def _numbers_in(value: Any) -> list[_Known]:
     """Every number in a value of JSON: as such, as text or within text, also in names, and how long its lists are."""
-    found: list[Decimal] = []
-    left = [value]
+    found: list[_Known] = []
+    left: list[tuple[Any, bool]] = [(value, False)]
     while left:
-        one = left.pop()
+        one, rated = left.pop()
         match one:
             case None | bool():
                 pass
             case int() | float() | Decimal():
                 number = Decimal(repr(one)) if isinstance(one, float) else Decimal(one)
-                found += [number] if number.is_finite() else []
+                found += [_Known(number, rated)] if number.is_finite() else []
             case str():
-                found += _numbers_said(one)
+                found += _numbers_said(one, rated)
             case Mapping():
-                left += [*one.keys(), *one.values()]
+                left += [(key, False) for key in one]
+                left += [(inner, rated or bool(_RATED.search(str(key)))) for key, inner in one.items()]
             case list() | tuple() | set() | frozenset():
-                found.append(Decimal(len(one)))
-                left += list(one)
+                found.append(_Known(Decimal(len(one))))
+                left += [(inner, rated) for inner in one]
             case _:
-                found += _numbers_said(str(one))
+                found += _numbers_said(str(one), rated)
     return found
 
 
-def _numbers_said(text: str) -> list[Decimal]:
+def _numbers_said(text: str, rated: bool) -> list[_Known]:
     """The numbers in a text, in every reading; those in names too, which an answer may repeat."""
     found = []
     plain = text.strip()
     if re.fullmatch(r"[-+]?\d+(\.\d+)?([eE][-+]?\d{1,3})?", plain):
-        return [Decimal(plain)]
+        return [_Known(Decimal(plain), rated)]
     for number in _numbers(text):
         for reading in (reading for way in number.ways for reading in way):
             size = EXACT.multiply(reading.digits, reading.unit)
-            found += [-size] if number.sign < 0 else [size, -size] if number.figure.text.startswith("(") else [size]
-    found += [Decimal(piece) for piece in re.findall(r"(?<![\d.,'’])\d+(?![.,'’]?\d)", text)]
+            sizes = [-size] if number.sign < 0 else [size, -size] if number.figure.text.startswith("(") else [size]
+            found += [_Known(one, rated or number.rated) for one in sizes]
+    for piece in re.finditer(r"(?<![\d.,'’])\d+(?![.,'’]?\d)", text):
+        after = _AFTER.match(text, piece.end())
+        found.append(_Known(Decimal(piece[0]), rated or bool(after and after["percent"])))
     return found
