@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Final, Generic, Literal
@@ -12,6 +12,7 @@ from jiter import from_json
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
+from treadle.carried import Made, as_it_was
 from treadle.journal import Journal
 from treadle.kernel.calls import CallRecord, parsed, plain
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
@@ -111,7 +112,7 @@ class RunResult(Generic[Output]):
         limits: the limits that the run was under.
         decision: the look at limits and conditions that ended the run, if one did.
         sub_steps: steps of sub-runs.
-        sub_runs: where the events of its sub-runs are, if the run itself has no journal.
+        sub_runs: where the events of its sub-runs are, if the run itself has no journal; None in a copy.
         events: the events of the run, in order; of one taken up again, those read from the journal too.
     """
 
@@ -132,6 +133,10 @@ class RunResult(Generic[Output]):
     sub_steps: int = 0
     events: Sequence[Event] = field(default=(), repr=False)
     sub_runs: Journal | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A run in memory goes on in one place: two copies of its journal would do everything twice.
+        return type(self), tuple(getattr(self, one.name) for one in fields(self) if one.name != "sub_runs")
 
     @property
     def finished(self) -> bool:
@@ -203,6 +208,9 @@ class RunStopped(Exception):
         stop = result.stop
         super().__init__(" ".join(part for part in (f"{stop.reason}: {stop.detail}".rstrip(": "), stop.advice) if part))
         self.result = result
+
+    def __reduce__(self) -> Made:
+        return as_it_was(self)
 
 
 def result_of(

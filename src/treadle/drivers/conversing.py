@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from treadle.carried import Made, as_it_was
 from treadle.journal import Journal, JournalDamaged, Leases, UnknownRun
 from treadle.journal.families import is_there
 from treadle.journal.info import RunInfo, Wanted, told_by
@@ -43,6 +44,9 @@ class GoneOn(Misuse):
     def __init__(self, line: RunInfo, newer: RunInfo) -> None:
         super().__init__(f"conversation {line.conversation!r:.200} has gone on from run {line.run_id}: {newer.run_id}")
         self.newer = newer.run_id
+
+    def __reduce__(self) -> Made:
+        return as_it_was(self)
 
 
 def last_of(lines: Iterable[RunInfo]) -> RunInfo | None:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
+from treadle.carried import Made, as_it_was
 from treadle.journal.holder import Holder
 from treadle.kernel.errors import PassesThrough
 
@@ -23,6 +24,9 @@ class JournalError(PassesThrough):
     def __init__(self, message: str, *, where: str = "") -> None:
         super().__init__(message)
         self.where = where
+
+    def __reduce__(self) -> Made:
+        return as_it_was(self)
 
 
 class JournalConflict(JournalError):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from treadle.carried import Made, as_it_was
 from treadle.timetravel.differences import Change, Difference, plain
 
 
@@ -91,3 +92,6 @@ class ReplayDiffers(AssertionError):
     def __init__(self, replay: Replay) -> None:
         super().__init__(str(replay))
         self.replay = replay
+
+    def __reduce__(self) -> Made:
+        return as_it_was(self)
