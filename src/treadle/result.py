@@ -8,8 +8,6 @@ from hashlib import sha256
 from typing import Any, Final, Generic, Literal
 
 import msgspec
-from jiter import from_json
-from pydantic_core import to_json
 from typing_extensions import TypeVar
 
 from treadle.carried import Made, as_it_was
@@ -23,6 +21,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
+from treadle.plain import call_as_data, error_as_data, fields_as_data, plain_value, step_as_data
 from treadle.visible import visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
@@ -159,17 +158,17 @@ class RunResult(Generic[Output]):
             "message": self.message,
             "output": plain_output(self),
             "finished": self.finished,
-            "stop": _fields(self.stop),
-            "steps": [_step(step) for step in self.steps],
-            "tool_calls_made": [_call(record) for record in self.tool_calls_made],
-            "messages": _plain(msgspec.to_builtins(self.messages)),
-            "usage": _fields(self.usage),
+            "stop": fields_as_data(self.stop),
+            "steps": [step_as_data(step) for step in self.steps],
+            "tool_calls_made": [call_as_data(record) for record in self.tool_calls_made],
+            "messages": plain_value(msgspec.to_builtins(self.messages)),
+            "usage": fields_as_data(self.usage),
             "cost": None if self.cost is None else str(self.cost),
             "pending": [one.to_dict() for one in self.pending],
-            "error": None if self.error is None else _error(self.error),
+            "error": None if self.error is None else error_as_data(self.error),
             "elapsed": self.elapsed,
-            "limits": _fields(self.limits),
-            "decision": None if self.decision is None else _fields(self.decision),
+            "limits": fields_as_data(self.limits),
+            "decision": None if self.decision is None else fields_as_data(self.decision),
             "sub_steps": self.sub_steps,
         }
 
@@ -326,54 +325,13 @@ def _how_to_decide(pending: Sequence[Pending]) -> Iterator[str]:
         yield f"    {how[one.kind].format(one.call_id)}"
 
 
-def _plain(value: Any) -> Any:
-    """`value` as JSON gives it back."""
-    return from_json(to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True))
-
-
 def plain_output(result: RunResult[Any]) -> Any:
     """The answer as JSON gives it back; where its type has no such form, what it was read from."""
     try:
-        return _plain(result.output)
+        return plain_value(result.output)
     except Exception:  # a serialiser of the user's may raise anything
         last = result.events[-1] if result.events else None
         return last.output if isinstance(last, RunFinished) else None
-
-
-def _fields(struct: msgspec.Struct) -> dict[str, Any]:
-    """All fields of `struct`, those too that its stored form leaves out."""
-    return {name: _plain(msgspec.to_builtins(getattr(struct, name))) for name in struct.__struct_fields__}
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "model": step.model,
-        "text": step.text,
-        "finish": step.finish,
-        "usage": _fields(step.usage),
-        "cost": None if step.cost is None else str(step.cost),
-        "decision": _fields(step.decision),
-        "calls": [_call(record) for record in step.calls],
-    }
-
-
-def _call(record: CallRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "name": record.name,
-        "arguments": plain(record.arguments_json),
-        "result": None if record.result is None else _plain(msgspec.to_builtins(record.result.content)),
-        "is_error": record.is_error,
-        "executed": record.executed,
-        "status": record.status,
-        "seconds": record.seconds,
-    }
-
-
-def _error(error: ModelError) -> dict[str, Any]:
-    facts = {name: getattr(error, name) for name in ("kind", "retryable", "retry_after", "status", "request_id")}
-    return {"type": type(error).__name__, "message": str(error), **facts}
 
 
 def _typed(error: Exception | None, info: ErrorInfo | None) -> ModelError | None:

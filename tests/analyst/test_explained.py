@@ -1,6 +1,7 @@
 """What a result says of itself: the SQL behind it, and amounts in the form that a reader expects."""
 
 import json
+import pickle
 from decimal import Decimal
 from typing import Any
 
@@ -90,3 +91,10 @@ def test_a_hostile_name_stays_text_in_what_is_explained(make: Any, confront: Any
             assert engine.execute(claim.sql).fetchall()
             assert all(sign.isprintable() or sign == "\n" for sign in claim.sql)
     assert found.summary.total_source_a == Decimal("2.00")
+
+
+def test_a_result_is_the_same_in_another_process(sample: Catalog) -> None:
+    compared = compare(sample, CompareRequest.model_validate(MAIN | {"dimensions": ["account"]}))
+    asked = query(sample, QueryRequest(source="fi_reporting", dimensions=["company"]))
+    assert pickle.loads(pickle.dumps(compared)).to_dict(explain=True) == compared.to_dict(explain=True)
+    assert pickle.loads(pickle.dumps(asked)).to_dict(explain=True) == asked.to_dict(explain=True)

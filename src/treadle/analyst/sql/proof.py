@@ -31,6 +31,10 @@ class Proof:
         self._text = self._text or self._make()
         return self._text
 
+    def __reduce__(self) -> "tuple[Callable[[str], Proof], tuple[str]]":
+        # How it is written out hangs on the statement and all that made it, which cannot be pickled.
+        return _written_out, (self.text,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Proof) and self.text == other.text
 
@@ -39,6 +43,10 @@ class Proof:
 
     def __repr__(self) -> str:
         return f"Proof({self.text!r})"
+
+
+def _written_out(text: str) -> Proof:
+    return Proof(lambda: text)
 
 
 NOTHING = Proof(lambda: "")
