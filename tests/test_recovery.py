@@ -31,6 +31,7 @@ from treadle import (
 from treadle.kernel.events import ApprovalRequested, RunFinished, RunResumed, ToolFinished, ToolStarted
 from treadle.result import fingerprint
 from treadle.testing import ScriptedModel
+from treadle.tools.threads import ThreadCall
 
 pytestmark = pytest.mark.anyio
 
@@ -325,6 +326,55 @@ async def test_a_tool_that_is_asked_in_a_thread_and_answers_too_late(recwarn):
     assert await asyncio.to_thread(done.wait, 10)
     for _ in range(10):
         await asyncio.sleep(0.01)
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
+
+
+def test_a_tool_that_is_asked_in_a_thread_and_answers_after_the_program_went_on(recwarn):
+    """By then the event loop is closed, and nobody can be told of what there is to be awaited."""
+    done = threading.Event()
+    goes_on = threading.Event()
+
+    def find_out(context):
+        goes_on.wait(10)
+        threading.Timer(0.1, done.set).start()
+        return asyncio.sleep(60)
+
+    @tool(effect="write", timeout=0.02, reconcile=find_out)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        return "paid"
+
+    async def main():
+        journal = await crashed()
+        agent = Agent(says([("pay", {"amount": 5})], "done"), tools=[pay], journal=journal)
+        return (await agent.resume(journal.root)).pending
+
+    (one,) = asyncio.run(main())
+    assert "time limit" in one.question
+    goes_on.set()
+    assert done.wait(10)
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
+
+
+async def test_what_a_thread_gives_in_the_moment_in_which_it_is_given_up(recwarn):
+    """It is back, and whoever waited for it is cancelled before hearing of it."""
+    begun = threading.Event()
+
+    def find_out(**_):
+        begun.set()
+        return asyncio.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(ThreadCall(find_out).result({}))
+        await asyncio.sleep(0)
+        assert begun.wait(10)
+        threading.Event().wait(0.1)  # the thread has told the event loop, which had no turn since
+        await asyncio.sleep(0)
+        task.cancel()
+    assert task.cancelled()
+    del task
     gc.collect()
     assert [str(one.message) for one in recwarn] == []
 

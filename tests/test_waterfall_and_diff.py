@@ -92,6 +92,16 @@ def test_what_a_fork_shares_is_marked():
     assert found.bars[5].seconds == 892.0
 
 
+def test_a_fork_that_waits_or_ends_at_once_has_begun():
+    """It has nothing to take up: what it tells again of the step before brings it to a question, or to its end."""
+    waits = [*EVENTS[:8], RunForked("f", at=2000.0), RunPaused(stopped("waiting"), at=2001.0), RunResumed(at=2005.0)]
+    ends = [*EVENTS[:8], RunForked("f", at=2000.0), RunFinished(stopped("answered"), at=2001.0)]
+    for events in (waits, ends):
+        bars = asyncio.run(waterfall_of(events, None)).bars
+        assert [bar.seconds for bar in bars if bar.name == "forked here"] == [892.0]
+        assert None not in [bar.seconds for bar in bars if bar.kind != "step"]
+
+
 def test_runs_below_are_nested_where_they_began():
     async def main():
         journal = MemoryJournal()

@@ -6,10 +6,12 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from treadle import Event, MemoryJournal
 from treadle.journal.errors import JournalUnavailable
+from treadle.journal.info import told_by
 from treadle.journal.worker import settled
 from treadle.kernel.events import RunStarted
 
@@ -73,6 +75,7 @@ class Recording(SlowJournal):
         for run_id, event in order:
             self._runs.setdefault(run_id, []).append(event)
             self.order.append((run_id, event))
+        self._lines = {run_id: told_by(events) for run_id, events in self._runs.items()}
 
     def heal(self) -> None:
         """From here on it takes everything."""
@@ -131,6 +134,8 @@ class Promising(Recording):
     def __init__(self, paper: Paper = Paper(), order: Sequence[tuple[str, Event]] = ()) -> None:
         super().__init__(paper, order)
         self._due: deque[tuple[str, int, list[Event], Future[None]]] = deque()
+        # Tools in threads ask what was given, and would find nothing of what is just being stored.
+        self._storing = Lock()
         self._refused: list[tuple[str, Event]] = []
 
     def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
@@ -150,8 +155,9 @@ class Promising(Recording):
         return await super().hold(*given, **named)
 
     def given(self, run_id: str) -> list[Event]:
-        under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]
-        return [*self.events(run_id), *under_way]
+        with self._storing:
+            under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]
+            return [*self.events(run_id), *under_way]
 
     def refused(self, run_id: str) -> list[Event]:
         """What it could not store of the run: nobody may have heard of that yet."""
@@ -165,10 +171,11 @@ class Promising(Recording):
             loop.call_soon(self._store)
 
     def _store(self) -> None:
-        run_id, seq, events, future = self._due.popleft()
         try:
-            self._fail(run_id, events)
-            at_once(MemoryJournal.append(self, run_id, seq, events))
+            with self._storing:
+                run_id, seq, events, future = self._due.popleft()
+                self._fail(run_id, events)
+                at_once(MemoryJournal.append(self, run_id, seq, events))
         except Exception as error:
             self._refused += [(run_id, event) for event in events]
             future.set_exception(error)
@@ -182,12 +189,12 @@ def journal_of(paper: Paper, order: Sequence[tuple[str, Event]] = ()) -> Recordi
     return Recording(paper, order) if paper.late is None else Promising(paper, order)
 
 
-def at_once(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Runs what waits for nothing."""
+def at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine gives that waits for nothing."""
     try:
         coroutine.send(None)
-    except StopIteration:
-        return
+    except StopIteration as done:
+        return done.value
     raise AssertionError("it waits")
 
 

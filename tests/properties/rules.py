@@ -10,6 +10,7 @@ import msgspec
 from checks import requests_valid, same, valid
 from clock import HOUR
 from counted import metrics_are_those_of_the_journal
+from looking_back import looking_back_tells_what_was_spent
 from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
@@ -435,6 +436,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_was_billed_is_told,
     parents_pay_for_all,
     spending_comes_to_what_is_told,
+    looking_back_tells_what_was_spent,
     budgets_are_kept,
     tools_run_between_start_and_result,
     what_a_tool_finds_out_is_believed,

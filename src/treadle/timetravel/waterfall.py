@@ -246,12 +246,14 @@ class _Laid:
             case ToolFinished() | ResultAwaited():
                 self._came_back(event)
             case RunPaused(stop=stop):
+                self._end_idle(event.at)
                 self._idle = self._begin("wait", stop.detail or "paused", event.at, 0)
             case RunResumed() | RunForked():
                 self._taken_up(event, before)
             case RunFinished():
                 self._cut_off(event.at)
                 self._end_step(event.at)
+                self._end_idle(event.at)
             case _:
                 pass
         if self._step is not None and self.state.step is None:
@@ -298,6 +300,11 @@ class _Laid:
         if self._step is not None and self._step.ended is None:
             self._step.ended = at
         self._step = None
+
+    def _end_idle(self, at: float) -> None:
+        if self._idle is not None:
+            self._idle.ended = at
+        self._idle = None
 
     def _model(
         self, kind: Kind, event: ModelReplied | ModelFailed, before: RunState, usage: Usage | None, *, failed: bool
@@ -358,8 +365,7 @@ class _Laid:
         if event.lost is not None:
             cut.bars.append(self._lost(event.lost, before))
         if self._idle is not None:
-            self._idle.ended = event.at
-            self._idle = None
+            self._end_idle(event.at)
         elif event.at > before.now and before.phase != "finished":
             cut.nobody = self._begin("interrupted", "nobody worked on it", before.now, 0)
             cut.nobody.ended = event.at

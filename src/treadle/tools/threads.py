@@ -11,7 +11,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -49,9 +48,8 @@ class ThreadCall:
             places.free()
             if not future.done():
                 future.set_result(outcome)
-            elif inspect.iscoroutine(outcome[0]):
-                # Nobody waits for it any more, of which Python would warn.
-                outcome[0].close()
+            else:
+                _drop(outcome)
 
         context, function = contextvars.copy_context(), self.function
         # Whoever takes it first, the thread that is to run the function or the caller who gives the call up, decides.
@@ -76,6 +74,8 @@ class ThreadCall:
             value, error = await future
         except BaseException:
             self.begun = not taken.acquire(blocking=False)
+            if future.done() and not future.cancelled():  # it came back in the moment in which it was given up
+                _drop(future.result())
             raise
         try:
             if isinstance(error, StopIteration):  # no coroutine may let it pass
@@ -89,8 +89,16 @@ class ThreadCall:
 
 def _tell(loop: asyncio.AbstractEventLoop, ended: Callable[[Outcome], None], outcome: Outcome) -> None:
     """Once the loop is closed there is nobody left to tell, and nobody who waits for the place."""
-    with suppress(RuntimeError):
+    try:
         loop.call_soon_threadsafe(ended, outcome)
+    except RuntimeError:
+        _drop(outcome)
+
+
+def _drop(outcome: Outcome) -> None:
+    """What nobody waits for any more is not awaited, of which Python would warn."""
+    if inspect.iscoroutine(outcome[0]):
+        outcome[0].close()
 
 
 class _Places:

@@ -1,0 +1,68 @@
+"""What is told of runs after them: the bars of where it went, and figures over all of them, against what each spent."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from journals import at_once
+
+from treadle import statistics
+from treadle.drivers.purse.spending import Charge, Spending, spending_of
+from treadle.kernel.accounts import Accounts
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import Usage
+from treadle.timetravel.waterfall import Bar, waterfall_of
+
+
+def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
+    """The bars of each run come to its spending, and so do the figures over all of the runs, each thing told once."""
+    if trial.journal.failed:
+        return
+    journal = trial.journal
+    spent: dict[str, Spending] = {}
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        state = fold_all(events)
+        if state.phase not in ("finished", "paused"):
+            return
+        spending = at_once(spending_of(events, journal))
+        if state.parent is None:
+            spent[run] = spending
+        bars = at_once(waterfall_of(events, journal)).bars
+        yield from _differ(
+            f"{trial.path(run)}: its bars",
+            _came_to([bar for bar in bars if not bar.shared]),
+            _came_to(spending.charges),
+        )
+        for bar in bars:
+            if bar.seconds is None and state.phase == "finished":
+                yield f"{trial.path(run)}: {bar} has no end"
+    charges = [charge for one in spent.values() for charge in one.charges]
+    figures = at_once(statistics(journal))
+    if figures.runs != len(spent):
+        yield f"statistics tell {figures.runs} runs of {len(spent)}"
+    if not spent:
+        return
+    wanted = _came_to(charges)
+    for what in ("by_model", "by_agent", "by_day"):
+        groups = getattr(figures, what)
+        tokens = sum(group.tokens.total for group in groups if group.tokens is not None)
+        yield from _differ(f"statistics {what}, tokens", tokens, wanted[0].total_tokens)
+        costs = [group.cost.total for group in groups if group.cost is not None and group.count]
+        if None not in costs and wanted[1] is not None:
+            yield from _differ(f"statistics {what}, dollars", sum(costs), wanted[1])
+    yield from _differ("statistics, tokens", figures.tokens.total, wanted[0].total_tokens)
+    if figures.cost.total is not None and wanted[1] is not None:
+        yield from _differ("statistics, dollars", figures.cost.total, wanted[1])
+
+
+def _came_to(parts: "list[Bar] | tuple[Charge, ...]") -> tuple[Usage, Any]:
+    accounts = Accounts()
+    for part in parts:
+        if part.usage is not None:
+            accounts = accounts.charged(part.usage, part.cost)
+    return accounts.usage, accounts.whole_cost
+
+
+def _differ(what: str, told: Any, wanted: Any) -> Iterator[str]:
+    if told != wanted:
+        yield f"{what} come to {told}, and it spent {wanted}"
