@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, statistics, tool
+from treadle import Agent, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, statistics, tool, waterfall
+from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
 from treadle.timetravel.statistics import Money, Spread
 
@@ -145,6 +146,60 @@ def test_a_damaged_run_is_told_and_the_others_are_counted(tmp_path):
         async with SqliteJournal(path) as journal:
             found = await statistics(journal)
         assert (found.runs, found.ended, found.cost.total) == (2, {"answered": 1, "damaged": 1}, 2 * ONE)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_what_a_damaged_run_below_took_is_told_by_the_run_above(tmp_path, level):
+    """At either level: it was left out, with nothing said, though the run above knows it."""
+
+    async def main():
+        path = tmp_path / "runs.db"
+        async with SqliteJournal(path) as journal:
+            lowest = Agent(model(["lowest"], "tiny"), name="lowest")
+            low = Agent(model([[("lowest", {"task": "b"})], "low"]), name="low", tools=[lowest.as_tool()])
+            turns = [[("low", {"task": "a"})], "done"]
+            result = await Agent(model(turns), tools=[low.as_tool()], journal=journal).run("go")
+            below = sorted((line.run_id for line in await journal.list()), key=len)[1:]
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE events SET body = '{}' WHERE run_id = ? AND seq = 2", (below[level],))
+            connection.commit()
+        async with SqliteJournal(path) as journal:
+            found = await statistics(journal)
+            bars = (await waterfall(journal, result.run_id)).bars
+        assert (found.runs, found.ended) == (1, {"answered": 1})
+        assert found.cost.total == result.cost == 5 * ONE
+        assert found.tokens.total == result.usage.total_tokens
+        assert sum(group.cost.total for group in found.by_model) == result.cost
+        assert sum(bar.cost or 0 for bar in bars) == result.cost
+
+    asyncio.run(main())
+
+
+def test_what_nobody_tells_of_a_damaged_run_below_is_not_known(tmp_path):
+    """The run above it has not heard what came of it."""
+
+    async def main():
+        path = tmp_path / "runs.db"
+        async with SqliteJournal(path) as journal:
+            low = Agent(model(["low"]), name="low")
+            turns = [[("low", {"task": "a"})], "done"]
+            result = await Agent(model(turns), tools=[low.as_tool()], journal=journal).run("go")
+            (below,) = [line.run_id for line in await journal.list() if line.run_id != result.run_id]
+            events = await journal.read(result.run_id)
+            started = next(at for at, event in enumerate(events) if isinstance(event, ToolStarted))
+            whole = await journal.read(below)
+        async with SqliteJournal(tmp_path / "cut.db") as journal:
+            await journal.append(result.run_id, 0, events[: started + 1])
+            await journal.append(below, 0, whole)
+        with closing(sqlite3.connect(tmp_path / "cut.db")) as connection:
+            connection.execute("UPDATE events SET body = '{}' WHERE run_id = ? AND seq = 2", (below,))
+            connection.commit()
+        async with SqliteJournal(tmp_path / "cut.db") as journal:
+            found = await statistics(journal)
+        assert (found.runs, found.ended) == (1, {"running": 1})
+        assert (found.cost.total, found.cost.unknown) == (None, 1)
 
     asyncio.run(main())
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from treadle.drivers.purse.spending import Charge, own_charges
+from treadle.drivers.purse.spending import Charge, Own
 from treadle.journal import Journal, JournalDamaged, RunInfo
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -90,7 +90,7 @@ class Statistics:
     Attributes:
         runs: how many; runs that work for others are not counted beside those.
         ended: how many ended for each reason; "running", "waiting" and "damaged" are among them. A damaged run counts
-            for nothing else.
+            for nothing else; what one took that worked for another is told by that, or not known.
         steps, tool_calls, tokens, seconds, cost: of a run, with those below it; seconds under way, pauses not counted.
             None if there is no run.
         by_model, by_agent, by_tool, by_day: taken apart, the largest part first, days in their order.
@@ -111,11 +111,16 @@ class Statistics:
 
 @dataclass(slots=True)
 class _Told:
-    """What one run did itself."""
+    """What one run did itself.
+
+    `lacks` says that nobody tells what a damaged run below it took.
+    """
 
     info: RunInfo
     root: str
+    own: Own
     charges: list[Charge] = field(default_factory=list)
+    lacks: bool = False
     steps: int = 0
     calls: int = 0
     seconds: float = 0.0
@@ -167,11 +172,12 @@ async def statistics(
         root = _root(line, lines)
         if root not in wanted:
             continue
-        found = await _read(journal, line, root, lines)
+        found = await _read(journal, line, root)
         if line.run_id == root:
             ended["damaged" if found is None else _how(line)] += 1
         if found is not None:
             told.append(found)
+    _charge(told, lines)
     return _added_up(told, wanted, ended)
 
 
@@ -195,15 +201,37 @@ def _how(line: RunInfo) -> str:
     return line.stop.reason if line.stop is not None and not line.damage else line.status
 
 
-async def _read(journal: Journal, line: RunInfo, root: str, lines: Mapping[str, RunInfo]) -> _Told | None:
+async def _read(journal: Journal, line: RunInfo, root: str) -> _Told | None:
     """What a run did; None if it is damaged."""
     try:
         events = await journal.read(line.run_id)
-        told = _Told(line, root, own_charges(events, lines))
+        told = _Told(line, root, Own(events))
         _tell(told, events)
     except (JournalDamaged, IllegalEvent):
         return None
     return told
+
+
+def _charge(told: Sequence[_Told], lines: Mapping[str, RunInfo]) -> None:
+    """Gives each what it took. Of a damaged run, and of those that worked for it, the run above it tells that."""
+    whole = {one.info.run_id: one for one in told}
+    for one in told:
+        if not _within_told(one.info, lines, whole):
+            one.charges = one.own.charges(whole)
+    for line in lines.values():
+        above = None if line.parent is None else whole.get(line.parent.run_id)
+        if above is not None and line.run_id not in whole and line.run_id not in above.own.told:
+            above.lacks = True
+
+
+def _within_told(line: RunInfo, lines: Mapping[str, RunInfo], whole: Mapping[str, _Told]) -> bool:
+    """Whether what the run took is part of what another run tells of one that is damaged."""
+    while line.parent is not None and line.parent.run_id in lines:
+        above = whole.get(line.parent.run_id)
+        if line.run_id not in whole and above is not None and line.run_id in above.own.told:
+            return True
+        line = lines[line.parent.run_id]
+    return False
 
 
 def _tell(told: _Told, events: Sequence[Event]) -> None:
@@ -248,7 +276,7 @@ def _added_up(told: Sequence[_Told], wanted: Collection[str], ended: Counter[str
         _spread([sum(one.calls for one in tree) for tree in trees]),
         _spread([_tokens(_charges(tree)) for tree in trees]),
         _spread([_top(tree).seconds for tree in trees]),
-        _money([_cost(_charges(tree)) for tree in trees]) if trees else None,
+        _money([_whole_cost(tree) for tree in trees]) if trees else None,
         _models(told),
         _sorted([_of_runs(name, runs) for name, runs in agents.items()]),
         _tools(told),
@@ -264,10 +292,14 @@ def _charges(tree: Iterable[_Told]) -> list[Charge]:
     return [charge for one in tree for charge in one.charges]
 
 
+def _whole_cost(tree: Sequence[_Told]) -> Decimal | None:
+    return None if any(one.lacks for one in tree) else _cost(_charges(tree))
+
+
 def _of_runs(name: str, trees: Sequence[Sequence[_Told]]) -> Group:
     ended = [info.stop for tree in trees if (info := _top(tree).info).status == "finished"]
     failed = sum(stop is None or not stop.finished for stop in ended)
-    costs = _money([_cost(_charges(tree)) for tree in trees])
+    costs = _money([_whole_cost(tree) for tree in trees])
     tokens = _spread([_tokens(_charges(tree)) for tree in trees])
     return Group(
         name,

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from treadle.drivers.below import run_id_below
-from treadle.journal import Journal, UnknownRun
+from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import (
     ContextEdited,
@@ -44,7 +44,7 @@ class Bar:
         start: seconds from the beginning of the run, waits counted.
         seconds: that it took, waits of the run in the middle of it not counted; None if it has not come back.
         usage, cost: tokens and dollars, where it is a model call, or a run below that the journal does not have any
-            more; the cost is None if it is not known, too.
+            more or that is damaged; the cost is None if it is not known, too.
         run_id: the run that it is in.
         failed: whether it ended with an error.
         shared: whether it was in the run that this one is a fork of.
@@ -86,7 +86,7 @@ async def waterfall(journal: Journal, run_id: str) -> Waterfall:
 
     Raises:
         UnknownRun: the journal has no such run.
-        JournalDamaged: its events are not what was stored.
+        JournalDamaged: its events are not what was stored, or those of a run below of which it tells nothing.
     """
     return await waterfall_of(await journal.read(run_id), journal)
 
@@ -116,7 +116,7 @@ async def _laid_out(
     inner: dict[int, list[Bar]] = {}
     for run_id, pieces in laid.pieces().items():
         last = pieces[-1]
-        found = await _read(run_id, journal)
+        found = await _read(run_id, journal, last.spent)
         if found is None:
             last.told = True
             continue
@@ -134,11 +134,15 @@ async def _laid_out(
     return laid, [one for one in whole if depth == 0 or one.kind != "interrupted"]
 
 
-async def _read(run_id: str, journal: Journal | None) -> Sequence[Event] | None:
-    """The events of the run that worked on a call; None if there is none."""
+async def _read(run_id: str, journal: Journal | None, spent: Spent | None) -> Sequence[Event] | None:
+    """The events of the run that worked on a call; None if there is none, or it is damaged and its `spent` is told."""
     try:
         return None if journal is None else await journal.read(run_id)
     except UnknownRun:
+        return None
+    except JournalDamaged:
+        if spent is None:
+            raise
         return None
 
 

@@ -220,15 +220,23 @@ async def spending_of(events: Sequence[Event], journal: Journal | None) -> Spend
     return Spending(ledger.run_id, tuple(own), ledger.calls, tuple(shared))
 
 
-def own_charges(events: Sequence[Event], known: Container[str]) -> list[Charge]:
-    """What the run of `events` has spent itself, and what it tells of runs below it that are not `known`."""
-    charges: list[Charge] = []
-    for entry in _Ledger(events).entries:
-        if isinstance(entry, Charge):
-            charges.append(entry)
-        elif entry.spent is not None and entry.run_id not in known:
-            charges.append(_told_of(entry, entry.spent))
-    return charges
+class Own:
+    """What the run of `events` has spent itself, and what it tells of runs below it."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._entries = _Ledger(events).entries
+        self.told = {one.run_id for one in self._entries if isinstance(one, _Work) and one.spent is not None}
+        """The runs below of which it tells what they took, with all that worked for these."""
+
+    def charges(self, known: Container[str]) -> list[Charge]:
+        """Its model calls, and what it tells of the runs below that are not `known`."""
+        charges: list[Charge] = []
+        for one in self._entries:
+            if isinstance(one, Charge):
+                charges.append(one)
+            elif one.spent is not None and one.run_id not in known:
+                charges.append(_told_of(one, one.spent))
+        return charges
 
 
 @dataclass(slots=True)
