@@ -252,14 +252,19 @@ def seen(path: Path | str) -> Seen | None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the file has all pages that its header speaks of; https://www.sqlite.org/fileformat.html, section 1.3."""
-    with path.open("rb") as file:
-        header, size = file.read(32), os.fstat(file.fileno()).st_size
-    if len(header) < 32:
-        return False
-    page = int.from_bytes(header[16:18], "big")
-    # 1 stands for 65,536 bytes.
-    return size >= (65_536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    """Whether the file has all pages that its header speaks of.
+
+    SQLite is asked, which looks at nothing else then: whoever opens and closes the file by other means lets go of the
+    locks that this process has on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    """
+    with closing(_connect(path, "ro&immutable=1", 0)) as connection:
+        try:
+            # The last page counts for it though only a part of it is there.
+            return version_of(connection) > 0 and not path.stat().st_size % _pragma(connection, "page_size")
+        except sqlite3.DatabaseError as error:
+            if _code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
+            return False
 
 
 def is_held(error: sqlite3.Error) -> bool:
