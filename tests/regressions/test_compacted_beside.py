@@ -5,8 +5,10 @@ Another process that closed the journal then took itself for the last, and remov
 """
 
 import asyncio
+import os
 import subprocess
 import sys
+import threading
 
 from treadle.journal import SqliteJournal
 from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunStarted
@@ -78,3 +80,28 @@ def test_what_is_written_while_another_process_prunes_is_there(tmp_path) -> None
         assert found.stdout == "4\n", found.stderr
         assert len(runner.run(journal.read("kept"))) == 4
         runner.run(journal.close())
+
+
+def test_two_threads_that_make_the_file_at_the_same_moment_keep_their_locks(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "runs.db"
+    close, made, opened = os.close, threading.Event(), threading.Event()
+
+    def close_late(descriptor: int) -> None:
+        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+            made.set()
+            opened.wait(0.5)
+        close(descriptor)
+
+    monkeypatch.setattr(os, "close", close_late)
+    maker, other = SqliteJournal(path), SqliteJournal(path)
+    thread = threading.Thread(target=lambda: asyncio.run(maker.list()))
+    thread.start()
+    assert made.wait(5)
+    asyncio.run(other.append("kept", 0, [begun("kept", "What is kept?")]))
+    opened.set()
+    thread.join()
+    asyncio.run(maker.close())
+    found = subprocess.run([sys.executable, "-c", READING, str(path)], capture_output=True, text=True, check=False)
+    assert found.stdout == "1\n", found.stderr
+    assert path.with_name("runs.db-wal").exists()
+    asyncio.run(other.close())

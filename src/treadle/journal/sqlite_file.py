@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -31,6 +32,10 @@ _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
     sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and {again}."),
 }
+
+
+_MAKING = Lock()
+"""Held until a file that was made is closed: who had opened it before that would lose its locks; see `is_whole`."""
 
 
 class FileKind(Struct, frozen=True):
@@ -116,7 +121,8 @@ class FileKind(Struct, frozen=True):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             # SQLite would make it readable for everybody; its -wal and -shm files take over this mode.
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with _MAKING:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if not path.is_file():
                 kind = "a folder" if path.is_dir() else "no regular file"
