@@ -67,6 +67,42 @@ async def holds_without_a_gap(journal: PostgresJournal | SqliteJournal, acknowle
             assert notes == [f"{n}" * (n % 300) for n in range(1, len(events))]
 
 
+PRUNES = """
+import random
+
+async def main():
+    chance = random.Random(int(sys.argv[2]))
+    async with opened(sys.argv[1]) as journal:
+        names = [f"old-{sys.argv[2]}-{n}" for n in range(chance.randrange(1, 60))]
+        for name in names:
+            await journal.append(name, 0, [started(name), NudgeGiven(text="x" * chance.randrange(4000))])
+        for name in chance.sample(names, chance.randrange(1, len(names) + 1)):
+            await journal.delete(name)
+            if hasattr(journal, "compact") and chance.random() < 0.2:
+                await journal.compact()
+        if hasattr(journal, "compact"):
+            await journal.compact()
+asyncio.run(main())
+"""
+
+
+def test_what_was_acknowledged_is_there_though_other_processes_delete_and_make_it_smaller(
+    place: str, opens: Opens, program: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    with told.open("w") as out, subprocess.Popen(program(WRITES_UNTIL_KILLED, place, "life"), stdout=out) as child:
+        try:
+            for pruner in range(6):
+                subprocess.run(program(PRUNES, place, pruner), check=True, timeout=60)
+        finally:
+            child.kill()
+    # The last line may be cut: it was being written.
+    lines = [line.split() for line in told.read_text().split("\n")[:-1]]
+    acknowledged = {run_id: int(count) for run_id, count in lines}
+    assert len(acknowledged) == 4
+    asyncio.run(holds_without_a_gap(opens(place), acknowledged))
+
+
 RACES = """
 async def main():
     async with opened(sys.argv[1]) as journal:

@@ -5,7 +5,7 @@ from counted import metrics_are_those_of_the_journal
 from hypothesis import given
 from hypothesis import strategies as st
 from looking_back import looking_back_tells_what_was_spent
-from rules import hold
+from rules import hold, time_goes_on
 from skilled import differing, skills_hold
 from texts import FROM_OUTSIDE, GO_ON, hostile
 from traced import spans_are_those_of_the_journal
@@ -53,8 +53,13 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
     new = [run for run in journal.runs if run not in before and fold_all(journal.events(run)).parent is None]
     if len(new) != 1:
         return [*wrong, f"{len(new)} forks were begun: {trial.last}"]
-    wrong += [*skills_hold(trial), *spans_are_those_of_the_journal(trial), *metrics_are_those_of_the_journal(trial)]
-    wrong += looking_back_tells_what_was_spent(trial)
+    wrong += [
+        *time_goes_on(trial),
+        *skills_hold(trial),
+        *spans_are_those_of_the_journal(trial),
+        *metrics_are_those_of_the_journal(trial),
+        *looking_back_tells_what_was_spent(trial),
+    ]
     return wrong + _wrong_in(trial, new[0], at, done) + _wrong_budgets(trial) + _wrong_replay(trial, new[0])
 
 

@@ -32,6 +32,12 @@ async def pay() -> str:
     return "paid"
 
 
+@tool
+async def spend() -> str:
+    """Spends an amount of money."""
+    return "spent"
+
+
 @pytest.mark.parametrize("reply", ["Done.", [("pay", {})]], ids=["ends", "pauses"])
 async def test_an_end_that_the_journal_did_not_take_is_no_end_of_a_span(received: Any, reply: Any) -> None:
     journal, one = Full(), received()
@@ -95,3 +101,16 @@ async def test_a_processor_that_would_leave_ends_neither_the_run_nor_what_is_tol
 @pytest.mark.parametrize("scheme", ["http", "HTTPS"])
 def test_the_address_of_a_model_is_not_told_however_it_is_written(scheme: str) -> None:
     assert of_model(f"openai-chat:m@{scheme}://inside.example")["gen_ai.request.model"] == "m"
+
+
+async def test_a_fork_amid_what_another_fork_tells_once_more_is_told_as_it_was_live(received: Any) -> None:
+    journal, one = MemoryJournal(), received()
+    model = ScriptedModel(lambda asked: "Done." if asked.step else [LOOK, ("spend", {})])
+    agent = Agent(model, tools=[look, spend], journal=journal, telemetry=one.telemetry)
+    first = await agent.run("Go.")
+    fork = await agent.fork(first.run_id, at=1, tool_results={"call_0_0": "nothing"})
+    second = await agent.fork(fork.run_id, at=1, tool_results={"call_0_1": "nothing"})
+    assert [type(event).__name__ for event in await journal.read(second.run_id)].count("RunForked") == 2
+    assert [span.name for span in await sent(journal, [second.run_id])] == ["chat scripted", "invoke_agent agent"]
+    live = {ids(span): said(span) for span in one.spans}
+    assert {ids(span): said(span) for span in await sent(journal)} == live

@@ -99,6 +99,25 @@ async def test_a_run_that_waits_for_a_person_is_left_alone_until_they_decide(cle
     assert done == ["ask: pay"]
 
 
+async def test_a_run_of_ones_own_name_that_waits_for_a_person_by_now_is_submitted_again_and_left_alone(
+    clerk, done, file
+):
+    agent, kept = clerk(file), Kept()
+    await agent.submit("ask: pay", to=kept, run_id="order-17")
+    waiting = await agent.drive("order-17")
+    events = await file.read("order-17")
+
+    assert await agent.submit("ask: pay", to=kept, run_id="order-17") == "order-17"
+
+    assert await file.read("order-17") == events
+    assert len(kept.orders) == 1
+    with pytest.raises(Misuse, match="another"):
+        await agent.submit("ask: pay twice", to=kept, run_id="order-17")
+    await agent.resubmit("order-17", to=kept, approve=waiting.pending)
+    assert (await agent.drive("order-17")).text == "It is done."
+    assert done == ["ask: pay"]
+
+
 async def test_a_run_of_ones_own_name_begins_once(clerk, file):
     agent, kept = clerk(file), Kept()
     assert await agent.submit("pay", to=kept, run_id="order-17") == "order-17"

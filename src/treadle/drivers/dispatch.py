@@ -208,7 +208,10 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
     except JournalConflict as conflict:
         if asked.run_id is None or conflict.found == 0:
             raise
-        _require_same(run, await config.journal.read(asked.run_id))
+        events = await config.journal.read(asked.run_id)
+        _require_same(run, events)
+        if _waits_for_somebody(events):
+            return asked.run_id
         return await submitted_again(config, asked.run_id, GoingOn(), to)
     await to.dispatch(_order(run.run_id, config.name, queued))
     return run.run_id
@@ -237,7 +240,7 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
             run.let_go()
     elif state.phase == "finished":
         return run_id
-    elif state.phase == "paused" and not is_queued(events):
+    elif _waits_for_somebody(events):
         waits = state.stop.detail if state.stop is not None else ""
         raise Misuse(f"run {run_id} waits ({waits}): say what was decided, with approve=, deny=, results= or message=")
     await to.dispatch(_order(run_id, state.agent, order))
@@ -257,7 +260,7 @@ async def carried(
     """
     events, _ = await recorded(config, "drive", run_id)
     state = fold_all(events)
-    if state.phase == "paused" and not is_queued(events):
+    if _waits_for_somebody(events):
         return Run(config, DRIVER, state=state).result_after(events)
     run, earlier, to_do = await taken_up(config, run_id, going_on)
     if not to_do:
@@ -300,6 +303,11 @@ def is_queued(events: Sequence[Event]) -> bool:
     """Whether the run waits for a worker."""
     last = events[-1]
     return isinstance(last, RunPaused) and last.queued is not None
+
+
+def _waits_for_somebody(events: Sequence[Event]) -> bool:
+    """Whether the run has paused, and not for a worker."""
+    return fold_all(events).phase == "paused" and not is_queued(events)
 
 
 def order_of(events: Sequence[Event]) -> Order:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -31,6 +32,10 @@ _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
     sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and {again}."),
 }
+
+
+_MAKING = Lock()
+"""Held until a file that was made is closed: who had opened it before that would lose its locks; see `is_whole`."""
 
 
 class FileKind(Struct, frozen=True):
@@ -116,7 +121,8 @@ class FileKind(Struct, frozen=True):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             # SQLite would make it readable for everybody; its -wal and -shm files take over this mode.
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with _MAKING:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if not path.is_file():
                 kind = "a folder" if path.is_dir() else "no regular file"
@@ -252,14 +258,19 @@ def seen(path: Path | str) -> Seen | None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the file has all pages that its header speaks of; https://www.sqlite.org/fileformat.html, section 1.3."""
-    with path.open("rb") as file:
-        header, size = file.read(32), os.fstat(file.fileno()).st_size
-    if len(header) < 32:
-        return False
-    page = int.from_bytes(header[16:18], "big")
-    # 1 stands for 65,536 bytes.
-    return size >= (65_536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    """Whether the file has all pages that its header speaks of.
+
+    SQLite is asked, which looks at nothing else then: whoever opens and closes the file by other means lets go of the
+    locks that this process has on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    """
+    with closing(_connect(path, "ro&immutable=1", 0)) as connection:
+        try:
+            # The last page counts for it though only a part of it is there.
+            return version_of(connection) > 0 and not path.stat().st_size % _pragma(connection, "page_size")
+        except sqlite3.DatabaseError as error:
+            if _code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
+            return False
 
 
 def is_held(error: sqlite3.Error) -> bool:

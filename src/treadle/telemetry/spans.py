@@ -150,7 +150,7 @@ class Spans:
 
     def take(self, seq: int, event: events.Event) -> list[Span]:
         """The spans that begin or end with event number `seq`: a leg when it begins, all others when they end."""
-        if self._again:
+        if self._again and not isinstance(event, events.RunForked):
             return self._told_again(event)
         late = None if self._leg is not None else self._begun_late(seq, event)
         self._idle = self._idle and type(event) not in _BUSY

@@ -1,9 +1,10 @@
 """Forking: a run that begins with the first steps of another, under the rules of its agent, and goes on by itself."""
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from treadle.context.policies import DEFAULT
 from treadle.context.storable import storable_event
@@ -21,6 +22,7 @@ from treadle.drivers.checks import (
     require_dependencies,
     with_budgets,
 )
+from treadle.drivers.clock import Clock
 from treadle.drivers.compact import chosen_policies
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
@@ -85,7 +87,8 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     cut = cut_at(events, asked.at, _outputs(config, source, asked.results or {}))
     config = with_budgets(with_model(config, asked.model), asked.budget)
     whose = await _checked(config, source, cut.state, asked)
-    run_id, now, question = new_run_id(), time.time(), asked_of(asked.message)
+    # However the clock was set, it begins after what it shares, and tells then what it tells once more.
+    run_id, now, question = new_run_id(), Clock(after=cut.state.now).began, asked_of(asked.message)
     model = "" if asked.model is None else config.model.name
     if cut.again:
         # What was given up to the beginning of the step may come after what is shared.
@@ -94,7 +97,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     told = _told(config, asked.instructions)
     own: list[Event] = [
         RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, len(cut.again), at=now, by=asked.by),
-        *cut.again,
+        *[msgspec.structs.replace(event, at=now) for event in cut.again],
     ]
     own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
     own = [storable_event(event) for event in own]

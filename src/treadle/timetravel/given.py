@@ -69,9 +69,6 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
     if found is None or found[1].result is not None or found[1].status not in TO_ADMIT:
         return None
     record = found[1]
-    if isinstance(event, ToolStarted) and record.status == "interrupted" and event.at == record.started_at:
-        # A fork says once more what had started.
-        return None
     # What came of a call in doubt is told by a person, by its tool, or as the run ends; and one that did not start has
     # a result that is no refusal only where a fork was given it, or where the run below it was ended with this one.
     told = isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error or _cut_short(record, event))

@@ -69,7 +69,7 @@ class Player:
         self._number = 0
         self._said: list[RunState] = []
         self._shift = self._count = 0
-        self._forked_at = 0.0
+        self._again = 0
         self._below: dict[str, Replay] = {}
         self._redact: Redact | None = getattr(journal, "redact", None)
 
@@ -112,9 +112,11 @@ class Player:
         if isinstance(event, MessageAdded) and state.phase in ("ready", "replied"):
             self._said.append(state)
         if isinstance(event, RunForked):
-            self._forked_at = event.at
-        if event.at < self._forked_at:
-            # Said again in a fork, of the step before it.
+            told_again, self._again = False, event.again
+        else:
+            told_again, self._again = self._again > 0, max(0, self._again - 1)
+        if told_again:
+            # Of the step before the fork.
             self._ahead.clear()
         elif is_given(state, event, before) or (isinstance(event, ContextEdited) and not self._edits):
             self._ahead.clear()

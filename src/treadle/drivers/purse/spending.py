@@ -265,12 +265,13 @@ class _Ledger:
         self.shared: list[Charge | _Work] = []
         self.calls: dict[str, int] = {}
         self.run_id = self._agent = self._model = self._asked = ""
-        self._step, self._landing, self._forked_at = 0, False, 0.0
+        self._step, self._landing, self._again = 0, False, 0
         self._tools: dict[str, str] = {}
         self._made: dict[str, int] = {}
         self._work: dict[str, _Work] = {}
         for event in events:
             self._enter(event)
+            self._again = event.again if isinstance(event, RunForked) else max(0, self._again - 1)
         self.entries, self.shared = _that_took_something(self.entries), _that_took_something(self.shared)
 
     def _enter(self, event: Event) -> None:
@@ -322,7 +323,7 @@ class _Ledger:
         if work is None:
             work = self._begun(event.step, event.call_id, event.name)
             # What a fork tells again of the step before it, that other run has begun.
-            if event.at >= self._forked_at:
+            if not self._again:
                 self.calls[work.tool] = self.calls.get(work.tool, 0) + 1
         work.is_back = False
 
@@ -331,7 +332,7 @@ class _Ledger:
             step = self._step - 1
             work = self._work.get(self._run_below(step, call_id)) or self._begun(step, call_id, "")
             work.spent = spent
-        self.run_id, self._model, self._forked_at = event.run_id, event.model or self._model, event.at
+        self.run_id, self._model = event.run_id, event.model or self._model
         self.shared += self.entries
         self.entries, self.calls, self._work = [], {}, {}
 
