@@ -371,6 +371,15 @@ def test_what_a_step_takes_away_is_left_in_a_long_history():
     assert body["messages"][-1]["content"][-1] == POINT
 
 
+def test_tools_are_left_in_a_long_history_that_calls_none():
+    """Without them all that is cached of it is read anew, by the closing reply of a long conversation too."""
+    asked = kernel.UserMessage("what is this? " * 1000)
+    with_tools = body_of(asked, tools=[LOOK], cache="5m")
+    closing = body_of(asked, tool_choice="none", usual=Usual((LOOK,)), cache="5m")
+    assert closing["toolConfig"] == with_tools["toolConfig"]
+    assert "toolConfig" not in body_of(GO, tool_choice="none", usual=Usual((LOOK,)), cache="5m")
+
+
 # Thinking
 
 

@@ -231,12 +231,12 @@ class BedrockCodec:
         usual, choice = request.usual, request.tool_choice
         called = b'"toolUse":' in trail.made
         tools = request.tools if usual is None else usual.tools
-        if not called and choice == "none":
-            return (), choice
         if usual is not None and self._keeps(maker, "messages"):
             kept = ("auto",) if choice == "none" else ("auto", "required")
             if usual.tool_choice in kept and len(trail.made) >= SHORT:
                 choice = usual.tool_choice
+        if not called and choice == "none":
+            return (), choice
         return tools or (_called(trail.messages) if called else ()), choice
 
     def _choose(self, body: Json, choice: str, settings: ModelSettings, maker: Maker) -> Json:
