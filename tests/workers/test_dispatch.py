@@ -83,6 +83,18 @@ async def test_a_run_whose_dispatch_fails_is_queued_again(clerk, done, file):
     assert done == []
 
 
+async def test_a_fork_whose_dispatch_fails_is_queued_again_and_not_the_run_that_it_is_a_fork_of(clerk, file):
+    agent, kept = clerk(file), Kept()
+    source = await agent.run("pay")
+    fork = await agent.begin_fork(source.run_id, at=0)
+    with pytest.raises(ConnectionError):
+        await agent.resubmit(fork, to=Kept(ConnectionError("gone")), message="pay")
+    (line,) = [line for line in await file.list() if line.run_id == fork]
+    assert await Deliveries([agent]).queue_again(kept, line.updated_at + 61) == 1
+    assert kept.orders == [Order(fork, "clerk")]
+    assert (await agent.drive(fork)).finished
+
+
 async def test_a_run_that_waits_for_a_person_is_left_alone_until_they_decide(clerk, done, file):
     agent, kept = clerk(file), Kept()
     run_id = await agent.submit("ask: pay", to=kept, key="anna", priority=2)

@@ -318,7 +318,7 @@ def _waits_for_somebody(events: Sequence[Event]) -> bool:
 
 def order_of(events: Sequence[Event]) -> Order:
     """The order by which a run was last queued."""
-    state = fold_all(events[:1])
+    state = fold_all(events)
     return _order(state.run_id, state.agent, _queued_last(events) or Queued())
 
 
