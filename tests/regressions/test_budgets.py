@@ -311,6 +311,35 @@ async def test_a_run_that_is_taken_up_the_next_day_counts_there_what_it_takes_th
         one_of_them.close()
 
 
+@pytest.mark.parametrize("days", [(0, -1), (0, 1, 0), (0, 1, 0, 2), (1, 0, 1)])
+async def test_a_run_that_goes_on_where_the_clock_is_a_day_behind_is_counted_once(monkeypatch, place, days):
+    clock = Clock(monkeypatch, MIDNIGHT + 10)
+    journal = MemoryJournal()
+    model = Honest(lambda request: [("pay", {"amount": request.step})] if request.step + 1 < len(days) else "done")
+
+    def one(budget):
+        return agent(model, budget=budget, tools=[Bank().pay], approvals=[ask_before("pay")], journal=journal)
+
+    budgets, result = [], None
+    for later in days:
+        clock.now = MIDNIGHT + 10 + later * 86_400
+        budgets.append(Budget(tokens=10_000, per="day", path=place))
+        if result is None:
+            result = await one(budgets[-1]).run("go")
+        else:
+            result = await one(budgets[-1]).resume(result.run_id, approve=[result.pending[0].key])
+    assert result is not None
+    assert result.finished
+    again = Budget(tokens=10_000, per="day", path=place)
+    await one(again).resume(result.run_id)
+    spent = [again.spent(one_day) for one_day in again.purses()]
+    assert all(balance.tokens > 0 for balance in spent), spent
+    assert sum(balance.tokens for balance in spent) == result.usage.total_tokens == 100 * len(days)
+    assert [balance.held_tokens for balance in spent] == [0] * len(spent)
+    for one_of_them in (*budgets, again):
+        one_of_them.close()
+
+
 # --- runs below
 
 

@@ -265,8 +265,12 @@ def budgets_are_kept(world: Deployment) -> Iterator[str]:
         own = [run for run, rows in world.store.runs.items() if getattr(rows[0].event, "agent", "") == name]
         trees = sorted({below for run in own for below in _below(world, run)})
         tokens, _ = _billed(world, trees)
-        if budget.tokens is not None and tokens > budget.tokens:
+        balances = [budget.spent()] if budget.per is None else [budget.spent(day) for day in budget.purses()]
+        if budget.tokens is not None and tokens > budget.tokens * len(balances):
             yield f"the budget of {name} allows {budget.tokens} tokens, and {tokens} were billed"
+        told = sum(one.tokens + one.held_tokens for one in balances)
+        if told < tokens or any(one.tokens < 0 or one.held_tokens < 0 for one in balances):
+            yield f"of {tokens} tokens that were billed the budget of {name} tells {balances}"
 
 
 def deadlines_are_true(world: Deployment) -> Iterator[str]:

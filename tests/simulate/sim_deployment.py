@@ -132,7 +132,7 @@ class Deployment:
     def _set_a_clock(self) -> None:
         process = self.stage.rng.choice(self.stage.processes or [None])
         if process is not None:
-            step = self.stage.rng.choice([-3600.0, -5.0, 5.0, 3600.0])
+            step = self.stage.rng.choice([-86_400.0, -5.0, 5.0, 86_400.0])
             process.loop.clock += step
             self.stage.note(process.name, "has its clock set", f"by {step:g} s")
 

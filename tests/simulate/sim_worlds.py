@@ -38,6 +38,9 @@ FEATURES = (
     "batches", "reactions", "early calls", "approvals", "sub-runs", "two deep", "hand-offs", "limits", "deadlines",
     "budgets", "failing models",
 )  # fmt: skip
+DAILY = 12_000
+"""Tokens of a budget of days; one of any other number is for all days together."""
+
 WRITES = frozenset({"pay", "post", "send", "seal", "enter"})
 
 
@@ -241,7 +244,7 @@ def _node(rng: Random, wanted: set[str], name: str, level: int) -> Node:
         reports=rng.random() < 0.7,
         on_limit=rng.choice(["answer", "answer", "stop", "raise"]),
         limits=_limits(rng, wanted),
-        budget=rng.choice([None, 4000, 12_000, 60_000]) if "budgets" in wanted else None,
+        budget=rng.choice([None, 4000, DAILY, 60_000]) if "budgets" in wanted else None,
     )
 
 
@@ -265,7 +268,8 @@ def _agent(world: World, node: Node, journal: Journal | None, budgets: dict[str,
     rules = [ask_before("pay", "send"), deny("post", when=lambda given: world.draw(given["label"], 3) == 0)]
     budget = None
     if node.budget is not None:
-        budget = budgets.setdefault(node.name, Budget(tokens=node.budget, name=node.name))
+        per = "day" if node.budget == DAILY else None
+        budget = budgets.setdefault(node.name, Budget(tokens=node.budget, name=node.name, per=per))
     on_limit: Any = node.on_limit
     return Agent(
         Actor(world, node),

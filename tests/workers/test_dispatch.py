@@ -13,6 +13,7 @@ from treadle.drivers.dispatch import Order, Pausing
 from treadle.journal import JournalConflict, MemoryJournal, RunHeld, SqliteJournal, UnknownRun
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
+from treadle.workers import QueueFull
 from treadle.workers.deliveries import Deliveries, at_once
 
 pytestmark = pytest.mark.anyio
@@ -82,6 +83,18 @@ async def test_a_run_whose_dispatch_fails_is_queued_again(clerk, done, file):
     assert done == []
 
 
+async def test_a_fork_whose_dispatch_fails_is_queued_again_and_not_the_run_that_it_is_a_fork_of(clerk, file):
+    agent, kept = clerk(file), Kept()
+    source = await agent.run("pay")
+    fork = await agent.begin_fork(source.run_id, at=0)
+    with pytest.raises(ConnectionError):
+        await agent.resubmit(fork, to=Kept(ConnectionError("gone")), message="pay")
+    (line,) = [line for line in await file.list() if line.run_id == fork]
+    assert await Deliveries([agent]).queue_again(kept, line.updated_at + 61) == 1
+    assert kept.orders == [Order(fork, "clerk")]
+    assert (await agent.drive(fork)).finished
+
+
 async def test_a_run_that_waits_for_a_person_is_left_alone_until_they_decide(clerk, done, file):
     agent, kept = clerk(file), Kept()
     run_id = await agent.submit("ask: pay", to=kept, key="anna", priority=2)
@@ -116,6 +129,21 @@ async def test_a_run_of_ones_own_name_that_waits_for_a_person_by_now_is_submitte
     await agent.resubmit("order-17", to=kept, approve=waiting.pending)
     assert (await agent.drive("order-17")).text == "It is done."
     assert done == ["ask: pay"]
+
+
+async def test_a_run_of_ones_own_name_that_is_there_is_submitted_again_though_the_queue_is_full(clerk, file):
+    class Full(Kept):
+        async def accept(self, agent: str) -> None:
+            if self.orders:
+                raise QueueFull("1 run waits: nothing was recorded")
+
+    agent, kept = clerk(file), Full()
+    await agent.submit("pay", to=kept, run_id="order-17")
+    assert await agent.submit("pay", to=kept, run_id="order-17") == "order-17"
+    for run_id in ("order-18", None):
+        with pytest.raises(QueueFull):
+            await agent.submit("pay", to=kept, run_id=run_id)
+    assert [line.run_id for line in await file.list()] == ["order-17"]
 
 
 async def test_a_run_of_ones_own_name_begins_once(clerk, file):

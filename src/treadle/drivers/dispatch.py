@@ -22,6 +22,7 @@ from treadle.drivers.purse.budget import checked_name
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, standing, taken_up
 from treadle.journal import JournalConflict
+from treadle.journal.families import is_there
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
@@ -200,7 +201,12 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
         own_run_id(asked.run_id)
     if asked.user is not None:
         sent_name("user", asked.user)
-    await to.accept(config.name)
+    try:
+        await to.accept(config.name)
+    except QueueFull:
+        # One that is there already is no further one, and its order may be among those that wait.
+        if asked.run_id is None or not await is_there(config.journal, asked.run_id):
+            raise
     run = await begun(config, asked)
     run.feed(RunPaused(QUEUED, queued))
     try:
@@ -312,7 +318,7 @@ def _waits_for_somebody(events: Sequence[Event]) -> bool:
 
 def order_of(events: Sequence[Event]) -> Order:
     """The order by which a run was last queued."""
-    state = fold_all(events[:1])
+    state = fold_all(events)
     return _order(state.run_id, state.agent, _queued_last(events) or Queued())
 
 

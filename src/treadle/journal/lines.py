@@ -5,7 +5,8 @@ of their chain, and the whole by one with the number of runs, so that what was c
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, NamedTuple
 
@@ -17,7 +18,7 @@ from treadle.journal.errors import JournalDamaged, NotImported, UnknownRun
 from treadle.journal.families import families, family, is_there
 from treadle.journal.line import decoded
 from treadle.journal.port import Journal, check_first
-from treadle.kernel.events import Event, encode_event
+from treadle.kernel.events import Event, RunStarted, encode_event
 
 VERSION = 1
 """The version of the form; one that is higher is refused."""
@@ -132,9 +133,10 @@ async def _each(journal: Journal, group: _Group) -> AsyncIterator[str]:
 async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
     """Put the runs of an export into a journal: all of them, or none.
 
-    The file is read twice, first to see that all of it is whole, and that none of its runs is there already with other
-    events; one that is the same is left as it is. If the process is killed while they are written, some are there, each
-    whole, and the others are not: the same import again puts in the rest.
+    The file is read first to see that all of it is whole, and that none of its runs is there already with other events;
+    one that is the same is left as it is. Then once more for those that work for others, as deep as they do, and for
+    the others. If the process is killed while they are written, some are there, each whole and with those that work for
+    it, and the others are not: the same import again puts in the rest.
 
     Args:
         journal: where they are put.
@@ -149,10 +151,10 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
         JournalError: the journal cannot be written; what was written before that is deleted again, where that can be.
     """
     start = file.tell()
-    run_ids: list[str] = []
+    above: dict[str, str] = {}
     there: set[str] = set()
     for run_id, events in _runs_in(file):
-        run_ids.append(run_id)
+        above[run_id] = _above(run_id, events)
         if await is_there(journal, run_id):
             if await journal.read(run_id) != events:
                 raise NotImported(
@@ -160,22 +162,49 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
                     "another"
                 )
             there.add(run_id)
-    file.seek(start)
     written: list[str] = []
     try:
-        runs = (one for one in _runs_in(file) if one[0] not in there)
-        while group := list(islice(runs, TOGETHER)):
-            outcomes = await asyncio.gather(
-                *[_put(journal, run_id, events, written) for run_id, events in group], return_exceptions=True
-            )
-            for outcome in outcomes:
-                if outcome is not None:
-                    raise outcome
+        for runs in _lowest_first({run_id: one for run_id, one in above.items() if run_id not in there}):
+            file.seek(start)
+            await _put_all(journal, (one for one in _runs_in(file) if one[0] in runs), written)
     except BaseException:
-        for run_id in written:
+        for run_id in reversed(written):
             await journal.delete(run_id)
         raise
-    return [run_id for run_id in run_ids if run_id not in there]
+    return [run_id for run_id in above if run_id not in there]
+
+
+def _above(run_id: str, events: Sequence[Event]) -> str:
+    """The run that it works for; empty if it works for none."""
+    first = events[0]
+    if not isinstance(first, RunStarted) or first.run_id != run_id or first.parent is None:
+        return ""
+    return first.parent.run_id
+
+
+def _lowest_first(above: Mapping[str, str]) -> list[set[str]]:
+    """Runs by how far they are below others, those that work for others before these.
+
+    A run without those that work for it would have their work done anew if it was taken up then.
+    """
+    found: dict[int, set[str]] = defaultdict(set)
+    for run_id in above:
+        over = [run_id]
+        while (one := above[over[-1]]) in above and one not in over:
+            over.append(one)
+        found[len(over)].add(run_id)
+    return [found[depth] for depth in sorted(found, reverse=True)]
+
+
+async def _put_all(journal: Journal, runs: Iterator[tuple[str, Sequence[Event]]], written: list[str]) -> None:
+    """Write runs, in no order, and note in `written` which are there."""
+    while group := list(islice(runs, TOGETHER)):
+        outcomes = await asyncio.gather(
+            *[_put(journal, run_id, events, written) for run_id, events in group], return_exceptions=True
+        )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
 
 
 async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: list[str]) -> None:

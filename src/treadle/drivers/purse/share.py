@@ -181,8 +181,13 @@ class Share:
     def _begun(self) -> Claim:
         """What the run had used when its part of the purse began."""
         if self._base is None:
-            self._base = self._begin(day())
+            self._base = self._begin(self._today())
         return self._base
+
+    def _today(self) -> str:
+        """The day on which a call counts: the clock's, and where that was set back the last on which the run drew."""
+        place = self._place
+        return max([day(), *[key for key, _ in self._ledger.rows(place.purse, place.run)]])
 
     def turn(self) -> None:
         """A new day has a new purse; what is under way counts there too, if more is asked for before it is settled."""
@@ -192,7 +197,7 @@ class Share:
             settled = self._settled() - self._base
             self._ledger.settle(self._place, Row(self._base, settled, settled), (), self._left())
             self._written = NOTHING, NOTHING
-        self._base = self._begin(day())
+        self._base = self._begin(self._today())
 
     def _begin(self, key: str) -> Claim:
         known = self._ledger.row(self._place._replace(key=key))
