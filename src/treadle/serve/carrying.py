@@ -19,12 +19,11 @@ from treadle.drivers.taking_up import GoingOn, Overtaken, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
-from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by
+from treadle.journal.info import RunInfo, RunStatus, Wanted, is_served, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
 from treadle.serve.conversations import Conversations
 from treadle.serve.live import STOPPED, Live
-from treadle.serve.posting import is_served
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.views import Views

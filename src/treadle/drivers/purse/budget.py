@@ -38,8 +38,8 @@ class Balance(Struct, frozen=True):
     """What was taken of one purse of a budget, and what is left.
 
     Attributes:
-        key: whose purse it is: a user's name, the name of a conversation, a day such as "2026-11-22", a run's id; empty
-            where all runs share one.
+        key: whose purse it is: a user's name, the name of a conversation (at a server the user's and its own,
+            "anna/chat"), a day such as "2026-11-22", a run's id; empty where all runs share one.
         tokens, usd: what was used. A reply whose price is not known counts as what was set aside for it.
         held_tokens, held_usd: what is set aside beside that, for calls under way. After a crash it stands until the run
             is taken up again: the call may have been paid for.
