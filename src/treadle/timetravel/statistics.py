@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.drivers.purse.spending import Charge, own_charges
-from treadle.journal import Journal, JournalDamaged, RunInfo
+from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, RunForked
@@ -134,7 +134,7 @@ async def statistics(
 ) -> Statistics:
     """Figures over the runs of a journal, for which all holds that is given.
 
-    Each run is read once, one after the other.
+    Each run is read once, one after the other; one that is deleted meanwhile is left out.
 
     Args:
         journal: where the runs are.
@@ -167,12 +167,17 @@ async def statistics(
         root = _root(line, lines)
         if root not in wanted:
             continue
-        found = await _read(journal, line, root, lines)
+        try:
+            found = await _read(journal, line, root, lines)
+        except UnknownRun:
+            # It was deleted since it was listed.
+            wanted.discard(line.run_id)
+            continue
         if line.run_id == root:
             ended["damaged" if found is None else _how(line)] += 1
         if found is not None:
             told.append(found)
-    return _added_up(told, wanted, ended)
+    return _added_up([one for one in told if one.root in wanted], wanted, ended)
 
 
 async def _lines(journal: Journal) -> dict[str, RunInfo]:
