@@ -1,7 +1,9 @@
 """What the users of a server may take: each from purses that are their own, whoever goes on with their runs."""
 
+from contextlib import ExitStack
+
 import pytest
-from served import serving
+from served import serving, until
 from test_serve_users import as_, begin, ended, served
 
 from treadle import Agent, Budget, Conversation, MemoryJournal, Price, Usage, ask_before, tool
@@ -79,3 +81,80 @@ def test_no_two_users_and_conversations_have_one_purse():
     assert len({whose_run(*one, "serve").purse for one in pairs}) == len(pairs)
     assert whose_run("ada", "chat", "serve 0af1").purse == "ada/chat"
     assert whose_run("ada", "chat").purse == "chat"
+
+
+class Away:
+    """The file of a budget, which cannot be used for a while."""
+
+    def __init__(self, budget):
+        self._budget, self._whole = budget, b""
+
+    def __enter__(self):
+        self._budget.close()
+        self._whole = self._budget.path.read_bytes()
+        self._budget.path.write_bytes(b"no database at all" * 1000)
+
+    def __exit__(self, *_):
+        self._budget.close()
+        self._budget.path.write_bytes(self._whole)
+
+
+async def test_a_budget_that_is_away_is_told_as_such_and_nothing_is_done(tmp_path):
+    """It was a 500, "something went wrong here", as if it did not help to ask again."""
+    budget = Budget(usd=1, per="user", path=tmp_path / "secret-place.db")
+    async with serving(served([paid(budget, None)])) as client:
+        done = await begin(client, "ada", "paid", "hello")
+        await ended(client, "ada", done, "finished")
+        run_id = await begin(client, "ada", "paid", "pay", conversation="chat")
+        (call,) = (await ended(client, "ada", run_id, "waiting"))["pending"]
+        decision = {"call": call["call"], "fingerprint": call["fingerprint"], "verdict": "approve"}
+        thread = {"threadId": "chat", "runId": "r", "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+        asked = {
+            f"/api/runs/{run_id}/decisions": {"decisions": [decision]},
+            f"/api/runs/{run_id}/resume": {"message": "go on"},
+            f"/api/runs/{run_id}/cancel": None,
+            f"/api/runs/{done}/fork": {"at": 0},
+            "/ag-ui/paid": thread | {"messages": [{"id": "m", "role": "user", "content": "go on"}]},
+        }
+        before = (await client.get(f"/api/runs/{run_id}/events", **as_("ada"))).json()
+        with Away(budget):
+            for path, body in asked.items():
+                answer = await client.post(path, json=body, **as_("ada"))
+                assert (answer.status_code, "budget" in answer.text) == (503, True), (path, answer.text)
+                assert "retry-after" in answer.headers
+                assert "secret-place" not in answer.text
+        assert (await client.get(f"/api/runs/{run_id}/events", **as_("ada"))).json() == before
+        assert len((await client.get("/api/runs", **as_("ada"))).json()["runs"]) == 2
+        decided = await client.post(f"/api/runs/{run_id}/decisions", json={"decisions": [decision]}, **as_("ada"))
+        assert decided.is_success
+        assert (await ended(client, "ada", run_id, "finished"))["text"] == "done"
+
+
+async def test_a_run_is_taken_up_once_its_budget_is_back(tmp_path):
+    """It was left for good, and so was each other one that a server had begun under the budget."""
+    journal, free = MemoryJournal(), Agent(ScriptedModel(lambda _: "fine"), name="free")
+    budget = Budget(usd=1, per="user", path=tmp_path / "budget.db")
+    assert budget.spent("ada").usd == 0
+    with ExitStack() as away:
+        away.enter_context(Away(budget))
+        async with serving(served([paid(budget, None), free], journal=journal)) as client:
+            run_id = await begin(client, "ada", "paid", "hello")
+            await ended(client, "ada", run_id, "left")
+        async with serving(served([paid(budget, None), free], journal=journal)) as client:
+            other = await begin(client, "ada", "free", "hello")
+            await ended(client, "ada", other, "finished")
+            assert (await client.get(f"/api/runs/{run_id}", **as_("ada"))).json()["status"] == "left"
+            away.close()
+
+            async def is_done():
+                return (await client.get(f"/api/runs/{run_id}", **as_("ada"))).json()["status"] == "finished"
+
+            await until(is_done)
+
+
+async def test_nobody_is_told_where_a_budget_is_kept(tmp_path):
+    budget = Budget(usd=1, per="conversation", path=tmp_path / "secret-place.db")
+    async with serving(served([paid(budget, None)])) as client:
+        answer = await client.post("/api/runs", json={"agent": "paid", "input": "hello"}, **as_("ada"))
+    assert (answer.status_code, "secret-place" in answer.text) == (422, False), answer.text
+    assert "the budget has a purse for each conversation" in answer.text

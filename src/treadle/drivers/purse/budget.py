@@ -214,10 +214,14 @@ class Budget:
         advice = f"go on after midnight UTC, or {remedy}" if self.per == "day" else remedy
         return Stop(reason, f"{self._called(key)}: {what} are taken, and {why}.", advice[0].upper() + advice[1:])
 
+    @property
+    def called(self) -> str:
+        """How it is spoken of to whoever has a run begun, and need not know where it is kept."""
+        return f"the budget {self.name!r}" if self.name else "the budget"
+
     def _called(self, key: str) -> str:
         """How a purse of it is spoken of."""
-        named = f" {self.name!r}" if self.name else ""
-        return f"the budget{named} of {self.per} {key}" if self.per else f"the budget{named} that runs share"
+        return f"{self.called} of {self.per} {key}" if self.per else f"{self.called} that runs share"
 
     def tell(self, mark: Mark, spent: Balance) -> None:
         """Warns that so much is used."""

@@ -178,9 +178,9 @@ def require_whose(budget: Budget, whose: Whose) -> str:
         Misuse: it is not said.
     """
     if budget.per == "user" and whose.user is None:
-        raise Misuse(f"{budget!r} has a purse for each user: say whose run this is with user=…")
+        raise Misuse(f"{budget.called} has a purse for each user: say whose run this is with user=…")
     if budget.per == "conversation" and whose.purse is None:
-        raise Misuse(f"{budget!r} has a purse for each conversation: give the run its own with conversation=…")
+        raise Misuse(f"{budget.called} has a purse for each conversation: give the run its own with conversation=…")
     return (whose.user if budget.per == "user" else whose.purse) or ""
 
 
