@@ -10,7 +10,7 @@ import pytest
 from treadle import Agent, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, statistics, tool, waterfall
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
-from treadle.timetravel.statistics import Money, Spread
+from treadle.timetravel.figures import Money, Spread
 
 ONE = Decimal("0.0045")
 """Dollars of one reply."""

@@ -44,9 +44,10 @@ from treadle.models.price import Price
 from treadle.models.price_table import PriceTable
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.timetravel.differences import Difference
+from treadle.timetravel.figures import Statistics
 from treadle.timetravel.parting import Diff, diff
 from treadle.timetravel.replay import Replay, ReplayDiffers, replay
-from treadle.timetravel.statistics import Statistics, statistics
+from treadle.timetravel.statistics import statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
 from treadle.tools import (
     AgentSkills,

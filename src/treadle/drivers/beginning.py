@@ -151,7 +151,8 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
     kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     question, watcher = asked_of(asked.input), watcher_of(asked.on_event)
     # The messages of a step by itself are no conversation that anybody could name again.
-    whose = whose_run(asked.user, None if conversation is None or asked.one_step else conversation.name)
+    named = None if conversation is None or asked.one_step else conversation.name
+    whose = whose_run(asked.user, named, asked.origin)
     check_whose(config, whose)
     before = [] if conversation is None else conversation.begin()
     run = Run(config, DRIVER, deps=asked.deps, on_event=watcher, over=lent(conversation))

@@ -5,7 +5,7 @@ And `Wanted`: which runs a list is to have.
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,15 @@ RunStatus = Literal["running", "waiting", "finished", "damaged"]
 
 QUESTION = 1000
 """Characters of a question that a line has at most."""
+
+
+SERVED: Final = "serve"
+"""What the journal says began a run that a server began: it goes on with it after a crash."""
+
+
+def is_served(origin: str) -> bool:
+    """Whether a run of this origin was begun by a server."""
+    return origin.partition(" ")[0] == SERVED
 
 
 class Fork(Struct, frozen=True):

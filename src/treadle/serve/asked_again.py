@@ -71,7 +71,14 @@ class AskedAgain:
         """
         for line in lines if posting.kept else ():
             after = 0
-            for number, event in await self._views.events(user, line.run_id):
+            try:
+                events = await self._views.events(user, line.run_id)
+            except Refused as error:
+                if error.kind != "not_found":
+                    raise
+                # It was deleted since it was listed: nothing was said to it.
+                continue
+            for number, event in events:
                 if isinstance(event, RunPaused):
                     after = number
                 elif isinstance(event, StepPrepared):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from treadle.agent import Agent
 from treadle.conversation import Conversation
@@ -15,16 +15,16 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.conversing import BESIDE, GoneOn, begun_beside
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.listing import of_callers, with_listed
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.taking_up import GoingOn, Overtaken, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
-from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by
+from treadle.journal.info import RunInfo, RunStatus, Wanted, is_served, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
 from treadle.serve.conversations import Conversations
 from treadle.serve.live import STOPPED, Live
-from treadle.serve.posting import is_served
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.views import Views
@@ -151,14 +151,20 @@ class Carrying:
         So do those that another began and a server paused as it stopped, for it has said that they will. Those that
         wait for a person stay as they are; so do those that no server had. One that another process has is
         asked for again once its lease may have run out: that process may be the one that died, on another machine. A
-        journal that cannot be used yet is waited for.
+        journal that cannot be used yet is waited for, and so is a budget, after the runs that have another.
         """
-        held = [line for line in await self._left() if not await self._taken_up(line)]
         lease = self._journal.lease if isinstance(self._journal, Leases) else inf
-        if held and lease < inf:
+        found = [(line, await self._taken_up(line)) for line in await self._left()]
+        held = [line for line, how in found if how == "held"] if lease < inf else []
+        if held:
             await asyncio.sleep(lease)
-            for line in held:
-                await self._taken_up(line)
+            found += [(line, await self._taken_up(line)) for line in held]
+        unpaid = [line for line, how in found if how == "unpaid"]
+        for line in unpaid:
+            log.error("run %s is taken up once its budget can be used", line.run_id)
+        while unpaid:
+            await asyncio.sleep(_AGAIN)
+            unpaid = [line for line in unpaid if await self._taken_up(line) == "unpaid"]
 
     async def _left(self) -> list[RunInfo]:
         """The runs that are to be taken up, once the journal can tell."""
@@ -177,23 +183,25 @@ class Carrying:
                 is_told = True
                 await asyncio.sleep(_AGAIN)
 
-    async def _taken_up(self, line: RunInfo) -> bool:
-        """Goes on with a run; False if another process has it."""
+    async def _taken_up(self, line: RunInfo) -> Literal["done", "held", "unpaid"]:
+        """Goes on with a run; "held" if another process has it, "unpaid" if a budget of it cannot be used."""
         agent = self._agents.get(line.agent)
         while agent is not None:
             try:
                 if await self.ended_beside(Whose(line.run_id, line.user, line.agent), line.run_id):
-                    return True
+                    return "done"
                 events = await self._journal.read(line.run_id)
                 if not _is_to_go_on(told_by(events)):
                     # Who had it has brought it to its end since, or to a pause that is for a person.
-                    return True
+                    return "done"
                 going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events))
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
-                return False
+                return "held"
             except Overtaken:
                 continue
+            except BudgetUnavailable:
+                return "unpaid"
             except JournalUnavailable:
                 await asyncio.sleep(_AGAIN)
                 continue
@@ -207,8 +215,8 @@ class Carrying:
                 # It is there as it was; whoever resumes it is told the same.
                 why = redacted_text(str(error), getattr(self._journal, "redact", None))
                 log.warning("run %s was left and could not be taken up: %s", line.run_id, why)
-            return True
-        return True
+            return "done"
+        return "done"
 
 
 def _is_to_go_on(line: RunInfo) -> bool:

@@ -14,6 +14,7 @@ from treadle.result import conversation_part
 from treadle.serve.protocols import ai_sdk
 from treadle.serve.protocols.ai_sdk_messages import Held
 from treadle.serve.protocols.moves import Asked, Ended, Move, Said
+from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.telling import Branch
 from treadle.serve.user import User
@@ -33,11 +34,24 @@ async def messages(runs: Runs, user: User, conversation: str, version: int = 6) 
         conversation: its name.
         version: the newest version of the AI SDK whose parts may be in them.
     """
-    last = await runs.conversations.newest(user, conversation)
-    if last is None:
-        return []
+    while True:
+        last = await runs.conversations.newest(user, conversation)
+        if last is None:
+            return []
+        lines = await runs.conversations.runs(user, conversation, MOST)
+        try:
+            return await _held(runs, user, conversation, version, last, lines)
+        except Refused as error:
+            if not await runs.conversations.lost(error, [last, *lines]):
+                raise
+
+
+async def _held(
+    runs: Runs, user: User, conversation: str, version: int, last: RunInfo, lines: Sequence[RunInfo]
+) -> list[Json]:
+    """The messages of a conversation that has these runs, of which `last` is the newest."""
     await runs.live.settled(last.run_id)
-    held, (chain, before) = Held(version), await _chain(runs, user, conversation, last)
+    held, (chain, before) = Held(version), await _chain(runs, user, lines, last)
     held.earlier(before, f"{conversation}:before")
     for line in chain:
         await _told(runs, user, line, held)
@@ -47,15 +61,15 @@ async def messages(runs: Runs, user: User, conversation: str, version: int = 6) 
 
 
 async def _chain(
-    runs: Runs, user: User, conversation: str, last: RunInfo
+    runs: Runs, user: User, lines: Sequence[RunInfo], last: RunInfo
 ) -> tuple[Sequence[RunInfo], Sequence[Message]]:
     """The runs that what `last` knows was said in, it the last of them, and what was said before the first of them.
 
     An answer that was asked for anew, or a message that was said in other words, is not followed by what it replaced.
     """
-    lines = [one for one in await runs.conversations.runs(user, conversation, MOST) if one.stop != BESIDE]
     chain, before = [last], await _before(runs, user, last)
-    for line in [one for one in lines if one.status == "finished" and one.run_id != last.run_id]:
+    ended = [one for one in lines if one.status == "finished" and one.stop != BESIDE and one.run_id != last.run_id]
+    for line in ended:
         if before and await runs.conversations.said_until(line) == before:
             chain.append(line)
             before = await _before(runs, user, line)

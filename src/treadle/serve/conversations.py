@@ -7,13 +7,13 @@ a conversation that nobody speaks in costs nothing but its rows.
 import asyncio
 import builtins
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
 from treadle.drivers.conversing import BESIDE, in_the_way, last_of
 from treadle.drivers.lease import undriven
-from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles
+from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
 from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
@@ -118,7 +118,17 @@ class Conversations:
 
     async def said(self, user: User, name: str) -> Sequence[Message]:
         """What was said in it so far, the run under way included as if it ended now."""
-        return await self.said_until((await self.find(user, name)).last)
+        while True:
+            last = (await self.find(user, name)).last
+            try:
+                return await self.said_until(last)
+            except Refused as error:
+                if not await self.lost(error, [last]):
+                    raise
+
+    async def lost(self, error: Refused, lines: Iterable[RunInfo]) -> bool:
+        """Whether that was refused as one of these runs was deleted since: then it is looked at what is left."""
+        return error.kind == "not_found" and not all([await is_there(self._journal, one.run_id) for one in lines])
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
         """Its runs, newest first."""
@@ -150,6 +160,9 @@ class Conversations:
                     async with undriven(self._journal, line.run_id):
                         for one in reversed(await family(self._journal, line.run_id)):
                             await self._journal.delete(one)
+                except UnknownRun:
+                    # Another has deleted it, and the others are still to be.
+                    continue
                 except RunHeld:
                     # It goes on just now, or is let go, or another deletes it: the next look tells.
                     await asyncio.sleep(_LOOK)
@@ -172,6 +185,10 @@ class Conversations:
         """
         _check_name(name)
         with self.alone(user.name, name):
+            yield await self._lent_now(user, name, after)
+
+    async def _lent_now(self, user: User, name: str, after: str | None) -> Lent:
+        while True:
             newest = await self.newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
@@ -183,10 +200,14 @@ class Conversations:
                     "The clocks of the servers differ: set them, or try again later.",
                     newest.started_at - time.time(),
                 )
-            last = newest
-            if after:
-                newest = await self._of(user, name, after)
-            yield Lent([] if newest is None or after == "" else await self.said_until(newest), last)
+            until = await self._of(user, name, after) if after else newest
+            if until is None or after == "":
+                return Lent([], newest)
+            try:
+                return Lent(await self.said_until(until), newest)
+            except Refused as error:
+                if not await self.lost(error, [until]):
+                    raise
 
     @contextmanager
     def alone(self, user: str, name: str) -> Iterator[None]:

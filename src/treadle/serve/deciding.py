@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Set
 from typing import Final, NamedTuple
 
-from treadle.journal.info import told_by
+from treadle.journal.info import SERVED, told_by
 from treadle.journal.redaction import as_kept
 from treadle.kernel.events import ApprovalDecided
 from treadle.kernel.messages import Text, UserMessage
 from treadle.kernel.names import escaped
 from treadle.result import Pending
-from treadle.serve.posting import ORIGIN, Posting
+from treadle.serve.posting import Posting
 from treadle.serve.protocols.moves import Asked
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions, undecided
@@ -176,7 +176,7 @@ async def say(
     if not all([isinstance(part, Text) for part in parts]):
         raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
     text, kept = message.text, as_kept(message, getattr(runs.journal, "redact", None))
-    origin = ORIGIN if posting is None else posting.said
+    origin = SERVED if posting is None else posting.said
     for look in range(_LOOKS):
         await runs.live.settled(run_id)
         found = await runs.views.describe(user, run_id)

@@ -14,7 +14,7 @@ from treadle.serve.inside import inside
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
 from treadle.serve.shapes import Health, StepInside
-from treadle.timetravel.statistics import Statistics
+from treadle.timetravel.figures import Statistics
 
 
 class Over(Struct, forbid_unknown_fields=True):

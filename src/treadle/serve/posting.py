@@ -14,11 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from treadle.journal.info import SERVED
 from treadle.journal.redaction import text_as_kept
 from treadle.serve.refused import Refused
-
-ORIGIN: Final = "serve"
-"""What the journal says began a run that a server began: it goes on with it after a crash."""
 
 MOST_KEY: Final = 255
 """Characters of a key."""
@@ -46,7 +44,7 @@ class Posting(NamedTuple):
     @property
     def origin(self) -> str:
         """The origin of the run that it begins."""
-        return f"{ORIGIN} {self.digest}" if self.kept else ORIGIN
+        return f"{SERVED} {self.digest}" if self.kept else SERVED
 
     @property
     def said(self) -> str:
@@ -92,8 +90,3 @@ def key_of(given: str | None) -> tuple[str, ...] | None:
             "A UUID will do, a new one for each run.",
         )
     return ("idempotency-key", given)
-
-
-def is_served(origin: str) -> bool:
-    """Whether a run of this origin was begun by a server."""
-    return origin.partition(" ")[0] == ORIGIN

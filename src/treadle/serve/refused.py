@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import JournalConflict, JournalDamaged, JournalError, RedactionFailed, RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 
@@ -116,12 +117,15 @@ def of_journal(error: JournalError) -> Refused:
     return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
 
 
-TROUBLE: Final = (Refused, JournalError)
-"""What a route tells of in its protocol's own form: the journal may be away at any look at it."""
+TROUBLE: Final = (Refused, JournalError, BudgetUnavailable)
+"""What a route tells of in its protocol's own form: the journal, or a budget, may be away at any look at it."""
 
 
-def refused_by(error: Refused | JournalError) -> Refused:
+def refused_by(error: Refused | JournalError | BudgetUnavailable) -> Refused:
     """What a caller is told of trouble."""
+    if isinstance(error, BudgetUnavailable):
+        log.error("a request failed: %s", error)
+        return Refused("unavailable", "a budget cannot be used now", "Try again later.", 5)
     return error if isinstance(error, Refused) else of_journal(error)
 
 

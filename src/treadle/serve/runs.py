@@ -19,7 +19,7 @@ from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, RunHeld
 from treadle.journal.families import family
-from treadle.journal.info import told_by
+from treadle.journal.info import SERVED, told_by
 from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, RunFinished, RunPaused
@@ -31,7 +31,7 @@ from treadle.serve.carrying import Carrying, served
 from treadle.serve.conversations import Conversations
 from treadle.serve.health import Health
 from treadle.serve.live import Live
-from treadle.serve.posting import ORIGIN, Posting
+from treadle.serve.posting import Posting
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verdict, answers_of, waits_of
@@ -126,11 +126,11 @@ class Runs:
         if not all(one.external and one.wait for one in tools):
             raise Misuse("further tools of a run are external tools that are waited for: the caller carries them out")
         limits = _bounded(user, limits, config.limits)
-        told = Asked(input, limits=limits, user=user.name, origin=ORIGIN)
+        told = Asked(input, limits=limits, user=user.name, origin=SERVED)
         talk = Conversation(history) if history else None
         if posting is None or posting.run_id is None:
             self._starting(user)
-            told = told._replace(conversation=talk, origin=ORIGIN if posting is None else posting.origin)
+            told = told._replace(conversation=talk, origin=SERVED if posting is None else posting.origin)
             return await self.carrying.begun(user, config, told, tools, conversation, after)
         told = told._replace(conversation=talk, origin=posting.origin, run_id=posting.run_id)
         async with self._naming.setdefault(posting.run_id, asyncio.Lock()):
@@ -154,7 +154,7 @@ class Runs:
         verdicts: Sequence[Verdict],
         *,
         message: str | None = None,
-        origin: str = ORIGIN,
+        origin: str = SERVED,
         seen: int | None = None,
     ) -> None:
         """Records what is decided of calls that wait, and what is said beside it, and has the run go on here.
@@ -178,7 +178,7 @@ class Runs:
             left = {one.key for one in await unsettled(state, self.journal)}
             raise Refused("unfit" if left.issuperset(answers.calls) else "conflict", str(error)) from error
 
-    async def say(self, user: User, run_id: str, text: str, origin: str = ORIGIN, seen: int | None = None) -> None:
+    async def say(self, user: User, run_id: str, text: str, origin: str = SERVED, seen: int | None = None) -> None:
         """Says something to a run that is driven here; its model is shown it at its next call.
 
         `origin` is what says it (`Posting.said`). With `seen`, only if no more than that had happened when it was taken
@@ -238,7 +238,7 @@ class Runs:
         *,
         limits: Limits | None = None,
         message: str | None = None,
-        origin: str = ORIGIN,
+        origin: str = SERVED,
         seen: int | None = None,
     ) -> None:
         """Goes on with a run that is paused, that a limit stopped, or whose process died; of a conversation, its last.
@@ -276,7 +276,7 @@ class Runs:
         self._starting(user)
         asked = Forked(
             at, message, tool_results, model, _bounded(user, limits, agent.limits),
-            await self.carrying.deps_of(whose.owner), by=user.name, origin=ORIGIN, instructions=instructions,
+            await self.carrying.deps_of(whose.owner), by=user.name, origin=SERVED, instructions=instructions,
         )  # fmt: skip
         forked = await kept(begin_fork(agent._config, run_id, asked))
         assert isinstance(forked, str)  # noqa: S101 - there is a journal

@@ -27,8 +27,9 @@ from treadle.serve.user import User
 from treadle.serve.veil import veiled, veiled_piece, veiled_stop
 from treadle.serve.verdicts import Waits, waits_of
 from treadle.serve.whose import Owners
+from treadle.timetravel.figures import Statistics
 from treadle.timetravel.parting import Diff, diff_of
-from treadle.timetravel.statistics import Statistics, statistics
+from treadle.timetravel.statistics import statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
 
 _PAGE: Final = 200

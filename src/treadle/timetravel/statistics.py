@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.drivers.purse.spending import Charge, Own
-from treadle.journal import Journal, JournalDamaged, RunInfo
+from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, RunForked
@@ -23,90 +23,9 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
+from treadle.timetravel.figures import Group, Money, Spread, Statistics
 
 _PAGE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How large something was, over many: their sum, the 50th and 95th percentile, and the largest.
-
-    A percentile is the smallest value that at least so many of them do not exceed (nearest rank).
-    """
-
-    total: float
-    p50: float
-    p95: float
-    most: float
-
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """Dollars over many.
-
-    Attributes:
-        total: their sum; None if any of them is not known.
-        p50, p95, most: of those that are known; None if none is.
-        unknown: how many are not known.
-    """
-
-    total: Decimal | None
-    p50: Decimal | None
-    p95: Decimal | None
-    most: Decimal | None
-    unknown: int
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Figures over what has one name.
-
-    Attributes:
-        name: of a model, an agent, a tool or a day (`2026-11-22`, in local time); empty if nobody knows it any more.
-        count: how many model calls (of a model), runs (of an agent, those below others too, or a day) or calls (of a
-            tool) there were.
-        failed: how many of them failed: attempts at the model, runs that ended without their task being done, calls
-            answered with an error.
-        open: how many of the runs wait or are under way, and so have neither finished nor failed; 0 of models and
-            tools.
-        tokens, cost: of each; None of a tool.
-        seconds: that each took; None if that is known of none. Of a tool those that it worked, not the waits for
-            people, nor what a crash cut off.
-    """
-
-    name: str
-    count: int
-    failed: int
-    tokens: Spread | None
-    cost: Money | None
-    seconds: Spread | None
-    open: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Figures over many runs.
-
-    Attributes:
-        runs: how many; runs that work for others are not counted beside those.
-        ended: how many ended for each reason; "running", "waiting" and "damaged" are among them. A damaged run counts
-            for nothing else; what one took that worked for another is told by that, or not known.
-        steps, tool_calls, tokens, seconds, cost: of a run, with those below it; seconds under way, pauses not counted.
-            None if there is no run.
-        by_model, by_agent, by_tool, by_day: taken apart, the largest part first, days in their order.
-    """
-
-    runs: int
-    ended: Mapping[str, int]
-    steps: Spread | None
-    tool_calls: Spread | None
-    tokens: Spread | None
-    seconds: Spread | None
-    cost: Money | None
-    by_model: tuple[Group, ...]
-    by_agent: tuple[Group, ...]
-    by_tool: tuple[Group, ...]
-    by_day: tuple[Group, ...]
 
 
 @dataclass(slots=True)
@@ -139,7 +58,7 @@ async def statistics(
 ) -> Statistics:
     """Figures over the runs of a journal, for which all holds that is given.
 
-    Each run is read once, one after the other.
+    Each run is read once, one after the other; one that is deleted meanwhile is left out.
 
     Args:
         journal: where the runs are.
@@ -167,17 +86,25 @@ async def statistics(
         and (user is None or line.user == user)
     }
     told: list[_Told] = []
+    gone: set[str] = set()
     ended: Counter[str] = Counter()
     for line in lines.values():
         root = _root(line, lines)
         if root not in wanted:
             continue
-        found = await _read(journal, line, root)
+        try:
+            found = await _read(journal, line, root)
+        except UnknownRun:
+            # It was deleted since it was listed.
+            gone.add(line.run_id)
+            continue
         if line.run_id == root:
             ended["damaged" if found is None else _how(line)] += 1
         if found is not None:
             told.append(found)
-    _charge(told, lines)
+    wanted -= gone
+    told = [one for one in told if one.root in wanted]
+    _charge(told, {run_id: line for run_id, line in lines.items() if run_id not in gone})
     return _added_up(told, wanted, ended)
 
 

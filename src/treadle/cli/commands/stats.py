@@ -14,7 +14,8 @@ from treadle.cli.story import count
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json
 from treadle.journal.addresses import without_password
-from treadle.timetravel.statistics import Group, Money, Spread, Statistics, statistics
+from treadle.timetravel.figures import Group, Money, Spread, Statistics
+from treadle.timetravel.statistics import statistics
 
 By = Literal["model", "agent", "tool", "day"]
 

@@ -38,8 +38,8 @@ class Balance(Struct, frozen=True):
     """What was taken of one purse of a budget, and what is left.
 
     Attributes:
-        key: whose purse it is: a user's name, the name of a conversation, a day such as "2026-11-22", a run's id; empty
-            where all runs share one.
+        key: whose purse it is: a user's name, the name of a conversation (at a server the user's and its own,
+            "anna/chat"), a day such as "2026-11-22", a run's id; empty where all runs share one.
         tokens, usd: what was used. A reply whose price is not known counts as what was set aside for it.
         held_tokens, held_usd: what is set aside beside that, for calls under way. After a crash it stands until the run
             is taken up again: the call may have been paid for.
@@ -214,10 +214,14 @@ class Budget:
         advice = f"go on after midnight UTC, or {remedy}" if self.per == "day" else remedy
         return Stop(reason, f"{self._called(key)}: {what} are taken, and {why}.", advice[0].upper() + advice[1:])
 
+    @property
+    def called(self) -> str:
+        """How it is spoken of to whoever has a run begun, and need not know where it is kept."""
+        return f"the budget {self.name!r}" if self.name else "the budget"
+
     def _called(self, key: str) -> str:
         """How a purse of it is spoken of."""
-        named = f" {self.name!r}" if self.name else ""
-        return f"the budget{named} of {self.per} {key}" if self.per else f"the budget{named} that runs share"
+        return f"{self.called} of {self.per} {key}" if self.per else f"{self.called} that runs share"
 
     def tell(self, mark: Mark, spent: Balance) -> None:
         """Warns that so much is used."""

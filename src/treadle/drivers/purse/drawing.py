@@ -14,6 +14,7 @@ from treadle.drivers.purse.claims import Borrower, Claim
 from treadle.drivers.purse.ledger import row_name
 from treadle.drivers.purse.reckoning import Reached
 from treadle.drivers.purse.share import Share
+from treadle.journal.info import is_served
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
@@ -23,10 +24,13 @@ Budgets = Budget | Iterable[Budget] | None
 
 
 class Whose(NamedTuple):
-    """For whom a run works: the user and the name of the conversation, as far as they were said."""
+    """For whom a run works: the user and the name of the conversation, as far as they were said, and what budgets call
+    the conversation.
+    """
 
     user: str | None = None
     conversation: str | None = None
+    purse: str | None = None
 
 
 class Purse:
@@ -174,19 +178,28 @@ def require_whose(budget: Budget, whose: Whose) -> str:
         Misuse: it is not said.
     """
     if budget.per == "user" and whose.user is None:
-        raise Misuse(f"{budget!r} has a purse for each user: say whose run this is with user=…")
-    if budget.per == "conversation" and whose.conversation is None:
-        raise Misuse(f"{budget!r} has a purse for each conversation: give the run its own with conversation=…")
-    return (whose.user if budget.per == "user" else whose.conversation) or ""
+        raise Misuse(f"{budget.called} has a purse for each user: say whose run this is with user=…")
+    if budget.per == "conversation" and whose.purse is None:
+        raise Misuse(f"{budget.called} has a purse for each conversation: give the run its own with conversation=…")
+    return (whose.user if budget.per == "user" else whose.purse) or ""
 
 
-def whose_run(user: str | None, conversation: str | None) -> Whose:
-    """For whom a run works that begins.
+def whose_run(user: str | None, conversation: str | None, origin: str = "") -> Whose:
+    """For whom a run works that begins; `origin` is what begins it.
 
     Raises:
         Misuse: the user's name is none.
     """
-    return Whose(None if user is None else checked_name("user", user), conversation)
+    name = None if user is None else checked_name("user", user)
+    return Whose(name, conversation, _purse(name, conversation, origin))
+
+
+def _purse(user: str | None, conversation: str | None, origin: str) -> str | None:
+    """What budgets call a conversation. At a server its name is each user's own, and so is what it may take there."""
+    if not (user and conversation and is_served(origin)):
+        return conversation
+    # No two users and names have one purse: the first slash is where the user ends.
+    return f"{user.replace('%', '%25').replace('/', '%2F')}/{conversation}"
 
 
 def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whose:
@@ -196,20 +209,23 @@ def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whos
         Misuse: another user is named now.
         BudgetUnavailable: the file or database of one cannot be used.
     """
-    user, conversation, budgets = None, None, tuple(budgets)
+    user, purse, budgets = None, None, tuple(budgets)
     for budget in budgets:
         if budget.per == "user":
             user = user or _key_again(budget, state)
         elif budget.per == "conversation":
-            conversation = conversation or _key_again(budget, state)
+            purse = purse or _key_again(budget, state)
     begun = state.started
     if any(budget.per == "user" for budget in budgets):
         user = user or begun.user or None
     if None not in (user, said.user) and user != said.user:
         raise Misuse(f"run {state.run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
-    return Whose(
-        user or said.user or begun.user or None, conversation or said.conversation or begun.conversation or None
-    )
+    user = user or said.user or begun.user or None
+    named = _purse(begun.user, begun.conversation or None, begun.origin)
+    if named is None or said.conversation not in (None, begun.conversation):
+        purse = purse or said.purse
+    purse = purse or named
+    return Whose(user, begun.conversation or None if purse == named else purse, purse)
 
 
 def _key_again(budget: Budget, state: RunState) -> str | None:

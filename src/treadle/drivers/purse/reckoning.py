@@ -243,10 +243,9 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
     """Raises `Misuse` if `bounds` has any and nobody knows what a call of `model` with `settings` takes at most."""
     if bounds.usd is None and bounds.tokens is None:
         return
-    if not isinstance(bounds, Limits):
-        kept = repr(bounds)
-    else:
-        kept = f"Limits(usd={bounds.usd})" if bounds.usd is not None else f"Limits(tokens={bounds.tokens})"
+    # Where a budget is kept is nobody's who may choose another model at a server.
+    name = "Limits" if isinstance(bounds, Limits) else "Budget"
+    kept = f"{name}(usd={bounds.usd})" if bounds.usd is not None else f"{name}(tokens={bounds.tokens})"
     if open_end := unbounded(model, settings):
         raise Misuse(
             f"{kept} cannot be kept: {open_end}. Leave it out, or the limit; or bound web searches by max_uses= in the "
