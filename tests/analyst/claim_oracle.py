@@ -11,6 +11,7 @@ from msgspec import Struct
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 DIMENSIONS = ("company", "period")
+RANKS = {"match": 0, "minor_diff": 1, "major_diff": 2, "missing_in_a": 3, "missing_in_b": 3}
 TRIALS: dict[str, Callable[[str | None], str | None]] = {
     "trim": lambda text: None if text is None else text.strip(),
     "alpha(18)": lambda text: None if text is None else _alpha(text.strip()),
@@ -41,12 +42,14 @@ class Table(Struct):
 
 
 class Node(Struct):
-    """A group on both sides: the figures of the keys below it, how many keys those are, how many do not match."""
+    """A group on both sides: the figures of the keys below it, how many keys those are, how many do not match, and the
+    worst that any of them is, from 0 for a match to 3 for one that is missing."""
 
     values: tuple[Decimal | None, Decimal | None]
     status: str
     keys: int
     differing: int
+    worst: int
 
 
 class Figures(Struct):
@@ -204,7 +207,8 @@ def nodes(world: World, edges: Sequence[tuple[str, str]], name: str) -> dict[tup
                 there = [any(key in group for key in keys) for group in world.groups]
                 status = world.classed(there[0], there[1], *figures)
                 differing = sum(world.status(key) != "match" for key in keys)
-                found[group, code] = Node(figures, status, len(keys), differing)
+                worst = max(RANKS[world.status(key)] for key in keys)
+                found[group, code] = Node(figures, status, len(keys), differing, worst)
     return found
 
 

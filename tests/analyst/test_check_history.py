@@ -321,6 +321,6 @@ def test_totals_that_are_worse_than_any_key_may_differ_by_less(tmp_path: Path) -
     assert found is not None
     judged = judge(found, levels=Levels(minor="ignore"))
     assert judged.why == (
-        "the totals come out worse than any key: 2,000 % of A is at or above 50 %, though 200.00 is below the "
-        "materiality of 5,000",
+        "the totals come out worse than any of their keys: 2,000 % of A is at or above 50 %, though 200.00 is below "
+        "the materiality of 5,000",
     )

@@ -21,6 +21,7 @@ from treadle.analyst import (
     Catalog,
     CompareRequest,
     Dimension,
+    Hierarchy,
     Interrupt,
     Measure,
     Source,
@@ -86,7 +87,7 @@ def check(**given: Any) -> Check:
 
 def ran(place: Path, sources: Sequence[Source], *checks: Check, **options: Any) -> Report:
     declared = CheckFile(path=place / "checks.yaml", sources=place / "s.yaml", history=place / "h.db", checks=checks)
-    return run_checks(declared, catalog=Catalog(sources, place), bounds=QUICK, now=NOW, **options)
+    return run_checks(declared, **{"catalog": Catalog(sources, place), "bounds": QUICK, "now": NOW} | options)
 
 
 # An oracle that shares nothing with the engine: sums by key in fractions, and the rule as the docs tell it.
@@ -313,7 +314,7 @@ def test_totals_are_judged_and_told_by_currency(tmp_path: Path) -> None:
     report = ran(tmp_path, sources, check())
     assert report.outcome == "failed"
     sentence = report.verdicts[0].sentence
-    assert "the totals in USD come out worse than any key" in sentence
+    assert "the totals in USD come out worse than any of their keys" in sentence
     assert sentence.endswith("the totals are 10.00 USD apart")
 
 
@@ -322,7 +323,27 @@ def test_totals_that_differ_more_than_any_key_count(tmp_path: Path) -> None:
     b = [(str(number), "0.99") for number in range(1000)]
     report = ran(tmp_path, [source(tmp_path, "a", a), source(tmp_path, "b", b)], check())
     assert report.outcome == "failed"
-    assert "the totals come out worse than any key" in report.verdicts[0].sentence
+    assert "the totals come out worse than any of their keys" in report.verdicts[0].sentence
+
+
+def test_totals_of_a_currency_and_of_a_group_count_where_they_are_worse_than_their_own_keys(tmp_path: Path) -> None:
+    """What differs a lot elsewhere, and is known, hides nothing of them."""
+    a = [*((f"8{number}", "USD", "1000.00") for number in range(600)), ("9", "EUR", "20000.00")]
+    b = [*((f"8{number}", "USD", "990.10") for number in range(600)), ("9", "EUR", "100.00")]
+    sources = [money(tmp_path, "a", a, **CURRENCY), money(tmp_path, "b", b, **CURRENCY)]
+    late = Known(key={"company": ("9",)}, why="late")
+    asked = check(levels=Levels(minor="ignore"), known=[late])
+    (verdict,) = ran(tmp_path, sources, asked).verdicts
+    assert (verdict.outcome, len(verdict.why)) == ("failed", 1), verdict.sentence
+    assert verdict.why[0].startswith("the totals in USD come out worse than any of their keys: 5,940.00 USD")
+    plain = [source(tmp_path, name, [(key, amount) for key, _, amount in rows]) for name, rows in (("a", a), ("b", b))]
+    groups = {"Revenue": ("80..8999",), "Late": ("9",)}
+    catalog = Catalog(plain, tmp_path, hierarchies=[Hierarchy(name="h", of="company", groups=groups)])
+    request = {"dimensions": ["company"], "subtotals": ["h"]}
+    grouped = check(levels=Levels(minor="ignore"), known=[late], request=request)
+    (verdict,) = ran(tmp_path, plain, grouped, catalog=catalog).verdicts
+    assert (verdict.outcome, len(verdict.why)) == ("failed", 1), verdict.sentence
+    assert verdict.why[0].startswith("the subtotals of Revenue come out worse than any of their keys: 5,940.00 is")
 
 
 # Conditions of each side.

@@ -34,7 +34,7 @@ from treadle.analyst import (
 )
 from treadle.analyst.showing.sentences import SENTENCES, Kind
 
-from .claim_oracle import TRIALS, Key, Node, Row, Table, World, below, nodes, total
+from .claim_oracle import RANKS, TRIALS, Key, Node, Row, Table, World, below, nodes, total
 
 PAIRS = int(os.environ.get("TREADLE_CLAIMS", "50"))
 FIRST = int(os.environ.get("TREADLE_CLAIMS_SEED", "0"))
@@ -239,7 +239,7 @@ def _added_up(world: World, found: Comparison, claims: list[Claim]) -> None:
         edges = TREES[int(name[-1])]
         told = {
             (one.group, one.currency): Node(
-                (one.source_a_value, one.source_b_value), one.status, one.rows, one.differences
+                (one.source_a_value, one.source_b_value), one.status, one.rows, one.differences, RANKS[one.worst]
             )
             for one in groups
         }

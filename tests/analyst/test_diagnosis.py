@@ -195,3 +195,12 @@ def test_measures_of_several_kinds(make: Any, confront: Callable[..., Comparison
     assert str(found.more[0].summary.total_source_b) == "8"
     assert confront(left, right, measures=["number"]).measure == "rows"
     assert found.to_dict()["more"][0]["measure"] == "rows"
+
+
+def test_tenfold_numbers_of_rows_are_no_matter_of_decimals(make: Any, confront: Callable[..., Comparison]) -> None:
+    counted: Any = {"columns": COLUMNS, "aggregation": "count"}
+    few = make("few", ROWS, **counted)
+    many = make("many", [(*row[:2], str(at)) for row in ROWS for at in range(10)], **counted)
+    found = confront(many, few)
+    assert (found.summary.total_source_a, found.summary.major_differences) == (40, 4)
+    assert "factor" not in kinds(found)

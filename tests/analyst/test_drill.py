@@ -11,6 +11,7 @@ import pytest
 from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
@@ -229,3 +230,23 @@ def test_a_total_is_not_told_as_a_figure_that_it_is_not(tmp_path: Path, aggregat
     sources = [Source(name=name, path=f"{name}.csv", **of) for name in ("a", "b")]
     found = drilled(tmp_path, *sources, key={"account": "1"})
     assert (found.a.told, found.b.told, found.a.aggregation) == (told, "m no amount", aggregation)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "sqlite", "duckdb", "parquet", "sqlalchemy"])
+def test_a_row_is_one_of_a_number_whatever_its_value(tmp_path: Path, kind: Any, monkeypatch: Any) -> None:
+    amounts = [Decimal("30.5"), Decimal("30.5"), None, Decimal("10.25")]
+    rows = [("1", "EUR", amount) for amount in amounts]
+    written = source(tmp_path, "a", rows, "sqlite" if kind == "sqlalchemy" else kind)
+    monkeypatch.setenv("WHERE", f"sqlite:///{tmp_path / 'a.sqlite'}")
+    where = {"dsn_env": "WHERE", "path": ""} if kind == "sqlalchemy" else {}
+    number = Measure(name="number", column="amount", aggregation="count", currency="text")
+    counted = replace(
+        written, kind=kind, measures=(number, Measure(name="lines", column="*", aggregation="count")), **where
+    )
+    other = replace(source(tmp_path, "b", []), measures=counted.measures)
+    behind = drilled(tmp_path, counted, other, key={"account": "1"}, measure="number")
+    assert (behind.a.told, behind.b.told, behind.a.total) == ("number 3", "number 0", 3)
+    told = sorted((line.values["amount"] is None, line.amount) for line in behind.a.rows for _ in range(line.times))
+    assert told == [*[(False, 1)] * 3, (True, None)]
+    lines = drilled(tmp_path, counted, other, key={"account": "1"}, measure="lines")
+    assert (lines.a.told, {line.amount for line in lines.a.rows}) == ("lines 4", {1})

@@ -32,6 +32,30 @@ def test_totals_groups_and_files(treadle: Any) -> None:
     assert "\ntotal " in plain.out
 
 
+def test_rows_that_a_mapping_splits_are_not_told_as_rows_of_the_source(treadle: Any) -> None:
+    for name, text in [
+        ("old.csv", "account,amount\n100,10.00\n200,5.00\n"),
+        ("accounts.csv", "old,new,share\n100,4100,0.25\n100,4200,0.75\n200,4200,1\n"),
+        ("sources.yaml", SPLIT),
+    ]:
+        (Path(treadle.folder) / name).write_text(text)
+    asked = ("query", "old", "--by", "account", "--sources", "sources.yaml")
+    assert "3 rows of old, each part counted of a row that a mapping splits\n" in treadle(*asked).out
+    assert treadle(*asked, "--where", "account=4100").out.splitlines()[-1].startswith("1 row of old, each part")
+    assert treadle("query", "accounts", "--sources", "sources.yaml").out.endswith("\n3 rows of accounts\n")
+
+
+SPLIT = """\
+sources:
+  old:
+    kind: csv
+    path: old.csv
+    dimensions: {account: {mapping: {source: accounts, from: old, to: new, share: share}}}
+    measures: {amount: {decimals: 2}}
+  accounts: {kind: csv, path: accounts.csv, dimensions: {old: {}, new: {}}, measures: {share: {}}}
+"""
+
+
 def test_what_is_wrong_is_told(treadle: Any) -> None:
     for arguments, told in [
         (["fi_reportin"], "fi_reporting"), (["fi_reporting", "--by", "compny"], "company"),

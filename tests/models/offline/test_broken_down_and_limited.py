@@ -1,5 +1,6 @@
 """Questions that ask for each of some, for what one side lacks, or for the largest: answered as asked, or refused."""
 
+import re
 from typing import Any
 
 import pytest
@@ -152,3 +153,45 @@ def test_a_mean_is_no_sum(question: str) -> None:
 def test_what_somebody_means_is_no_computation() -> None:
     found = asked("I mean the amount of fi_reporting for company 1001 in period 202401")
     assert "1,500,000.00" in found.text
+
+
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
+        ("at the account level", ["account"]),
+        ("on account level", ["account"]),
+        ("at account level", ["account"]),
+        ("on account and period level", ["account", "period"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Show the amount of fi_reporting for company 1001 {}",
+        "Compare fi_reporting and consolidation_mart for company 1001 {}",
+    ],
+)
+def test_a_level_is_what_is_broken_down_by_and_no_value(question: str, asks: str, told: list[str]) -> None:
+    call = asked(question.format(asks)).tool_calls_made[-1]
+    assert call.arguments["dimensions"] == told
+    assert held(call.arguments) == [("company", "=", "1001")]
+
+
+@pytest.mark.parametrize("question", [
+    "Compare account data of fi_reporting and consolidation_mart for company 1001",
+    "Compare fi_reporting and consolidation_mart in account detail for company 1001",
+    "Compare fi_reporting and consolidation_mart on account basis for company 1001",
+    "Show account details in fi_reporting for company 1001",
+    "Amount by account group in fi_reporting for company 1001",
+    "Compare fi_reporting and consolidation_mart by account hierarchy for company 1001",
+])  # fmt: skip
+def test_a_word_for_the_grain_is_no_value_and_a_group_is_not_its_members(question: str) -> None:
+    result = asked(question)
+    assert [call.name for call in result.tool_calls_made if call.name != "list_sources"] == []
+    assert re.search(r"cannot (plan an answer to that|answer that as it was asked)", result.text)
+
+
+def test_totals_beside_the_first_few_are_said_to_be_over_all() -> None:
+    result = asked("Top 2 accounts by amount in fi_reporting for company 1001 in period 202401")
+    assert "totals amount 1,500,000.00" in result.text
+    assert "Note: 2 of 20 rows are shown; the totals are over all of them" in result.text

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import called, measure_pairs
+from treadle.analyst.asking.currencies import currency_of
 from treadle.analyst.asking.groups import tables_of_groups
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.sides import read
@@ -35,7 +36,7 @@ from treadle.analyst.remote.opening import open_table
 from treadle.analyst.showing.plain import plain
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import call, literal
+from treadle.analyst.sql.terms import call, is_null, literal, named, when
 
 MOST_LINES = 1000
 """How many rows of a side can be asked for."""
@@ -70,7 +71,8 @@ class Line(Struct, frozen=True, kw_only=True):
 
     Attributes:
         values: its columns as text; None for no value.
-        amount: its part of the figure, that of each where it stands for several; None for none.
+        amount: its part of the figure, that of each where it stands for several; None for none. Of a number of values
+            it is 1.
         times: how many rows of a database are alike in all columns, which stand here as one.
         pair: the number of the pair that it is half of; None if it belongs to no one row of the other side.
         currency: what the amount is in, where a column says that; None for no value, and without such a column.
@@ -241,7 +243,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
     build(session, lambda: _statement(side, table))
     # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
-    summed = side.measures[0].aggregation in ("sum", "avg")
+    summed = side.measures[0].aggregation in ("sum", "avg", "count")
     amount: exp.Expr = exp.column("amount")
     every = amount if summed else exp.Mul(this=amount, expression=exp.column("n"))
     counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=every)]
@@ -251,8 +253,8 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     statement = exp.select(*keys, "n", "amount").from_(table)
     statement = statement.order_by(size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys))
     places = places_of(side.measures[0], side, 0)
-    coded = side.measures[0].currency and side.source.dimension(side.measures[0].currency).source_column
-    at = columns.index(coded) if coded in columns else None
+    currency = currency_of(side, side.measures[0])
+    at = columns.index(currency.source_column) if currency and currency.source_column in columns else None
     totals = () if at is None else _by_currency(session, table, at, every, places)
     rows = [
         Line(
@@ -298,7 +300,7 @@ def _statement(side: Side, name: str) -> Statement:
     """The statement that creates table `name`: every row with its columns k0, k1 and on, n, and its amount."""
     parameters = Parameters()
     columns = [f"k{at}" for at in range(len(side.keys))]
-    amount = exp.Alias(this=exp.column(side.name(0)), alias=exp.to_identifier("amount"))
+    amount = named(_part(side, exp.column(side.name(0))), "amount")
     mark = exp.Alias(this=exp.column(f"n{side.letter}"), alias=exp.to_identifier("n"))
     bad = side.amount(0).bad is not None
     doubtful = [exp.column(f"{side.name(0)}_bad")] if bad else []
@@ -307,6 +309,15 @@ def _statement(side: Side, name: str) -> Statement:
     )
     doubts = [(f"{side.name(0)}_bad", side, 0)] if bad else []
     return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=rows)], parameters, name, doubts
+
+
+def _part(side: Side, value: "exp.Expr") -> "exp.Expr":
+    """A row's part of the figure: of a number of values it is one, or none, whatever the value is."""
+    if side.measures[0].aggregation != "count":
+        return value
+    return (
+        call("nullif", value, literal(0)) if side.amount(0).grouped else when(exp.Not(this=is_null(value)), literal(1))
+    )
 
 
 def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:

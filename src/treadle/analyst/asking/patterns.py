@@ -40,7 +40,8 @@ def patterns(session: Session, aligned: Aligned, whole: Summed, filters: tuple[s
     unequal = whole.unequal - summary.missing_in_a - summary.missing_in_b
     total = unequal + whole.equal
     possible = {
-        "factor": _nearly_all(unequal, total),
+        # A number of rows or values has no decimals and is in no thousands.
+        "factor": aligned.measure.aggregation != "count" and _nearly_all(unequal, total),
         "sign": _nearly_all(unequal, total),
         "repeated": whole.uneven > 0 and _nearly_all(off, summary.differences),
     }

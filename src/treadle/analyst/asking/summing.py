@@ -138,6 +138,7 @@ def total_of(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Un
         reason=reason(state, figures[0], figures[1], pair.limits, names, measured),
         rows=rows,
         differences=rows - counts[0],
+        worst=next((name for name, count in reversed(list(zip(STATUSES, counts, strict=False))) if count), "match"),
     )
 
 

@@ -52,7 +52,8 @@ def judge(
     """Returns whether a comparison passes.
 
     A class of keys counts once there are more of it than are allowed or accounted for. The class of the totals counts
-    if it is worse than that of every key: then the keys alone would hide it. That holds for subtotals too.
+    if it is worse than that of each of their keys: then the keys alone would hide it. That holds for subtotals too,
+    and for the totals of each currency, whatever differs elsewhere.
 
     Args:
         found: the comparison, by one measure; accounted for can be what is among its `rows`.
@@ -76,13 +77,11 @@ def judge(
             why.append(f"{left:,} {name}" + (f" ({most:,} allowed)" if most else ""))
         elif left:
             accepted.append(f"{left:,} {name} {'allowed' if left <= most else 'ignored'}")
-    for total, where, reason in _totals(found):
-        if any(counts[name] for name in CLASSES[CLASSES.index(total) :]):
-            continue
+    for total, where, reason in _totals(found, counts):
         outcome = _OUTCOME[getattr(levels, total)]
         worst = max(worst, outcome, key=OUTCOMES.index)
         if outcome != "passed":
-            why.append(f"{where} come out worse than any key: {reason}")
+            why.append(f"{where} come out worse than any of their keys: {reason}")
     return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes, idle)
 
 
@@ -117,22 +116,26 @@ def _obstacle(found: Comparison) -> str:
     return next((warning.message for warning in found.warnings if warning.kind in _UNITS), "")
 
 
-def _totals(found: Comparison) -> Iterator[tuple[Class, str, str]]:
-    """The class of totals and subtotals, of each currency where there are several, if they do not match; and why."""
+def _totals(found: Comparison, counts: dict[Class, int]) -> Iterator[tuple[Class, str, str]]:
+    """The class of totals and subtotals, of each currency where there are several, if it is worse than that of each of
+    their keys; and why."""
+    each: list[tuple[str | None, Class | None, str, str]]
     if found.currency:
-        each = [(one.status, f"the totals{_of(found, one)}", one.reason) for one in found.summary.by_currency]
+        total = found.summary.by_currency
+        each = [(one.status, _CLASS_OF.get(one.worst), f"the totals{_of(found, one)}", one.reason) for one in total]
     else:
-        each = [(found.summary.total_status or "match", "the totals", found.summary.total_reason)]
+        worst = next((name for name in reversed(CLASSES) if counts[name]), None)
+        each = [(found.summary.total_status, worst, "the totals", found.summary.total_reason)]
     # What is in no group is no subtotal: nobody asked for that sum.
     each += [
-        (one.status, f"the subtotals of {seen(one.group)}{_of(found, one)}", one.reason)
+        (one.status, _CLASS_OF.get(one.worst), f"the subtotals of {seen(one.group)}{_of(found, one)}", one.reason)
         for groups in found.subtotals.values()
         for one in groups
         if one.group is not None
     ]
-    for status, where, reason in each:
-        if status in _CLASS_OF:
-            yield _CLASS_OF[status], where, reason
+    for status, worst, where, reason in each:
+        if (kind := _CLASS_OF.get(status or "")) and (worst is None or CLASSES.index(kind) > CLASSES.index(worst)):
+            yield kind, where, reason
 
 
 def _of(found: Comparison, total: Total) -> str:

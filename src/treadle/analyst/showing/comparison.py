@@ -27,6 +27,7 @@ class Total(Struct, frozen=True, kw_only=True):
         reason: which threshold put it there.
         rows: how many keys it has.
         differences: how many of them do not match.
+        worst: the worst class among them: `match`, `minor_diff`, `major_diff`, or one of those that are missing.
     """
 
     currency: str | None
@@ -39,6 +40,7 @@ class Total(Struct, frozen=True, kw_only=True):
     reason: str
     rows: int
     differences: int
+    worst: Status
 
 
 class Subtotal(Total, frozen=True, kw_only=True):

@@ -69,11 +69,11 @@ def query(
     if as_json:
         print_json(found.to_dict())
     else:
-        _print(found)
+        _print(found, split=any(one.mapping and one.mapping.share for one in catalog.source(source).dimensions))
     return 0
 
 
-def _print(found: "QueryResult") -> None:
+def _print(found: "QueryResult", split: bool) -> None:
     click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
     click.echo()
     figures = [f"{name} ({found.units[name]})" if name in found.units else name for name in found.measures]
@@ -94,7 +94,9 @@ def _print(found: "QueryResult") -> None:
         click.echo()
     if found.dimensions and len(found.rows) < found.total_rows:
         click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")
-    click.echo(f"{found.source_rows:,} rows of {clean(found.source)}")
+    rows_of = "1 row" if found.source_rows == 1 else f"{found.source_rows:,} rows"
+    parts = ", each part counted of a row that a mapping splits" if split else ""
+    click.echo(f"{rows_of} of {clean(found.source)}{parts}")
     for warning in found.warnings:
         click.echo(prose(clean(f"Warning: {warning}")))
 

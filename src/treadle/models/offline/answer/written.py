@@ -217,6 +217,9 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
         wanted = facts.endswith(":") and {stem(word) for word in parts(name)} <= {token.stem for token in clause.tokens}
         told = single or (not rows and facts and not wanted)
         lines += [] if told else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
+    if all(len(rows) <= _ROWS for _, rows in lists) and isinstance(note := _entry(result, "note"), str):
+        # Of more rows than are told it would not be true.
+        lines.append(f"Note: {note}")
     lines += _notes(result)
     return "\n".join(line for line in lines if line) or f"{exchange.tool} returned nothing."
 
@@ -225,6 +228,10 @@ def _notes(result: Any) -> list[str]:
     """The warnings that a result carries, a line each."""
     notes = [note for name, rows in rows_of(result) if name in _NOTES for note in rows]
     return [f"Note: {note.get('message', note) if isinstance(note, dict) else note}" for note in notes]
+
+
+def _entry(result: Any, name: str) -> Any:
+    return result.get(name) if isinstance(result, dict) else None
 
 
 def _telling(result: Any) -> list[tuple[str, list[Any]]]:

@@ -57,6 +57,10 @@ _EACH = re.compile(
     re.IGNORECASE,
 )
 _POSITIVE = re.compile(r"=|\b(?:is|are|was|were|equals?)\b", re.IGNORECASE)
+_GRAIN = frozenset(
+    ["level", "levels", "detail", "details", "granularity", "basis", "data", "result", "results", "entry", "entries"]
+)
+"""What follows a field's name where figures are wanted by it, or of it: "at account level" says no account."""
 _KIND = re.compile(
     r"(?<!\beach\s)(?<!\bevery\s)"
     r"\b(?:the\s+)?(?:calendar\s+|fiscal\s+)?(?:years?|months?|periods?|quarters?)\s+(?:of\s+)?$",
@@ -168,6 +172,8 @@ class _Reader:
             if not self.fields or not (plain or (linked and not first.text.endswith(("ing", "ed")))):
                 return None
             if self._stem(first) in self.words or is_turning(first.text) or first.text.lower() in COMPUTING:
+                return None
+            if first.text.lower() in _GRAIN and not linked:
                 return None
         start = token.start
         if grouped and (between.strip() or grouped["of"]):

@@ -14,12 +14,14 @@ from treadle.models.offline.grammar.words import Token, is_function_word, likene
 
 _GROUPING = re.compile(
     r"\b(?:by|per|(?:for )?(?:each|every)(?: one)? of|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"
+    r"(?:at|on)(?=(?:\W+\w+){1,4}\W+levels?\b)|"
     r"\d+ (?:largest|biggest|highest|lowest|smallest))\s+(?:the\s+|different\s+|single\s+)?"
     r"(\w+(?:\s*(?:,\s*and\s+|,|\band\b|&)\s*(?:by\s+|per\s+)?(?:the\s+)?\w+)*)",
     re.IGNORECASE,
 )
 
-
+_LEVEL = re.compile(r"\s+levels?\b", re.IGNORECASE)
+_ABOVE = re.compile(r"\s+(?:groups?|hierarchy|hierarchies|trees?)\b", re.IGNORECASE)
 _SUMS = frozenset({"sum", "total"})
 _RANKED = re.compile(
     r"\b(?:(?P<up>lowest|smallest|least|bottom|(?:sorted|ordered|rising|in)?\s*(?:ascending|ascending order))|"
@@ -117,7 +119,12 @@ def grouping_spans(clause: Clause, names: Sequence[str]) -> list[tuple[str, int,
                 name = best if likeness(word[0], best) >= 0.84 else ""
             elif match[0].lower().startswith(("by", "per", "for")) and is_plain_noun(word[0], stem(word[0])):
                 name = singular(word[0].lower())
+            if name and name in names and _ABOVE.match(clause.text, end):
+                # What stands above the values of a name is not the name.
+                continue
             if name:
+                level = _LEVEL.match(clause.text, end)
+                end = level.end() if level else end
                 found.append((name, start, end))
                 start = end
     return found
