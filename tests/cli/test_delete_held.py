@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from treadle import Agent, Budget, ModelSettings, SqliteJournal, tool
+from treadle import Agent, Budget, MemoryJournal, ModelSettings, SqliteJournal, tool
 from treadle.cli.app import run
 from treadle.models import Price
 from treadle.testing import ScriptedModel
@@ -81,3 +81,46 @@ async def test_a_run_that_was_left_with_money_set_aside_is_ended_before_it_is_de
     assert budget.spent().held_usd == 0
     assert (await deleted("delete", crashed.run_id))[0] == 0
     assert crashed.run_id not in [line.run_id for line in await journal.list()]
+
+
+class Hangs(ScriptedModel):
+    """A model that is asked, and whose answer does not come."""
+
+    def __init__(self):
+        super().__init__([])
+        self.asked = asyncio.Event()
+
+    async def stream(self, request):
+        self.asked.set()
+        await asyncio.Event().wait()
+        yield
+
+
+@pytest.mark.parametrize("given", ["as it is resumed", "as it is forked", "to an agent below"])
+async def test_money_of_a_budget_that_the_run_did_not_begin_under_is_not_forgotten_either(journal, deleted, given):
+    budget, model, crashing = Budget(tokens=100_000), Hangs(), MemoryJournal()
+    ended = await Agent(ScriptedModel(["fine"]), journal=crashing).run("go")
+    hanging = Agent(model, journal=crashing, settings=ModelSettings(max_tokens=1000))
+    if given == "as it is resumed":
+        going_on = hanging.resume(ended.run_id, message="more", budget=budget)
+    elif given == "as it is forked":
+        going_on = hanging.fork(ended.run_id, at=0, budget=budget)
+    else:
+        below = Agent(model, name="below", budget=budget, settings=ModelSettings(max_tokens=1000))
+        asks = ScriptedModel([[("below", {"task": "go"})]])
+        going_on = Agent(asks, tools=[below.as_tool()], journal=crashing).run("go")
+    running = asyncio.get_running_loop().create_task(going_on)
+    await asyncio.wait_for(model.asked.wait(), 20)
+    # What a crash leaves: recorded, and nobody's.
+    left = [line for line in await crashing.list() if line.status == "running"]
+    for line in left:
+        await journal.append(line.run_id, 0, await crashing.read(line.run_id))
+    (top,) = [line.run_id for line in left if line.parent is None]
+
+    code, told = await deleted("delete", top)
+
+    assert budget.spent().held_tokens > 0
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert (code, f"agent.cancel('{top}')" in told) == (2, True), told
+    assert {line.run_id for line in await journal.list()} == {line.run_id for line in left}

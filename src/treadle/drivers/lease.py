@@ -5,14 +5,15 @@ Sub-runs are driven under the lease of the run at the top. A run that is carried
 it is left.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
 from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
-from treadle.kernel.events import RunFinished, RunPaused, RunStarted
+from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, StepPrepared
+from treadle.kernel.fold import fold_all
 
 
 async def hold(run: Run) -> None:
@@ -80,17 +81,34 @@ async def undriven(journal: Journal, run_id: str) -> AsyncIterator[None]:
             lease.give_back(over=gone)
 
 
-async def holds_money(journal: Journal, run_id: str) -> bool:
+async def holds_money(journal: Journal, run_id: str, below: Iterable[str]) -> bool:
     """Whether a run that nobody drives was left in the middle under a budget, which only an agent that has it settles.
+
+    Those `below` it may have budgets of their own. Once it has ended, nobody has them go on.
 
     Raises:
         UnknownRun: there is no such run.
         JournalError: the journal cannot be read.
     """
-    try:
-        events = await journal.read(run_id)
-    except JournalDamaged:
-        return False
-    begun, last = events[0], events[-1]
+    for one in dict.fromkeys([run_id, *below]):
+        try:
+            events = await journal.read(one)
+        except JournalDamaged:
+            continue
+        in_the_middle = not isinstance(events[-1], RunFinished | RunPaused)
+        if in_the_middle and _under_a_budget(events):
+            return True
+        if one == run_id and not in_the_middle:
+            return False
+    return False
+
+
+def _under_a_budget(events: Sequence[Event]) -> bool:
+    begun = events[0]
     hooks = begun.hooks if isinstance(begun, RunStarted) else None
-    return not isinstance(last, RunFinished | RunPaused) and any(one.startswith("budget ") for one in hooks or ())
+    if any(one.startswith("budget ") for one in hooks or ()):
+        return True
+    # A budget that the run was given as it was taken up or forked stands there by what it had set aside.
+    limits = fold_all(events).limits
+    asked = next((event for event in reversed(events) if isinstance(event, StepPrepared)), None)
+    return asked is not None and asked.reserve is not None and limits.tokens is None and limits.usd is None

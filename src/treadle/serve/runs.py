@@ -303,7 +303,7 @@ class Runs:
                 await self._ended(user, whose)
             try:
                 async with undriven(self.journal, whose.top):
-                    if await kept(holds_money(self.journal, whose.top)):
+                    if await kept(holds_money(self.journal, whose.top, await kept(family(self.journal, whose.top)))):
                         raise Refused(
                             "conflict",
                             f"run {whose.top} was left in the middle, with money of a budget set aside that would stay "

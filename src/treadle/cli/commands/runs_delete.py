@@ -180,7 +180,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | st
     """How many of these runs, which are `top` or work for it, were deleted; or why none is."""
     try:
         async with undriven(journal, top):
-            if await holds_money(journal, top):
+            if await holds_money(journal, top, runs):
                 return (
                     f"run {top} was left in the middle, with money of a budget set aside that would stay so for ever: "
                     f"have it go on, or end it in Python with agent.cancel({top!r}), and then delete it"
