@@ -17,6 +17,7 @@ pace = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 words = st.sampled_from(["talk", "pay", "note", "wait"])
 talks = st.sampled_from([None, "a", "a", "b"])
 
+LOOKS = {"figures": "/api/statistics", "conversation": "/api/conversations/{}", "chat": "/ai-sdk/clerk/{}/messages"}
 
 # What each server says of its routes is the same, and takes longer than all that a world asks of it.
 DESCRIBED = openapi.description(rest.ENDPOINTS)
@@ -253,6 +254,37 @@ class Servers(RuleBasedStateMachine):
                     self.world.deleted.discard(one)
                     if texts and one in self.world.shared._runs:
                         self.world.told[one] = texts
+
+        self.do(work())
+
+    @rule(
+        talk=st.sampled_from(["a", "b"]),
+        at=place,
+        what=st.sampled_from([*LOOKS, "DELETE"]),
+        paces=st.tuples(pace, pace),
+    )
+    def one_goes_as_the_others_are_asked_for(self, talk, at, what, paces):
+        async def work():
+            for one, set_to in zip(self.world.servers, paces, strict=True):
+                one.window.paced(set_to)
+            before = self.world.runs_of(talk)
+            if not before:
+                return
+            run_id, told = before[at % len(before)], {one: self.world.told.get(one) for one in before}
+            for one in before if what == "DELETE" else [run_id]:
+                self.world.forget(one)
+            asked = ("DELETE", f"/api/conversations/{talk}") if what == "DELETE" else ("GET", LOOKS[what].format(talk))
+            _, (status, answer) = await asyncio.gather(
+                self.asked(0, "DELETE", f"/api/runs/{run_id}"), self.asked(1, *asked)
+            )
+            left = self.world.runs_of(talk)
+            if what == "DELETE":
+                assert status != 204 or not left, f"a conversation that was deleted has {left}"
+                for one in left:
+                    self.world.deleted.discard(one)
+                    if told[one]:
+                        self.world.told[one] = told[one]
+            assert status != 404 or not left, (what, answer)
 
         self.do(work())
 

@@ -167,6 +167,11 @@ class World:
         found = {run_id: told_by(events) for run_id, events in self.shared._runs.items()}
         return {run_id: self.shared._runs[run_id] for run_id in sorted(found, key=lambda one: _age(found[one]))}
 
+    def runs_of(self, talk):
+        """The runs of a conversation that there are, oldest first, but for those that it goes on without."""
+        lines = [self.line(one) for one in self.runs]
+        return [line.run_id for line in lines if line.conversation == talk and line.stop != BESIDE]
+
     def line(self, run_id):
         return told_by(self.shared._runs[run_id])
 

@@ -28,7 +28,7 @@ from treadle.serve.protocols.wire import approval_id, bad
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
-from treadle.serve.serving import Serving, json_response
+from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Answers, Point, Telling, answered, last_said, said_last
 from treadle.serve.user import User
 
@@ -241,7 +241,7 @@ class Fronts:
         headers: dict[str, str],
     ) -> Response:
         left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
-        headers |= {"x-treadle-run": point.run_id}
+        headers |= naming(point.run_id)
         return self._serving.stream(request, chunks, headers=headers, left=left)
 
 

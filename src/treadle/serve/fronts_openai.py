@@ -28,7 +28,7 @@ from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.serving import Serving, json_response
+from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Answers, Point, Telling, said_before
 from treadle.serve.user import User
 
@@ -292,8 +292,8 @@ class Fronts:
             raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from trouble
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
-            return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})
-        return json_response(writer.whole(), 200, {"x-treadle-run": telling.point.run_id})
+            return json_response(failure, 500, {**NOT_AGAIN, **naming(telling.point.run_id)})
+        return json_response(writer.whole(), 200, naming(telling.point.run_id))
 
     def _asked(self, request: Request, post: Posted) -> Asked:
         asked = self._serving.query(request, Asked)
@@ -305,7 +305,7 @@ class Fronts:
     def _stream(self, request: Request, it: "_Answer", chunks: AsyncGenerator[bytes]) -> Response:
         run_id = it.telling.point.run_id
         left = partial(self._runs.cancel, it.user, run_id) if it.asked.on_disconnect == "cancel" else None
-        return self._serving.stream(request, chunks, headers={"x-treadle-run": run_id}, left=left)
+        return self._serving.stream(request, chunks, headers=naming(run_id), left=left)
 
 
 class _Answer(NamedTuple):

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.requests import Request
@@ -28,7 +27,7 @@ from treadle.serve.forms import (
 from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.serving import Serving, json_response, sse
+from treadle.serve.serving import Serving, json_response, naming, sse
 from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
 from treadle.serve.verdicts import Verb, Verdict
 from treadle.timetravel.parting import Diff
@@ -250,8 +249,7 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
     user = serving.user(request)
     chunks = _chunks(serving, request, run_id, wanted)
     left = partial(serving.runs.cancel, user, run_id) if wanted.on_disconnect == "cancel" else None
-    headers = {"x-treadle-run": quote(run_id)}
-    return serving.stream(request, chunks, headers=headers, left=left)
+    return serving.stream(request, chunks, headers=naming(run_id), left=left)
 
 
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import anyio
 import msgspec
@@ -98,6 +99,11 @@ class Serving(NamedTuple):
             Refused: as many streams are open as may be.
         """
         return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), left)
+
+
+def naming(run_id: str) -> dict[str, str]:
+    """The header by which an answer names its run: as in an address, for a name may have what no header takes."""
+    return {"x-treadle-run": quote(run_id)}
 
 
 class EventStream(Response):

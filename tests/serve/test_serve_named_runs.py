@@ -1,0 +1,47 @@
+"""Runs that were submitted under names of their own are decided on over HTTP, whatever the names have in them."""
+
+from urllib.parse import unquote
+
+import pytest
+from two_apps import Client, asked, lifespan
+
+from treadle import Agent, MemoryJournal, ask_before, tool
+from treadle.serve import app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Queue:
+    """One that keeps nothing: what is submitted is driven by the test."""
+
+    async def accept(self, agent):
+        """There is room."""
+
+    async def dispatch(self, order):
+        """It is driven by the test."""
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("name", ["№7 😀", "Rechnung für Ü", "日本\u2028", 'a "b" c', "plain"])
+async def test_a_verdict_on_a_run_of_any_name_is_answered(name, streamed):
+    """It was carried out, and answered with a 500."""
+
+    @tool(effect="write")
+    def pay() -> str:
+        """Pays what is owed."""
+        return "paid"
+
+    model = ScriptedModel([[("pay", {})], "It is paid."])
+    clerk = Agent(model, name="clerk", tools=[pay], approvals=[ask_before("pay")], journal=MemoryJournal())
+    run_id = await clerk.submit("pay", to=Queue(), run_id=name, user="local")
+    await clerk.drive(run_id)
+    async with lifespan(app([clerk])) as one:
+        (call,) = (await asked(one, "GET", f"/api/runs/{run_id}"))[1]["pending"]
+        approval = f"{run_id}:{call['call']}#{call['fingerprint']}"
+        yes = {"type": "mcp_approval_response", "approval_request_id": approval, "approve": True}
+        body = {"model": "clerk", "previous_response_id": f"resp_{run_id}_0", "input": [yes], "stream": streamed}
+        client = Client(one, "POST", "/v1/responses", body)
+        status, _ = await client.run()
+        assert (status, unquote(client.headers["x-treadle-run"])) == (200, run_id)
+        assert (await asked(one, "GET", f"/api/runs/{run_id}"))[1]["text"] == "It is paid."
