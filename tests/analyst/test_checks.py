@@ -351,6 +351,14 @@ def test_totals_of_a_currency_and_of_a_group_count_where_they_are_worse_than_the
     assert verdict.why[0].startswith("the subtotals of Revenue come out worse than any of their keys: 5,940.00 is")
 
 
+def test_averages_that_come_out_worse_than_their_keys_are_not_called_totals(tmp_path: Path) -> None:
+    a, b = [("1", "100.00")] * 9 + [("2", "0.00")], [("1", "100.00")] + [("2", "0.00")] * 9
+    sources = [source(tmp_path, name, rows, aggregation="avg") for name, rows in (("a", a), ("b", b))]
+    (verdict,) = ran(tmp_path, sources, check()).verdicts
+    assert verdict.why[0].startswith("the averages come out worse than any of their keys"), verdict.sentence
+    assert "total" not in verdict.sentence
+
+
 # Conditions of each side.
 
 
