@@ -66,6 +66,8 @@ KNOWN = st.lists(
     ),
     max_size=2,
 )
+GROUPS = {"All": ("Some", "ü\u202e", "a\nb"), "Some": ("1001", "=1+1")}
+MEMBERS: dict[str, set[str | None]] = {"All": {"1001", "=1+1", "ü\u202e", "a\nb"}, "Some": {"1001", "=1+1"}}
 NOW = datetime(2024, 2, 15, 12, tzinfo=UTC)
 
 
@@ -112,12 +114,14 @@ def expected(a: Rows, b: Rows, limits: Tolerance, given: Check) -> str:
     left, right = sums(a), sums(b)
     if any(all(value is None for value in side.values()) for side in (left, right)):
         return "not_run"
-    counts, total = {"minor": 0, "major": 0, "missing": 0}, {"minor": 0, "major": 0, "missing": 0}
+    order = ["match", "minor", "major", "missing"]
+    counts = dict.fromkeys(order[1:], 0)
+    classes: dict[str | None, str] = {}
     for key in {**left, **right}:
         name = "missing" if key not in left or key not in right else classed(left[key], right[key], limits)
+        classes[key] = name
         if name == "match":
             continue
-        total[name] += 1
         gap = abs((left.get(key) or Fraction(0)) - (right.get(key) or Fraction(0)))
         accepted = any(
             key in known.key["company"]
@@ -127,23 +131,22 @@ def expected(a: Rows, b: Rows, limits: Tolerance, given: Check) -> str:
         )
         counts[name] += not accepted
     bad = [name for name in counts if counts[name] > getattr(given.allow, name)]
-    whole = classed(
-        sum((v for v in left.values() if v is not None), Fraction(0)),
-        sum((v for v in right.values() if v is not None), Fraction(0)),
-        limits,
-    )
-    order = ["minor", "major", "missing"]
-    if whole != "match" and not any(total[name] for name in order[order.index(whole) :]):
-        bad.append(whole)
+    for keys in [set(classes), *(MEMBERS.values() if given.request.subtotals else ())]:
+        sides = [{key: value for key, value in side.items() if key in keys} for side in (left, right)]
+        summed = [sum((value for value in side.values() if value is not None), Fraction(0)) for side in sides]
+        whole = "match" if not any(sides) else classed(*summed, limits) if all(sides) else "missing"
+        if order.index(whole) > max((order.index(classes[key]) for key in keys & set(classes)), default=0):
+            bad.append(whole)
     levels = [getattr(given.levels, name) for name in bad]
     return "failed" if "error" in levels else "warned" if "warn" in levels else "passed"
 
 
 @settings(max_examples=deep(20), deadline=None)
-@given(TABLES, TABLES, LIMITS, LEVELS, ALLOWED, KNOWN, st.booleans())
+@given(TABLES, TABLES, LIMITS, LEVELS, ALLOWED, KNOWN, st.booleans(), st.booleans())
 def test_a_check_ends_as_plain_python_says(
-    a: Rows, b: Rows, limits: Tolerance, levels: Levels, allow: Allowed, known: list[Known], by_measure: bool
-) -> None:
+    a: Rows, b: Rows, limits: Tolerance, levels: Levels, allow: Allowed, known: list[Known], by_measure: bool,
+    grouped: bool,
+) -> None:  # fmt: skip
     tolerances = {"amount": limits} if by_measure else {}
     thresholds = {
         "tolerance": limits.absolute,
@@ -153,14 +156,16 @@ def test_a_check_ends_as_plain_python_says(
     # Thresholds of the measure come before those of the whole check.
     wide = {"tolerance": Decimal(10**6)} if by_measure else thresholds
     given_check = check(
-        request={"dimensions": ["company"], **wide},
+        request={"dimensions": ["company"], "subtotals": ["groups"] if grouped else [], **wide},
         tolerances=tolerances,
         levels=levels,
         allow=allow,
         known=tuple(known),
     )
     with TemporaryDirectory() as place:
-        report = ran(Path(place), [source(Path(place), "a", a), source(Path(place), "b", b)], given_check)
+        sources = [source(Path(place), "a", a), source(Path(place), "b", b)]
+        groups = Hierarchy(name="groups", of="company", groups=GROUPS)
+        report = ran(Path(place), sources, given_check, catalog=Catalog(sources, Path(place), hierarchies=[groups]))
     assert report.outcome == expected(a, b, limits, given_check), report.verdicts[0].sentence
     assert report.counted()[report.outcome] == 1
 
@@ -344,6 +349,14 @@ def test_totals_of_a_currency_and_of_a_group_count_where_they_are_worse_than_the
     (verdict,) = ran(tmp_path, plain, grouped, catalog=catalog).verdicts
     assert (verdict.outcome, len(verdict.why)) == ("failed", 1), verdict.sentence
     assert verdict.why[0].startswith("the subtotals of Revenue come out worse than any of their keys: 5,940.00 is")
+
+
+def test_averages_that_come_out_worse_than_their_keys_are_not_called_totals(tmp_path: Path) -> None:
+    a, b = [("1", "100.00")] * 9 + [("2", "0.00")], [("1", "100.00")] + [("2", "0.00")] * 9
+    sources = [source(tmp_path, name, rows, aggregation="avg") for name, rows in (("a", a), ("b", b))]
+    (verdict,) = ran(tmp_path, sources, check()).verdicts
+    assert verdict.why[0].startswith("the averages come out worse than any of their keys"), verdict.sentence
+    assert "total" not in verdict.sentence
 
 
 # Conditions of each side.

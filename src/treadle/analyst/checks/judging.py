@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from treadle.analyst.checks.declared import CLASSES, NOTHING, Allowed, Class, Known, Levels, told
 from treadle.analyst.showing.comparison import Comparison, Difference, Total
+from treadle.analyst.showing.sentences import FIGURES
 from treadle.visible import seen
 
 Outcome = Literal["passed", "warned", "failed", "not_run"]
@@ -122,10 +123,10 @@ def _totals(found: Comparison, counts: dict[Class, int]) -> Iterator[tuple[Class
     each: list[tuple[str | None, Class | None, str, str]]
     if found.currency:
         total = found.summary.by_currency
-        each = [(one.status, _CLASS_OF.get(one.worst), f"the totals{_of(found, one)}", one.reason) for one in total]
+        each = [(one.status, _CLASS_OF.get(one.worst), f"{whole(found)}{_of(found, one)}", one.reason) for one in total]
     else:
         worst = next((name for name in reversed(CLASSES) if counts[name]), None)
-        each = [(found.summary.total_status, worst, "the totals", found.summary.total_reason)]
+        each = [(found.summary.total_status, worst, whole(found), found.summary.total_reason)]
     # What is in no group is no subtotal: nobody asked for that sum.
     each += [
         (one.status, _CLASS_OF.get(one.worst), f"the subtotals of {seen(one.group)}{_of(found, one)}", one.reason)
@@ -136,6 +137,11 @@ def _totals(found: Comparison, counts: dict[Class, int]) -> Iterator[tuple[Class
     for status, worst, where, reason in each:
         if (kind := _CLASS_OF.get(status or "")) and (worst is None or CLASSES.index(kind) > CLASSES.index(worst)):
             yield kind, where, reason
+
+
+def whole(found: Comparison) -> str:
+    """What the figures of all keys together are called: the totals, or what is no total, such as averages."""
+    return next((FIGURES[one.facts["aggregation"]] for one in found.claims if one.kind == "totals"), "the totals")
 
 
 def _of(found: Comparison, total: Total) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.checks.judging import OUTCOMES, Outcome
+from treadle.analyst.checks.judging import OUTCOMES, Outcome, whole
 from treadle.analyst.showing.classify import money
 from treadle.analyst.showing.comparison import Comparison, Difference
 from treadle.analyst.showing.plain import plain
-from treadle.analyst.showing.sentences import FIGURES
 from treadle.visible import seen
 
 _MOST_NAMED = 3
@@ -173,7 +172,7 @@ def _totals(found: Comparison) -> str:
     gaps = [(one.diff, one.currency or "") for one in total.by_currency]
     if total.total_diff is not None:
         gaps = [(total.total_diff, found.unit)]
-    of = next((FIGURES[one.facts["aggregation"]] for one in found.claims if one.kind == "totals"), "the totals")
+    of = whole(found)
     if not any(gap for gap, _ in gaps):
         return f"{of} are equal"
     return f"{of} are {' and '.join(money(gap.copy_abs(), unit) for gap, unit in gaps if gap)} apart"
