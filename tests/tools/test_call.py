@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import itertools
 import json
 import threading
 import time
@@ -211,6 +212,15 @@ async def test_retries_until_it_works() -> None:
     output = await shaky.call({}, ToolContext(run_id="r", call_id="c", step=2))
     assert output == ToolOutput("done", value="done")
     assert attempts == [(1, "r-2-c"), (2, "r-2-c"), (3, "r-2-c")]
+
+
+async def test_no_two_calls_share_an_idempotency_key_however_runs_and_calls_are_named() -> None:
+    """A service would take the second payment for the first one again, and not make it."""
+    names = ["".join(letters) for size in range(1, 5) for letters in itertools.product("-1x", repeat=size)]
+    calls = [(run_id, step, call_id) for run_id in names for step in (1, 11) for call_id in names]
+    keys = {ToolContext(run_id=run, step=step, call_id=call).idempotency_key for run, step, call in calls}
+    assert len(keys) == len(calls)
+    assert ToolContext(run_id="pay", step=0, call_id="toolu_A-1_b-c").idempotency_key == "pay-0-toolu_A-1_b-c"
 
 
 @pytest.mark.parametrize(

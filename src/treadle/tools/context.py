@@ -6,6 +6,7 @@ The driver makes a `ToolContext` for each call; a tool that has a parameter for 
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Generic
@@ -18,6 +19,7 @@ from treadle.kernel.names import escaped
 
 Deps = TypeVar("Deps", covariant=True, default=Any)
 _T = TypeVar("_T")
+_LIKE_A_STEP = re.compile(r"(?:\A|-)[0-9]+-")
 
 
 class FromRun:
@@ -92,11 +94,15 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     def idempotency_key(self) -> str:
         """A name for this call that is the same at every retry and after every crash, in sub-runs too.
 
-        It is made of the run, the step and the call. Send it to services that take one: what they did under it they do
-        not do again. Another call that a reaction made in its place has a key of its own.
+        It is made of the run, the step and the call, and no two calls of any runs share one. Send it to services that
+        take one: what they did under it they do not do again. Another call that a reaction made in its place has a key
+        of its own.
         """
         again = f"+{self.other + 1}" if self.other else ""
-        return f"{self.run_id}-{self.step}-{escaped(self.call_id)}{again}"
+        call = escaped(self.call_id)
+        # "1-x" in the run "pay" and "x" in the run "pay-0" would be one key: the last step in a key is the call's own.
+        call = call.replace("-", "%2D") if _LIKE_A_STEP.search(call) else call
+        return f"{self.run_id}-{self.step}-{call}{again}"
 
     def report(self, progress: str | Json) -> None:
         """Tells whoever watches the run how far the tool has come. May be called from a worker thread."""
