@@ -1,10 +1,12 @@
 """What a person decides on hides nothing, wherever it is shown: every character that cannot be seen is an escape."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from treadle import Agent, tool, trace_lines
 from treadle.testing import ScriptedModel
-from treadle.visible import visible
+from treadle.visible import as_shown, seen, visible
 
 
 @pytest.mark.parametrize("hidden", ["\u3164", "\u2800", "\ufe0f", "\u202e", "\u200b", "\x1b", "\U000e0101"])
@@ -34,3 +36,11 @@ def test_a_waiting_call_and_the_trace_show_what_is_hidden_in_arguments(hidden):
 )
 def test_what_can_be_seen_stays_and_all_else_is_written_as_json_does(text, shown):
     assert visible(text) == shown
+
+
+@given(st.none() | st.text() | st.text("'\"\\u(none) 😀\u200b"))
+@example("(none)")
+@example("'x '")
+@example("\U000e0101'\"")
+def test_a_value_that_is_given_as_it_was_shown_is_that_value(value):
+    assert as_shown(seen(value)) == value

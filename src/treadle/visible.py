@@ -1,5 +1,6 @@
 """Visible: texts of others as a person is shown them, for a model or a tool may write anything."""
 
+import ast
 import json
 import re
 
@@ -35,3 +36,18 @@ def seen(value: object) -> str:
     plain = told == told.strip() and visible(told) == told and told not in ("", _NONE)
     quoted = told[:1] == told[-1:] and told[:1] in ("'", '"')
     return told if plain and not quoted else visible(repr(told))
+
+
+def as_shown(told: str) -> str | None:
+    """The value that `seen` shows as `told`; `told` itself if it shows none so."""
+    if told == _NONE:
+        return None
+    if told[:1] not in ("'", '"'):
+        return told
+    try:
+        value = ast.literal_eval(told)
+        # `seen` writes what is beyond the first 65,536 characters as two, as JSON does.
+        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    except (ValueError, SyntaxError, AttributeError):
+        return told
+    return value if seen(value) == told else told

@@ -130,5 +130,8 @@ def test_tables_tell_values_apart_that_look_alike(treadle: Any) -> None:
     assert {line.split()[0] for line in asked.splitlines()[3:8]} == set(keys)
     compared = treadle("compare", "alike", "other", "--by", "k", "--sources", "sources.yaml").out
     assert {line.split()[0] for line in compared.splitlines()[3:9]} == {*keys, "y"}
+    for key, amount in zip(keys, (1, 2, 4, 8, 16), strict=True):
+        behind = treadle("drill", "alike", "other", "--key", f"k={key}", "--sources", "sources.yaml", "--json").out
+        assert json.loads(behind)["a"]["total"] == f"{amount}.00", key
     drilled = treadle("drill", "alike", "other", "--key", "k=x\u200b", "--sources", "sources.yaml").out
     assert any(line.split()[-3:] == [r"'x\u200b'", "''", "8"] for line in drilled.splitlines())

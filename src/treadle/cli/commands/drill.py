@@ -11,7 +11,7 @@ from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
-from treadle.visible import seen
+from treadle.visible import as_shown, seen
 
 if TYPE_CHECKING:
     from treadle.analyst.asking.drill import Lines
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("b", shell_complete=completion.sources)
 @click.option(
     "--key", multiple=True, metavar="NAME=VALUE",
-    help="The value of a dimension, as the comparison shows it; NAME alone for rows without one. Repeatable.",
+    help="The value of a dimension, as the comparison shows it; NAME alone or (none): rows without one. Repeatable.",
 )  # fmt: skip
 @click.option("--measure", metavar="NAME", help="The figure. Default: the first that both have.")
 @where_option
@@ -65,7 +65,7 @@ def _key(given: tuple[str, ...]) -> dict[str, Any]:
         name, sign, value = item.partition("=")
         if not name.strip():
             raise click.BadParameter(f"{item!r} is not NAME=VALUE, such as account=800200", param_hint="'--key'")
-        found[name.strip()] = value.strip() if sign else None
+        found[name.strip()] = as_shown(value.strip()) if sign else None
     return found
 
 
