@@ -67,8 +67,10 @@ def nothing_is_left(world: Deployment) -> Iterator[str]:
                 yield f"{loop.name} is left with a task: {getattr(task.get_coro(), '__qualname__', task)}"
     alive = {process.name for process in world.stage.processes}
     for run_id, (holder, until) in world.leases.leases.items():
-        # What a process asked for as it died may come after the end, and runs out.
-        if world.ended(run_id) and until > world.stage.timeline.now and holder.name in alive:
+        # What a process asked for as it died may come after the end, and what it did not hear of it cannot give back:
+        # both run out.
+        known = holder.name in alive and (run_id, holder.name) not in world.leases.unheard
+        if world.ended(run_id) and until > world.stage.timeline.now and known:
             yield f"{holder.name} still has the lease of {run_id}, which has ended"
     for loop in world.loops:
         for complaint in loop.complaints:

@@ -29,11 +29,13 @@ class LeasedStore:
 
     Attributes:
         near: whether it can be told at once that a process is gone, as on the same host.
+        unheard: the runs and holders of leases that were given while nobody heard of it.
     """
 
     def __init__(self, stage: Stage, store: Store, near: bool) -> None:
         self.stage, self.store, self.near = stage, store, near
         self.leases: dict[str, tuple[Holder, float]] = {}
+        self.unheard: set[tuple[str, str]] = set()
 
     def found(self, run_id: str) -> Holder | None:
         """Who has a run; None if nobody has, or whoever had it is gone or silent."""
@@ -106,7 +108,13 @@ class LeasedJournal(SimulatedJournal):
 
     async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
         """See `treadle.journal.leases.Leases`."""
-        found: Holder | None = await self._asked("hold", partial(self.leases.hold, run_id, holder, seconds, takeover))
+        asked = partial(self.leases.hold, run_id, holder, seconds, takeover)
+        try:
+            found: Holder | None = await self._asked("hold", asked)
+        except JournalUnavailable:
+            self.leases.unheard.add((run_id, holder.name))
+            raise
+        self.leases.unheard.discard((run_id, holder.name))
         return found
 
     def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
