@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sim_outside import Bill, Outside
+from sim_outside import Outside
 from sim_stage import job
 
 from treadle import Price
@@ -71,8 +71,7 @@ class Actor:
             raise Overloaded("busy")
         message, finish = self._reply(request, stage.rng)
         asked, written = sum(map(size_of, request.messages)) + 4 * len(request.tools), size_of(message)
-        bill = Bill(request.run_id, asked, written)
-        here.bills.append(bill)
+        bill = here.bill(request.run_id, asked, written)
         process.listening.append(bill)
         try:
             if self._node.reports or failure:

@@ -53,12 +53,17 @@ class Effect:
 
 @dataclass
 class Bill:
-    """What a model's provider charges for one call: `input`, and of the `whole` reply what was `sent`."""
+    """What a model's provider charges for one call: `input`, and of the `whole` reply what was `sent`.
+
+    Attributes:
+        stray: it was asked by who had lost the run, in a journal that has no leases to say so.
+    """
 
     run_id: str
     input: int
     whole: int
     sent: int = 0
+    stray: bool = False
 
     @property
     def tokens(self) -> int:
@@ -101,6 +106,12 @@ class Outside:
     def _ahead(self) -> bool:
         """Whether who acts may be ahead of the journal."""
         return self.stage.weather.promises and self.stage.weather.lease is not None
+
+    def bill(self, run_id: str, asked: int, written: int) -> Bill:
+        """A provider begins to reply, for which it will charge."""
+        stray = self.stage.weather.lease is None and self.owner.get(run_id) is not job()
+        self.bills.append(Bill(run_id, asked, written, stray=stray))
+        return self.bills[-1]
 
     def stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
         """A batch was stored: was it its author's to add?"""
