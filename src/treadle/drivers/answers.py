@@ -158,7 +158,8 @@ class _Fitting:
         asked = record.status in ("needs_approval", "interrupted")
         if record.status == "interrupted" and given not in answers.results:
             self.interrupted.append(record.id)
-        if given in answers.results and record.again:
+        # One that was under way with its answer asks nothing any more: what is said of it then is what came of it.
+        if given in answers.results and record.again and record.status == "awaited":
             self.goes_on_with[record.id] = _answer(record, answers.results[given])
         elif given in answers.results:
             self.answered.append((record, _encoded(self.run, record, answers.results[given])))
