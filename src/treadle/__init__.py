@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from treadle import api
 
-    return sorted([*globals(), *api.__all__])
+    return sorted({*globals(), *api.__all__})

@@ -10,6 +10,8 @@ What was found, and the test that holds it:
 - async predicates are truthy -> test_an_async_allow_asks_what_it_says, test_an_async_deny_denies_only_what_it_says,
   test_an_async_ask_asks_only_what_it_says, test_an_async_needs_approval_is_waited_for,
   test_an_async_predicate_that_raises_is_taken_for_the_careful_answer, and in test_going_on.py for conditions
+- of a condition that raises nobody hears, and its rule's reason is told as if it held
+  -> test_a_condition_that_raises_does_not_say_the_reason_of_its_rule
 - a decision on a finished run, or for a call that does not exist, is ignored
   -> test_a_decision_on_a_finished_run_is_refused, test_a_decision_for_no_waiting_call_is_refused
 - rules belong to the run -> test_a_run_records_its_rules_and_hooks, test_a_run_is_not_taken_up_with_weaker_rules,
@@ -219,6 +221,37 @@ async def test_an_async_predicate_that_raises_is_taken_for_the_careful_answer():
     result, bank = await run_with([allow("pay", when=cannot_say), ask_before("pay", when=cannot_say)])
     assert [one.tool for one in result.pending] == ["pay", "pay"]
     assert not bank.ran
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_condition_that_raises_does_not_say_the_reason_of_its_rule(asynchronous, caplog):
+    """What is not known to be about a call is no reason against it: "Eve is blocked" was told of a call for Ann."""
+
+    def to_eve(arguments):
+        raise KeyError("recipient")
+
+    async def to_eve_async(arguments):
+        return to_eve(arguments)
+
+    when = to_eve_async if asynchronous else to_eve
+    result, bank = await run_with([deny("pay", when=when, reason="Eve is blocked")])
+    shown = [call.result.text for call in result.tool_calls_made]
+    assert not bank.ran
+    assert all("to_eve" in text and "KeyError" in text and "Eve is blocked" not in text for text in shown)
+    logged = [record for record in caplog.records if record.exc_info]
+    assert [record.tool for record in logged] == ["pay", "pay"]
+    assert all("to_eve" in record.getMessage() and record.call_id and record.run_id for record in logged)
+
+    waiting, _ = await run_with([ask_before("pay", when=when, reason="Eve is new")])
+    assert all("KeyError" in one.question and "Eve is new" not in one.question for one in waiting.pending)
+
+    @tool(needs_approval=when)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        return "paid"
+
+    waiting = await within(Agent(ScriptedModel([BOTH, "done"]), tools=[pay]).run("go"))
+    assert ["KeyError" in one.question for one in waiting.pending] == [True, True]
 
 
 DECISIONS = [

@@ -23,7 +23,7 @@ Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
 """A question about the validated arguments of a call, plain or asynchronous."""
 
 Own = Callable[..., Awaitable[Any]]
-"""How a run calls a function of the application's, by whatever name it is told; see `Run.own`."""
+"""How a run calls a function of the application's, by whatever name it is told; see `Driven.own`."""
 
 
 class ApprovalRule(Struct, frozen=True):
@@ -35,7 +35,7 @@ class ApprovalRule(Struct, frozen=True):
         effects: the effects of the tools that it is about.
         when: a function of the validated arguments, plain or asynchronous; one that raises is taken to match, unless
             the rule allows.
-        reason: what the model is told of a denial, and the person of a question.
+        reason: what the model is told of a denial, and the person of a question; that `when` raised, where it did.
         repeats: matches only from the call on that was made this often before in the same run, with the same arguments;
             each sub-run counts its own.
 
@@ -142,8 +142,11 @@ async def ruling(
     found: dict[Action, Ruling] = {}
     for rule in rules:
         if rule.action not in found and rule.is_about(tool, made):
-            matches = rule.when is None or await _holds(rule.when, arguments, own, failing=rule.action != "allow")
-            if matches:
+            holds = True if rule.when is None else await _holds(rule.when, arguments, own)
+            if isinstance(holds, Failed):
+                if rule.action != "allow":
+                    found[rule.action] = Ruling(rule.action, str(holds))
+            elif holds:
                 found[rule.action] = Ruling(rule.action, rule.reason)
     return found.get("deny") or found.get("ask") or found.get("allow")
 
@@ -151,17 +154,32 @@ async def ruling(
 async def own_word(tool: Tool, arguments: dict[str, Any], own: Own) -> Ruling:
     """What the tool says of itself. A function that fails to say is taken for yes."""
     asks = tool.needs_approval
-    if callable(asks):
-        asks = await _holds(asks, arguments, own, failing=True)
-    return Ruling("ask") if asks else ALLOWED
+    if not callable(asks):
+        return Ruling("ask") if asks else ALLOWED
+    holds = await _holds(asks, arguments, own)
+    if isinstance(holds, Failed):
+        return Ruling("ask", str(holds))
+    return Ruling("ask") if holds else ALLOWED
 
 
-async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own, *, failing: bool) -> bool:
+class Failed(NamedTuple):
+    """A condition did not say whether it holds. The reason that its rule gives would then be told of what it may not
+    be about."""
+
+    name: str
+    error: Exception
+
+    def __str__(self) -> str:
+        return f"the condition {self.name} raised {type(self.error).__name__}, and nobody knows whether it holds"
+
+
+async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own) -> bool | Failed:
+    name = named(predicate)
     try:
         # A copy: what it does to the arguments must not become what is run.
-        return bool(await own(predicate, named(predicate), deepcopy(arguments)))
-    except Exception:
-        return failing
+        return bool(await own(predicate, name, deepcopy(arguments)))
+    except Exception as error:
+        return Failed(name, error)
 
 
 def rules_of(approvals: Iterable[ApprovalRule], tools: Iterable[Tool]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ What is refused is answered with an error that says what would be right; the lim
 where calls come from: a reply's when it is recorded, those of a reaction when it is carried out.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from treadle.models.invalid_call import attempt_of
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, naming, nearest
 from treadle.tools.output import encode_error
+from treadle.tools.raised import log_raised
 
 _STRICTER: tuple[Action, ...] = ("allow", "ask", "deny")
 
@@ -123,15 +125,30 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     def times() -> int:
         return made.times(admitted.record)
 
+    async def own(function: Callable[..., Any], what: str, *given: Any) -> Any:
+        try:
+            return await run.driven.own(function, what, *given)
+        except Exception as error:
+            # The careful answer is taken for its own, so nobody else is told.
+            about = about_call(run, admitted.record.id, tool)
+            log_raised(f"the condition {what} of a rule about {tool.name} raised", error, run.redact, about)
+            raise
+
     words = [Ruling("ask", tool.suspect)] if tool.suspect else []
-    own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
-    words.append(await own_word(tool, arguments, run.driven.own) if own is None else own)
+    word = await ruling(run.config.approvals, tool, arguments, times, own)
+    words.append(await own_word(tool, arguments, own) if word is None else word)
     above = run.parent
     while above is not None:
-        words.append(await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED)
+        words.append(await ruling(above.config.approvals, tool, arguments, times, own) or ALLOWED)
         above = above.parent
     # Of those that are as strict the first has the word.
     return max(words, key=lambda one: _STRICTER.index(one.action))
+
+
+def about_call(run: Run, call_id: str, tool: Tool) -> dict[str, object]:
+    """The fields of a line that is logged about a call."""
+    state = run.state
+    return {"run_id": state.started.run_id, "step": len(state.steps), "call_id": call_id, "tool": tool.spec.name}
 
 
 def hands_on(run: Run, record: CallRecord) -> bool:

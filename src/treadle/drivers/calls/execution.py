@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from treadle.context.storable import storable
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted
+from treadle.drivers.calls.admission import Admitted, about_call
 from treadle.drivers.calls.made import calls_so_far
 from treadle.drivers.calls.subrun import carried
 from treadle.drivers.commit import confirm_before_effect
@@ -23,7 +23,7 @@ from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord, parsed, told
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished
 from treadle.kernel.messages import Message
-from treadle.tools import Tool, ToolContext, ToolError, ToolOutput, encode_error
+from treadle.tools import ToolContext, ToolError, ToolOutput, encode_error
 
 
 async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tuple[Event, ToolOutput]:
@@ -67,12 +67,6 @@ def _with_what_was_before(output: ToolOutput) -> ToolOutput:
     before = "It was under way once before, and the outcome of that is unknown: it may have taken effect."
     error = ToolError(said + before, **{**shown, "executed": "unknown"})
     return replace(output, content=encode_error(error).content)
-
-
-def about_call(run: Run, call_id: str, tool: Tool) -> dict[str, object]:
-    """The fields of a line that is logged about a call."""
-    state = run.state
-    return {"run_id": state.started.run_id, "step": len(state.steps), "call_id": call_id, "tool": tool.spec.name}
 
 
 def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:

@@ -5,8 +5,8 @@ and a call that was not done is made again. Where it cannot say, raises, or says
 unknown: a person is asked, or the model is told, as the agent has it.
 """
 
-from treadle.drivers.calls.admission import Admitted, check, unknown_outcome
-from treadle.drivers.calls.execution import about_call, context_of
+from treadle.drivers.calls.admission import Admitted, about_call, check, unknown_outcome
+from treadle.drivers.calls.execution import context_of
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, parsed
 from treadle.kernel.events import Event, ToolFinished
