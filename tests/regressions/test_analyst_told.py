@@ -1,0 +1,102 @@
+"""What the analyst and the offline planner tell: currencies, faults of one side, rows, conditions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle import Agent, tool
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    query,
+)
+from treadle.analyst.checks import Check, CheckFile, History, run_checks
+
+
+def source(name: str, measure: Measure, **more: Any) -> Source:
+    shape: dict[str, Any] = {"dimensions": (Dimension(name="k"),)} | more
+    return Source(name=name, kind="csv", path=f"{name}.csv", measures=(measure,), **shape)
+
+
+def test_a_check_quotes_a_currency_with_an_invisible_mark_once(tmp_path: Path) -> None:
+    dimensions = (Dimension(name="k"), Dimension(name="cur"))
+    for name, amount in (("a", 10), ("b", 11)):
+        (tmp_path / f"{name}.csv").write_text(f"k,v,cur\nx,{amount}.00,EUR\ny,{amount}.00,US\u200bD\n")
+    measure = Measure(name="v", decimals=2, currency="cur")
+    catalog = Catalog([source(name, measure, dimensions=dimensions) for name in "ab"], tmp_path)
+    check = Check(name="c", request=CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
+    declared = CheckFile(path=tmp_path / "checks.yaml", sources=tmp_path, history=tmp_path, checks=(check,))
+    (verdict,) = run_checks(declared, catalog=catalog, history=History(tmp_path / "h.db")).verdicts
+    assert verdict.sentence.endswith(r"the totals are 1.00 EUR and 1.00 'US\u200bD' apart")
+
+
+def test_a_fault_of_one_side_is_told_though_the_other_is_spelled_by_people(tmp_path: Path) -> None:
+    """It was "text is not spelled as programs spell numbers", of the side that had no fault."""
+    (tmp_path / "good.csv").write_text("k,v\n2024-01-01,(1.5)\n")
+    (tmp_path / "bad.csv").write_text("k,v\nx,1\n")
+    day = (Dimension(name="k", type="date"),)
+    catalog = Catalog([source(name, Measure(name="v"), dimensions=day) for name in ("good", "bad")], tmp_path)
+    with pytest.raises(AnalystError, match="source 'bad': a value is not what its column is declared to be: 'x'"):
+        compare(catalog, CompareRequest(source_a="good", source_b="bad", dimensions=["k"]))
+
+
+@pytest.mark.parametrize(("decimals", "aggregation"), [(38, "avg"), (40, "sum")])
+def test_more_decimals_than_there_can_be_are_no_missing_table(tmp_path: Path, decimals: int, aggregation: Any) -> None:
+    (tmp_path / "s.csv").write_text("k,v\nx,1\n")
+    measure = Measure(name="v", decimals=decimals, aggregation=aggregation)
+    with pytest.raises(AnalystError, match="38 digits is the most") as caught:
+        query(Catalog([source("s", measure)], tmp_path), QueryRequest(source="s"))
+    assert "table" not in str(caught.value)
+
+
+@tool(effect="read")
+def find_rows(colour: str) -> dict[str, Any]:
+    """Finds rows by colour.
+
+    Args:
+        colour: such as red.
+    """
+    return {"rows": [{"name": "seven"}, {"name": "nine"}], "total": 2}
+
+
+@tool(effect="read")
+def sales(company: int) -> dict[str, Any]:
+    """Sales of a company.
+
+    Args:
+        company: the number of the company, such as 1001.
+    """
+    return {"sales": 5, "filters": [f"company = {company}", "year = 2024"]}
+
+
+@tool(effect="read")
+def query_table(table: str, filters: dict[str, str]) -> dict[str, Any]:
+    """Queries a table with filters.
+
+    Args:
+        table: which table, such as ledger.
+        filters: conditions by column: company, period.
+    """
+    return {"amount": 7, "filters": [f"{name} = {value}" for name, value in filters.items()]}
+
+
+def test_rows_that_a_tool_lists_are_told_where_it_counts_none() -> None:
+    text = Agent("offline", tools=[find_rows]).run_sync("How many rows have the colour red?").text
+    assert "- seven" in text
+    assert "- nine" in text
+    assert "I cannot tell that" not in text
+
+
+def test_a_condition_that_was_asked_for_is_none_of_the_sources_own() -> None:
+    text = Agent("offline", tools=[sales]).run_sync("What are the sales of company 1001?").text
+    assert "Under conditions of its own: year = 2024." in text
+    text = Agent("offline", tools=[query_table]).run_sync("What is the amount in ledger where company = 1001?").text
+    assert "amount 7" in text
+    assert "of its own" not in text

@@ -1,0 +1,133 @@
+"""Replays and forks of runs that nobody has changed say so."""
+
+import pytest
+
+from treadle import (
+    Agent,
+    Budget,
+    Limits,
+    MemoryJournal,
+    ModelSettings,
+    Price,
+    StepSettings,
+    Usage,
+    external_tool,
+    replay,
+    tool,
+)
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+ask = external_tool(
+    "ask",
+    "Asks the customer.",
+    {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+    wait=True,
+)
+
+
+class _Listed:
+    """A queue that keeps its orders to itself."""
+
+    async def accept(self, agent: object) -> None:
+        """There is always room."""
+
+    async def dispatch(self, order: object) -> None:
+        """Nobody serves it."""
+
+
+async def test_a_run_whose_result_was_queued_with_it_is_replayed():
+    """The result is in, the hook has not looked at it, and a worker is to go on: that pause is nobody's decision."""
+    agent = Agent(
+        ScriptedModel([[("ask", {"question": "Which colour?"})], "Red it is."]),
+        tools=[ask],
+        journal=MemoryJournal(),
+        on_tool_result=lambda call, result: None,
+    )
+    waiting = await agent.run("Order a bicycle.")
+    await agent.resubmit(waiting.run_id, to=_Listed(), results={waiting.pending[0].key: "red"})
+    assert (await agent.drive(waiting.run_id)).text == "Red it is."
+    found = await agent.replay(waiting.run_id)
+    assert found.same, str(found)
+
+
+@tool(effect="read")
+def look(page: str) -> str:
+    """Looks at a page of the archive."""
+    return f"nothing on SECRET-{page}"
+
+
+def hide(text: str) -> str:
+    for page in "abcdefgh":
+        text = text.replace(f"SECRET-{page}", "[gone]")
+    return text
+
+
+async def test_a_run_whose_broken_arguments_were_redacted_is_replayed():
+    """The error of the call names the column at which what was really written breaks off."""
+    turns = [[("look", '{"page": "SECRET-a')], "I cannot."]
+    agent = Agent(ScriptedModel(turns), tools=[look], journal=MemoryJournal(redact=hide))
+    result = await agent.run("Look.")
+    found = await agent.replay(result.run_id)
+    assert found.same, str(found)
+
+
+async def test_a_run_whose_results_redaction_made_alike_is_replayed():
+    """What it was told each time was another thing, so that it was never told that it got nowhere."""
+    journal = MemoryJournal(redact=hide)
+    turns = [*([("look", {"page": f"SECRET-{page}"})] for page in "abcdefgh"), "Nothing."]
+    agent = Agent(ScriptedModel(turns), tools=[look], journal=journal)
+    result = await agent.run("Look.")
+    assert result.finished
+    assert (await agent.replay(result.run_id)).same
+    found = await replay(journal, result.run_id)
+    assert found.same, str(found)
+
+
+async def test_what_a_function_says_is_held_against_what_was_written_of_it():
+    """Instructions, a step's own, and why a condition held: the journal has them without what was hidden."""
+    journal = MemoryJournal(redact=hide)
+    agent = Agent(
+        ScriptedModel([[("look", {"page": "c"})], [("look", {"page": "d"})], "Nothing."]),
+        instructions="You know SECRET-a.",
+        tools=[look],
+        journal=journal,
+        prepare_step=lambda context: StepSettings(instructions="You know SECRET-b too."),
+        stop_when=lambda state: f"SECRET-e after {len(state.steps)}" if len(state.steps) == 2 else False,
+    )
+    result = await agent.run("Look.")
+    assert result.stop.reason == "condition"
+    found = await agent.replay(result.run_id)
+    assert found.same, str(found)
+    assert found.changed == ()
+
+
+@tool(effect="read")
+def read(page: int) -> str:
+    """Reads a page of the archive."""
+    return "x" * 3000
+
+
+async def test_a_step_that_was_made_where_a_budget_left_no_closing_reply_is_replayed():
+    """The run's own limit alone, without the budget, would make it the last one."""
+    made = 0
+    for cents in range(280, 420, 2):
+        model = ScriptedModel(
+            lambda request: "Done." if request.step == 2 else [("read", {"page": 1})],
+            usage=Usage(60, 20),
+            price=Price(1000, 1000),
+        )
+        agent = Agent(
+            model,
+            tools=[read],
+            journal=MemoryJournal(),
+            budget=Budget(usd=cents / 100),
+            limits=Limits(usd=5.9),
+            settings=ModelSettings(max_tokens=50),
+        )
+        result = await agent.run("Read.")
+        made += len(result.steps) > 1
+        found = await agent.replay(result.run_id)
+        assert found.same, f"{cents}: {found}"
+    assert made
