@@ -228,14 +228,21 @@ class RecordedRuns(Generic[Deps, Output]):
         """
         return await carried(self._stock.config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)
 
-    async def cancel(self, run_id: str) -> RunResult[Output]:
+    async def cancel(self, run_id: str, *, budget: Budgets = None, **unknown: Never) -> RunResult[Output]:
         """Ends a run as `cancelled`, whoever drives it: that one stops at the next thing that it records.
+
+        Args:
+            run_id: the run's id in the agent's journal.
+            budget: what the run was given as `budget=`, beside its agent's, so that what it has set aside is given
+                back.
 
         Raises:
             UnknownRun: the journal has no such run.
+            Misuse: the run was started under stricter rules than this agent's, or under a budget that is not given.
             JournalConflict: the run goes on too fast to be caught; ask again.
         """
-        return await cancelled(self._stock.config, run_id)
+        refuse_unknown(self.cancel, unknown, type(self))
+        return await cancelled(self._stock.config, run_id, budget=budget)
 
     async def spending(self, run: str | RunResult[Any]) -> Spending:
         """What a run has spent so far, by model, agent, tool and step, with all that worked below it.

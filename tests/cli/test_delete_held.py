@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from treadle import Agent, Budget, MemoryJournal, ModelSettings, SqliteJournal, tool
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, tool
 from treadle.cli.app import run
 from treadle.models import Price
 from treadle.testing import ScriptedModel
@@ -96,15 +96,18 @@ class Hangs(ScriptedModel):
         yield
 
 
+@pytest.mark.parametrize("limits", [Limits(), Limits(tokens=1_000_000)], ids=["no limits", "limits"])
 @pytest.mark.parametrize("given", ["as it is resumed", "as it is forked", "to an agent below"])
-async def test_money_of_a_budget_that_the_run_did_not_begin_under_is_not_forgotten_either(journal, deleted, given):
+async def test_money_of_a_budget_that_the_run_did_not_begin_under_is_not_forgotten_either(
+    journal, deleted, given, limits
+):
     budget, model, crashing = Budget(tokens=100_000), Hangs(), MemoryJournal()
     ended = await Agent(ScriptedModel(["fine"]), journal=crashing).run("go")
     hanging = Agent(model, journal=crashing, settings=ModelSettings(max_tokens=1000))
     if given == "as it is resumed":
-        going_on = hanging.resume(ended.run_id, message="more", budget=budget)
+        going_on = hanging.resume(ended.run_id, message="more", limits=limits, budget=budget)
     elif given == "as it is forked":
-        going_on = hanging.fork(ended.run_id, at=0, budget=budget)
+        going_on = hanging.fork(ended.run_id, at=0, limits=limits, budget=budget)
     else:
         below = Agent(model, name="below", budget=budget, settings=ModelSettings(max_tokens=1000))
         asks = ScriptedModel([[("below", {"task": "go"})]])

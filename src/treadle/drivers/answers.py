@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from treadle.drivers.approvals import budgets_beside
 from treadle.drivers.below import Below
 from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
@@ -180,7 +181,7 @@ class _Fitting:
         if lost is not None:
             tokens = lost.usage.total_tokens
             lost = lost if await patiently(lambda: may_have_asked(run, tokens)) else None
-        run.feed(RunResumed(limits, lost, by=by))
+        run.feed(RunResumed(limits, lost, budgets_beside(run.state.started.hooks, run.config.hooks), by=by))
         step = len(run.state.steps)
         for call_id in self.interrupted:
             run.feed(ApprovalRequested(step, call_id, "interrupted"))

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
+from treadle.kernel.state import RunState
 from treadle.tools import Effect, Tool
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.reconcile import takes
@@ -21,6 +22,9 @@ from treadle.tools.reconcile import takes
 Action = Literal["allow", "ask", "deny"]
 Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
 """A question about the validated arguments of a call, plain or asynchronous."""
+
+BUDGET = "budget"
+"""What a run is started under a budget by, among its hooks."""
 
 Own = Callable[..., Awaitable[Any]]
 """How a run calls a function of the application's, by whatever name it is told; see `Driven.own`."""
@@ -230,6 +234,33 @@ def require_rules(
             f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
             "Use the agent that started it"
         )
+
+
+def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
+    """Refuses to take a run up that was left in the middle under more budgets than these.
+
+    Only who has them can give back what it had set aside there. What pauses or ends has settled with them.
+
+    Raises:
+        Misuse: a budget is missing that the run was given when it was taken up last; it says which.
+    """
+    if not state.budgets or state.phase in ("paused", "finished"):
+        return
+    missing = _missing((*_budgets(state.started.hooks or ()), *state.budgets), _budgets(my_hooks))
+    if missing:
+        raise Misuse(
+            f"run {state.run_id} was left in the middle under a budget that it was given as it was taken up, and that "
+            f"holds money for it: this agent lacks: {'; '.join(missing)}. Give it again, with budget=…"
+        )
+
+
+def budgets_beside(hooks: Sequence[str] | None, my_hooks: Sequence[str]) -> tuple[str, ...]:
+    """The budgets that an agent has beside as many as a run was started under."""
+    return _budgets(my_hooks)[len(_budgets(hooks or ())) :]
+
+
+def _budgets(hooks: Sequence[str]) -> tuple[str, ...]:
+    return tuple([hook for hook in hooks if hook.startswith(f"{BUDGET} ")])
 
 
 def _missing(wanted: Sequence[str], mine: Sequence[str]) -> list[str]:

@@ -16,9 +16,11 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from treadle.drivers.beginning import Asked, begun
+from treadle.drivers.checks import with_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER, drive, end
 from treadle.drivers.purse.budget import checked_name
+from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, standing, taken_up
 from treadle.journal import JournalConflict
@@ -281,14 +283,17 @@ async def carried(
     return run.result_after(earlier)
 
 
-async def cancelled(config: Configuration, run_id: str, stop: Stop | None = None) -> RunResult[Any]:
+async def cancelled(
+    config: Configuration, run_id: str, stop: Stop | None = None, budget: Budgets = None
+) -> RunResult[Any]:
     """Ends a run, whoever drives it: that one's next append fails, and it does nothing more.
 
     Raises:
         UnknownRun: the journal has no such run.
         JournalConflict: it goes on too fast to be caught; ask again. Only where the journal keeps no leases.
     """
-    attempts = _ATTEMPTS
+    # As the agent's own: one that has ended does not go on for it.
+    config, attempts = with_budgets(config, budget), _ATTEMPTS
     while True:
         run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True))
         if not to_do:

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 
+from treadle.drivers.approvals import BUDGET
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
 from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
-from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, StepPrepared
+from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
 
 
@@ -104,11 +105,6 @@ async def holds_money(journal: Journal, run_id: str, below: Iterable[str]) -> bo
 
 
 def _under_a_budget(events: Sequence[Event]) -> bool:
-    begun = events[0]
+    begun, given = events[0], fold_all(events).budgets
     hooks = begun.hooks if isinstance(begun, RunStarted) else None
-    if any(one.startswith("budget ") for one in hooks or ()):
-        return True
-    # A budget that the run was given as it was taken up or forked stands there by what it had set aside.
-    limits = fold_all(events).limits
-    asked = next((event for event in reversed(events) if isinstance(event, StepPrepared)), None)
-    return asked is not None and asked.reserve is not None and limits.tokens is None and limits.usd is None
+    return bool(given) or any(one.startswith(f"{BUDGET} ") for one in hooks or ())

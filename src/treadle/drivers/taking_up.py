@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
-from treadle.drivers.approvals import require_rules
+from treadle.drivers.approvals import require_budgets, require_rules
 from treadle.drivers.beginning import Begun, lent
 from treadle.drivers.checks import (
     OnEvent,
@@ -111,6 +111,8 @@ async def taken_up(
             "the run too and do everything twice: give the agent that journal (a run by hand without one is to be "
             "committed first)"
         )
+    # One that is refused takes it from nobody.
+    _require_fit(config, going_on, found.state)
     lease = await taken(there, found.state.run_id, going_on.takeover)
     if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
@@ -153,15 +155,21 @@ async def _as_it_is(config: Configuration, found: _Found) -> Begun:
     return Begun(Run(config, DRIVER, state=found.state, journal=found.kept), found.events, to_do=False)
 
 
+def _require_fit(config: Configuration, going_on: GoingOn, state: RunState) -> None:
+    """Raises `Misuse` where a run is not to go on with an agent, or not with what is given."""
+    if not going_on.elsewhere:
+        require_dependencies(config.tools, going_on.deps)
+    require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
+    require_budgets(state, config.hooks)
+    kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+
+
 async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
     state = found.state
     limits = going_on.limits
     if going_on.last and found.journal is not None:
         await require_last(found.journal, found.events)
-    if not going_on.elsewhere:
-        require_dependencies(config.tools, going_on.deps)
-    require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
-    kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+    _require_fit(config, going_on, state)
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     whom = whose_run(going_on.user, None if conversation is None else conversation.name)
     whose = await patiently(lambda: whose_again(all_budgets(config), state, whom))

@@ -124,6 +124,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,
+        "budgets": event.budgets,
         "accounts": state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again),
     }
     if step is None:

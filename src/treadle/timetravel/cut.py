@@ -189,6 +189,6 @@ def _said_again(event: Event, run_id: str) -> Event:
         # The run that is forked began here as a fork itself; another has begun already, before what is said again.
         return RunResumed(at=event.at)
     if isinstance(event, RunResumed):
-        # The limits are those of the fork, and what was lost then that run has told.
-        return replace(event, limits=None, lost=None)
+        # The limits and budgets are those of the fork, and what was lost then that run has told.
+        return replace(event, limits=None, lost=None, budgets=())
     return event

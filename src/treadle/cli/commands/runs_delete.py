@@ -183,7 +183,8 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | st
             if await holds_money(journal, top, runs):
                 return (
                     f"run {top} was left in the middle, with money of a budget set aside that would stay so for ever: "
-                    f"have it go on, or end it in Python with agent.cancel({top!r}), and then delete it"
+                    f"have it go on, or end it in Python with agent.cancel({top!r}), and the budget= that it was "
+                    "given if it was, and then delete it"
                 )
             return sum([await journal.delete(run_id) for run_id in reversed(runs)])
     except RunHeld as held:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
-from treadle.drivers.approvals import require_rules
+from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.calls.admission import hands_on
 from treadle.drivers.calls.made import calls_so_far, records_of
@@ -137,7 +137,8 @@ async def _taken_up_again(parent: Run, record: CallRecord) -> Run | None:
         if not child.finished:
             changed = below is not None and parent.state.limits != parent.state.started.limits
             limits = limits_again(child, parent, seconds_left(parent), child.config.limits) if changed else None
-            child.feed(RunResumed(limits, lost_call(child.state, None if below is None else child.model)))
+            lost = lost_call(child.state, None if below is None else child.model)
+            child.feed(RunResumed(limits, lost, budgets_beside(child.state.started.hooks, child.config.hooks)))
             settle(child)
         try:
             # Of one that has ended, its process may have died before that was told to budgets of its own.
@@ -221,6 +222,7 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
     started, config = child.state.started, child.config
     if not child.finished:
         require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks)
+        require_budgets(child.state, config.hooks)
     return child
 
 
