@@ -102,6 +102,45 @@ def test_a_fork_that_waits_or_ends_at_once_has_begun():
         assert None not in [bar.seconds for bar in bars if bar.kind != "step"]
 
 
+def test_calls_that_a_fork_tells_again_took_as_long_as_where_they_were_made():
+    """They are told again at the moment at which it is forked, and took no time there."""
+    made = AssistantMessage((ToolCall("a", "look", '{"what": "x"}'), ToolCall("b", "look", '{"what": "y"}')))
+    events = [
+        RunStarted("r", (UserMessage("q"),), 1, model="m", tools=("look",), at=100.0),
+        StepPrepared(0, Decision("go"), at=101.0),
+        ModelReplied(0, made, Usage(10, 1), model="m", at=106.0),
+        ToolStarted(0, "a", at=107.0),
+        ToolStarted(0, "b", at=107.0),
+        ToolFinished(0, "a", "saw x", at=109.0),
+        ToolFinished(0, "b", "saw y", at=112.0),
+        StepPrepared(1, Decision("go"), at=112.0),
+        ModelReplied(1, AssistantMessage((Text("done"),)), Usage(20, 2), model="m", at=113.0),
+        RunFinished(stopped("answered"), at=113.0),
+    ]
+
+    async def forked(other, *, gone=False):
+        journal = MemoryJournal()
+        await journal.append("r", 0, events)
+        fork = await agent(journal, "Otherwise.").fork("r", at=1, tool_results={other: "saw nothing"})
+        if gone:
+            await journal.delete("r")
+        return [
+            (bar.kind, bar.name, bar.start, bar.seconds, bar.shared)
+            for bar in (await waterfall(journal, fork.run_id)).bars
+        ][:5]
+
+    shared = [("step", "step 0", 1.0, 11.0, True), ("model", "m", 1.0, 5.0, True)]
+    calls = [("tool", "look (a)", 7.0, 2.0, True), ("tool", "look (b)", 7.0, 5.0, True)]
+    for other in ("a", "b"):
+        *before, parted = asyncio.run(forked(other))
+        assert before == shared + calls
+        assert parted[:3] == ("interrupted", "forked here", 12.0)
+    # Where the run that made them is gone, nobody knows more than that they were under way.
+    gone = asyncio.run(forked("a", gone=True))
+    assert [seconds for _, _, _, seconds, _ in gone[:4]] == [6.0, 5.0, 0.0, 0.0]
+    assert gone[4][:3] == ("interrupted", "forked here", 7.0)
+
+
 def test_runs_below_are_nested_where_they_began():
     async def main():
         journal = MemoryJournal()

@@ -109,7 +109,10 @@ async def _laid_out(
     `settled` says that nobody goes on with it, though it may not have ended.
     """
     laid = _Laid(begun, depth)
-    for event in events:
+    for place, event in enumerate(events):
+        if isinstance(event, RunForked) and event.again:
+            # Only the run that made the calls knows when they came back.
+            laid.came_back(await _read_after(laid.state.run_id, journal, place))
         laid.take(event)
     if settled:
         laid.left()
@@ -144,6 +147,14 @@ async def _read(run_id: str, journal: Journal | None, spent: Spent | None) -> Se
         if spent is None:
             raise
         return None
+
+
+async def _read_after(run_id: str, journal: Journal | None, place: int) -> Sequence[Event]:
+    """What a run that is forked did after `place` events; nothing if it cannot be read any more."""
+    try:
+        return () if journal is None else await journal.read(run_id, place)
+    except (UnknownRun, JournalDamaged):
+        return ()
 
 
 def _in_time(pieces: "Sequence[_Open]", at: float) -> "_Open":
@@ -224,7 +235,13 @@ class _Laid:
         self._step: _Open | None = None
         self._calls: dict[str, _Open] = {}
         self._idle: _Open | None = None
-        self._asked = 0.0
+        self._asked, self._again = 0.0, 0
+
+    def came_back(self, events: Sequence[Event]) -> None:
+        """Ends the calls under way as they ended in the run that made them, which went on with these `events`."""
+        for event in events:
+            if isinstance(event, ToolFinished | ResultAwaited) and event.call_id in self._calls:
+                self._came_back(event)
 
     def take(self, event: Event) -> None:
         """Adds what `event` tells."""
@@ -245,7 +262,7 @@ class _Laid:
             case ContextEdited() if event.usage is not None or event.cost is not None:
                 bar = self._begin("summary", event.model, before.now, 0 if before.step is None else 1)
                 bar.ended, bar.usage, bar.cost = event.at, event.usage or Usage(), event.cost
-            case ToolStarted():
+            case ToolStarted() if not self._again:
                 self._started(event)
             case ToolFinished() | ResultAwaited():
                 self._came_back(event)
@@ -262,6 +279,7 @@ class _Laid:
                 pass
         if self._step is not None and self.state.step is None:
             self._end_step(event.at)
+        self._again = event.again if isinstance(event, RunForked) else max(0, self._again - 1)
 
     def pieces(self) -> dict[str, list[_Open]]:
         """The pieces of each call that a run below may have worked on, by the name of that run."""
@@ -362,7 +380,8 @@ class _Laid:
             self._cut_off(before.now)
             for bar in self.bars:
                 bar.shared = True
-            self._idle = self._begin("interrupted", "forked here", before.now, 0)
+            parted = max([before.now, *[bar.ended or 0.0 for bar in self.bars]])
+            self._idle = self._begin("interrupted", "forked here", parted, 0)
             return
         cut = _Cut(event.at, self._cut_off(before.now))
         self._cuts.append(cut)
