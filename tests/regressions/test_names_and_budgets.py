@@ -193,4 +193,7 @@ async def test_a_run_of_ones_own_name_is_none_below_another(journals):
         await agent.submit("foreign", to=Nowhere(), run_id="a.0.c0_0")
     with pytest.raises(Misuse, match="run_id"):
         await agent.submit("foreign", to=Nowhere(), run_id="")
+    # `treadle serve` could not be asked for it: GET /api/runs/a%2Fevents is that of a's events.
+    with pytest.raises(Misuse, match="no /"):
+        await agent.submit("foreign", to=Nowhere(), run_id="a/events")
     assert await journals("j").list() == []

@@ -209,6 +209,8 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
         await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "clerk", "go", "s")] * 2)
     with pytest.raises(Misuse, match="with no dot"):
         Schedule("* * * * *", "clerk", "go", "a.b")
+    with pytest.raises(Misuse, match="with no /"):
+        Schedule("* * * * *", "clerk", "go", "a/b")
     agent = clerk(journal)
     with pytest.raises(QueueUnavailable, match="cannot be used"):
         await agent.submit("pay", to=PostgresQueue("postgresql://nobody:wrong@127.0.0.1:1/none"))

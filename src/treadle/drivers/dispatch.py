@@ -142,7 +142,7 @@ def sent_name(where: str, name: object) -> str:
 
 
 def own_run_id(run_id: object, where: str = "run_id") -> str:
-    """A run's id that somebody chose, if queues and the command line take it.
+    """A run's id that somebody chose, if queues, the command line and addresses take it.
 
     Raises:
         Misuse: it is none.
@@ -157,6 +157,11 @@ def own_run_id(run_id: object, where: str = "run_id") -> str:
         raise Misuse(
             f"{where} takes a name with no dot, which is in the names of runs that work for others; it was given "
             f"{text!r:.100}"
+        )
+    if "/" in text:
+        raise Misuse(
+            f"{where} takes a name with no /, where servers and proxies part addresses, also if it is escaped; it "
+            f"was given {text!r:.100}"
         )
     return text
 

@@ -53,8 +53,6 @@ class Schedule(Struct, frozen=True):
         if len(self.name.encode()) > _LONGEST:
             raise Misuse(f"Schedule(name=…) takes {_LONGEST} bytes at most; it was given {self.name!r:.150}")
         sent_name("Schedule(agent=…)", self.agent)
-        if "/" in self.name or "." in self.name:
-            raise Misuse(f"Schedule(name=…) begins the ids of runs, which have no / and no dot; it was {self.name!r}")
 
     def run_id(self, timestamp: int) -> str:
         """What the run of that time, in Unix seconds, is called."""
