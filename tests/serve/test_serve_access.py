@@ -169,6 +169,27 @@ async def test_sizes_rates_and_streams_are_bounded(gate):
         gate.set()
 
 
+async def test_a_decision_that_has_a_run_go_on_counts_as_a_start():
+    """Each is a model call more, at least; and one that is refused decides nothing."""
+    paid = []
+    async with serving(served(agent=clerk(paid), bounds=Bounds(starts_per_minute=3))) as client:
+        runs = [
+            (await client.post("/api/runs", json={"agent": "clerk", "input": "pay Ada 5"})).json() for _ in range(2)
+        ]
+        pending = [(await run_when(client, run["id"], "waiting"))["pending"][0] for run in runs]
+        stale = decision({**pending[0], "fingerprint": "another"})
+        assert (await client.post(f"/api/runs/{runs[0]['id']}/decisions", json=stale)).status_code == 409
+        answers = [
+            await client.post(f"/api/runs/{run['id']}/decisions", json=decision(one))
+            for run, one in zip(runs, pending, strict=True)
+        ]
+        assert [one.status_code for one in answers] == [200, 429]
+        assert answers[1].json()["error"]["message"] == "more than 3 runs begun in a minute"
+        await run_when(client, runs[0]["id"], "finished")
+        assert (await client.get(f"/api/runs/{runs[1]['id']}")).json()["pending"] == [pending[1]]
+    assert paid == [("Ada", 5)]
+
+
 async def test_a_stream_that_is_over_gives_its_place_back(gate):
     gate.set()
     async with serving(served(agent=waiter(gate), bounds=Bounds(streams_per_user=1))) as client:

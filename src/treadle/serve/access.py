@@ -53,7 +53,7 @@ class Bounds(NamedTuple):
         runs: runs under way in this process at once.
         streams: streams open at once; `streams_per_user`, of one user.
         requests_per_minute: of one user.
-        starts_per_minute: runs begun, forked and gone on with, of one user.
+        starts_per_minute: runs begun, forked and gone on with, by a decision too, of one user.
     """
 
     body: int = 4_000_000

@@ -170,6 +170,7 @@ class Runs:
         state = fold_all(await kept(self.journal.read(run_id)))
         waiting = {one.call_id: waits_of(self.agents, state, one) for one in await unsettled(state, self.journal)}
         answers = answers_of(verdicts, waiting, run_id)
+        self._starting(user)
         try:
             await self.carrying.go_on(whose, run_id, GoingOn(answers, message, by=user.name, origin=origin, seen=seen))
         except Misuse as error:
