@@ -185,6 +185,65 @@ async def test_a_body_that_breaks_off_was_made_all_the_same(serve, make, how):
     assert result.usage.output_tokens >= 400
 
 
+TALES = {
+    chat: [piece("Hello."), piece(finish="stop"), {"id": "c", "choices": [], "usage": TOLD}],
+    claude: [
+        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1000, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1900}},
+    ],
+    responses: [{"type": "response.completed", "response": response(SAID, "Hello.")}],
+    gemini: [
+        {"candidates": [{"content": {"parts": [{"text": "Hello."}]}}]},
+        {
+            "candidates": [{"content": {"parts": []}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 1900},
+        },
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["dropped", "hangs"])
+@pytest.mark.parametrize("end", ["", "\n", "\r"], ids=["in its line", "after its line", "in its line's end"])
+@pytest.mark.parametrize("make", TALES)
+async def test_a_last_event_that_lacks_its_blank_line_has_come(serve, make, end, how):
+    """A stream that ends is read likewise. It was lost, and with it what the call took, which was then estimated."""
+
+    def answer(peer):
+        peer.begin()
+        *first, last = [f"data: {json.dumps(event)}" for event in TALES[make]]
+        peer.chunk("".join([f"{line}\n\n" for line in first]).encode() + f"{last}{end}".encode())
+        if how == "dropped":
+            peer.reset()
+        else:
+            peer.gone()
+
+    limit = Timeouts(total=0.5) if how == "hangs" else Timeouts()
+    result = await Agent(make(serve(answer), timeouts=limit), retries=0).run("go")
+    assert (result.text, result.usage.input_tokens, result.usage.output_tokens) == ("Hello.", 1000, 1900)
+    assert not result.usage.estimated
+
+
+async def test_an_event_that_broke_off_has_not_come(serve):
+    def answer(peer):
+        peer.begin()
+        peer.chunk(f"data: {json.dumps(piece('Hello.'))}\n\ndata: {json.dumps(piece(finish='stop'))[:-1]}".encode())
+        peer.reset()
+
+    assert (await failed(chat(serve(answer)))).usage.estimated
+
+
+async def test_an_error_that_lacks_its_blank_line_is_told(serve):
+    def answer(peer):
+        peer.begin()
+        peer.chunk(b'data: {"error": {"message": "we are full", "type": "overloaded_error"}}\n')
+        peer.reset()
+
+    assert "we are full" in (await failed(chat(serve(answer)))).stop.detail
+
+
 async def test_a_connection_lost_before_the_reply_counts_its_request(serve):
     result = await failed(claude(serve(streamed(drop=True))))
     assert (result.usage.output_tokens, result.usage.estimated) == (0, True)

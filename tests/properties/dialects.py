@@ -327,6 +327,9 @@ class Heard:
         self.begun: str | None = None
         self.said = ""
 
+    def unclosed(self) -> list[Json]:
+        return []
+
     async def read(self) -> list[Json] | None:
         first = [] if self.begun is not None else self.writer.begin()
         try:

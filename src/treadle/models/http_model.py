@@ -219,6 +219,9 @@ class HttpModel:
             received = await watch.wait(reply.read())
         except (ConnectionFailed, ModelTimeout) as failure:
             # Some servers leave the connection open, or drop it, after a reply that is whole.
+            for data in reply.unclosed():
+                with suppress(ProtocolError):
+                    events += decoder.feed(data)
             events.append(last_of(decoder, reply, failure))
             return False
         except ProtocolError as failure:

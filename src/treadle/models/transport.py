@@ -9,7 +9,7 @@ network or the server does wrong is raised as a `ModelError`. Neighbours: `tread
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import chain
@@ -66,6 +66,9 @@ class Reply(Protocol):
 
     async def read(self) -> "list[Json] | Whole | None":
         """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
+
+    def unclosed(self) -> list[Json]:
+        """Where the connection broke or went silent: the event that had come but for its end, if one had."""
 
     async def aclose(self) -> None:
         """Lets go of the connection; cancels the request if the reply has not ended."""
@@ -178,6 +181,18 @@ class HttpReply:
             if self.received > LARGEST_BODY:
                 raise ReplyTooLong(f"{self._base_url} answered with more than {LARGEST_BODY:,} bytes; it was given up")
         return []
+
+    def unclosed(self) -> list[Json]:
+        """Where the connection broke or went silent: the event that had come but for its end, if one had.
+
+        An object is whole with its last brace, so that none is taken for more than what came. A frame of AWS says how
+        long it is, and is read as soon as it is there.
+        """
+        found: list[Json] = []
+        for data in self._events.close() if isinstance(self._events, EventParser) else ():
+            with suppress(ProtocolError):
+                found.append(event_json(data))
+        return found
 
     def _heard_in(self, events: Iterable[bytes]) -> list[Json]:
         self._came = iter(events)
