@@ -105,3 +105,35 @@ async def test_of_several_budgets_each_must_have_set_it_aside():
 async def test_a_budget_that_the_run_did_not_have_says_nothing_of_its_call():
     journal, _, run_id, worst = await left(Budget(tokens=1_000_000), False)
     assert await lost(journal, run_id, Budget(tokens=1_000_000)) == worst
+
+
+@pytest.mark.parametrize("set_aside", [True, False])
+async def test_a_call_lost_in_a_run_below_counts_at_its_worst_in_the_budget_of_the_run_above(set_aside):
+    """Also where the row of that run says that it was not made: what is told may be too much, never too little."""
+    budget, crashing, left, model = Budget(tokens=1_000_000), MemoryJournal(), MemoryJournal(), Hangs()
+
+    def boss(journal, low):
+        below = agent(low, journal)
+        above = ScriptedModel(lambda asked: "done" if asked.step else [("low", {"task": "go"})], usage=Usage(10, 5))
+        tools = [below.as_tool("low")]
+        return Agent(above, tools=tools, journal=journal, budget=budget, settings=ModelSettings(max_tokens=100))
+
+    task = asyncio.get_running_loop().create_task(boss(crashing, model).run("go"))
+    await asyncio.wait_for(model.asked.wait(), 20)
+    events = {line.run_id: await crashing.read(line.run_id) for line in await crashing.list()}
+    top, low = sorted(events)
+    place = Place("all", "", row_name(top, events[top][0].at))
+    row = budget.ledger.row(place)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    for run_id, found in events.items():
+        await left.append(run_id, 0, found)
+    worst = next(event.reserve.tokens for event in reversed(events[low]) if isinstance(event, StepPrepared))
+    assert (row.used.tokens, row.claimed.tokens) == (USED, USED + worst)
+    budget.ledger.settle(place, row if set_aside else Row(row.base, row.used, row.used), ())
+    answers = ScriptedModel(["fine"], usage=Usage(20, 7))
+    result = await boss(left, answers).resume(top)
+    assert result.text == "done"
+    paid = 2 * USED + 27
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (paid + worst, 0)
+    assert result.usage.total_tokens == paid + worst
