@@ -244,9 +244,9 @@ def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
     Raises:
         Misuse: a budget is missing that the run was given when it was taken up last; it says which.
     """
-    if not state.budgets or state.phase in ("paused", "finished"):
+    if not state.accounts.budgets or state.phase in ("paused", "finished"):
         return
-    missing = _missing((*_budgets(state.started.hooks or ()), *state.budgets), _budgets(my_hooks))
+    missing = _missing((*_budgets(state.started.hooks or ()), *state.accounts.budgets), _budgets(my_hooks))
     if missing:
         raise Misuse(
             f"run {state.run_id} was left in the middle under a budget that it was given as it was taken up, and that "

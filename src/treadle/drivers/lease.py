@@ -105,6 +105,6 @@ async def holds_money(journal: Journal, run_id: str, below: Iterable[str]) -> bo
 
 
 def _under_a_budget(events: Sequence[Event]) -> bool:
-    begun, given = events[0], fold_all(events).budgets
+    begun, given = events[0], fold_all(events).accounts.budgets
     hooks = begun.hooks if isinstance(begun, RunStarted) else None
     return bool(given) or any(one.startswith(f"{BUDGET} ") for one in hooks or ())

@@ -59,6 +59,7 @@ class Accounts(Struct, frozen=True, gc=False):
         unpriced: whether any model call took tokens whose price is not known.
         presumed: dollars that were reserved for such calls: they may have cost as much.
         shared: what of it another run took and has paid, of which this one is a fork.
+        budgets: those that it has drawn on since it was last taken up, beside as many as it began under.
     """
 
     usage: Usage = Usage()
@@ -70,6 +71,7 @@ class Accounts(Struct, frozen=True, gc=False):
     unpriced: bool = False
     presumed: Decimal = NOTHING
     shared: Spent = NOTHING_SPENT
+    budgets: tuple[str, ...] = ()
 
     @property
     def whole_cost(self) -> Decimal | None:

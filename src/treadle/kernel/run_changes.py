@@ -113,6 +113,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
                 for record in step.calls
             ),
         )
+    accounts = state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again)
     changes: Changes = {
         "phase": phase,
         "step": step,
@@ -124,8 +125,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,
-        "budgets": event.budgets,
-        "accounts": state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again),
+        "accounts": replace(accounts, budgets=event.budgets),
     }
     if step is None:
         changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
@@ -134,12 +134,13 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
 
 def taken_up_again(state: RunState, event: events.RunResumed) -> Changes:
     """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
-    return run_resumed(state, event) | {
+    changes = run_resumed(state, event)
+    return changes | {
         "phase": "ready",
         "taken_up": len(state.steps),
         "refused": False,
         "handed_on": False,
-        "accounts": replace(state.accounts, errors=0),
+        "accounts": replace(changes["accounts"], errors=0),
         "progress": Progress(stuck_at=len(state.steps)),
         "decision": None,
         "output": None,

@@ -50,7 +50,6 @@ class RunState(Struct, frozen=True, gc=False):
         text: the last text that the model said, whole or in part.
         now: the time of the last event, Unix seconds.
         resumed_at: when the run was started or last taken up; it had been under way for `earlier` seconds before.
-        budgets: those that it has drawn on since then, beside as many as it began under.
         paused_from: the phase that it was in when it paused.
         taken_up: how many steps were complete when it was last taken up after its end.
         stop: why the run ended or paused; `decision` is the record of the look at the limits that ended it.
@@ -82,7 +81,6 @@ class RunState(Struct, frozen=True, gc=False):
     now: float = 0.0
     resumed_at: float = 0.0
     earlier: float = 0.0
-    budgets: tuple[str, ...] = ()
     paused_from: Phase = "new"
     taken_up: int = 0
     stop: Stop | None = None
