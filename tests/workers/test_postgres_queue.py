@@ -10,7 +10,8 @@ from needs import need
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
 from fleet import until
 
-from treadle import Agent, Misuse, tool
+from treadle import Agent, Budget, Misuse, tool
+from treadle.journal import PostgresJournal
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 from treadle.workers import PostgresQueue, QueueFull, QueueUnavailable, Schedule
@@ -217,3 +218,20 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
     (line,) = await journal.list()
     assert line.stop is not None
     assert line.stop.detail == "queued"
+
+
+async def test_connections_that_the_server_closes_while_they_are_idle_are_opened_anew_at_once(clerk, database):
+    """Those of the journal and of a budget were; the queue asked for one each second, until its half minute was up."""
+    database.execute(f"ALTER DATABASE {database.name} SET idle_session_timeout = '50ms'")
+    budget = Budget(tokens=1_000_000, path=database.url)
+    async with PostgresJournal(database.url) as journal, PostgresQueue(database.url) as queue:
+        agent = clerk(journal, budget=budget)
+        for number in range(3):
+            assert (await agent.run("now")).text == "It is done."
+            await agent.submit(f"n{number}", to=queue)
+            others = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            while database.execute(others):  # noqa: ASYNC110 - it is the server that closes them
+                await asyncio.sleep(0.02)
+        await queue.work(agent, once=True)
+        assert {line.status for line in await journal.list()} == {"finished"}
+    budget.close()

@@ -1,6 +1,7 @@
 """The jobs of procrastinate, as orders to drive a run are kept in them."""
 
 import hashlib
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.schema import SchemaManager
 from psycopg.errors import ProgramLimitExceeded
-from psycopg_pool import PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from treadle.drivers.dispatch import Order
 from treadle.journal.postgres.address import Address, address_of
@@ -36,7 +37,36 @@ def database_of(url: str) -> Address:
 
 def connector(database: Address) -> PsycopgConnector:
     """Connections to the queue's database."""
-    return _Connector(conninfo=database.dsn, min_size=1, max_size=4, configure=_configured)
+    return _Connector(
+        conninfo=database.dsn, min_size=1, max_size=4, configure=_configured, pool_factory=_Pool.without_check
+    )
+
+
+class _Pool(AsyncConnectionPool):
+    """Opens a connection anew at once that the server, or what is between, has closed while it was idle.
+
+    What the pool does by itself where it is told to check a connection is to wait a second before it looks at the next,
+    which a server that lets none be idle for so long has closed by then: it went round so until its time was up.
+    """
+
+    @classmethod
+    def without_check(cls, **given: Any) -> "_Pool":
+        """One with what procrastinate gives, but for the check."""
+        return cls(**{**given, "check": None})
+
+    async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection[Any]:  # noqa: ASYNC109 - the pool's
+        """See `AsyncConnectionPool`."""
+        end = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            connection = await super().getconn(max(0.0, end - time.monotonic()))
+            try:
+                await self.check_connection(connection)
+            except BaseException as error:
+                await self.putconn(connection)
+                if not isinstance(error, psycopg.Error):
+                    raise
+            else:
+                return connection
 
 
 class _Connector(PsycopgConnector):
