@@ -152,6 +152,29 @@ def test_amounts_of_several_currencies_are_neither_added_up_nor_paired_with_each
     assert (one.a.figure, one.pairs) == ("5.00 EUR", 0)
 
 
+def test_amounts_are_told_in_the_unit_that_is_declared(tmp_path: Path) -> None:
+    """It was told where a column says the currency, and nowhere else."""
+    rows = [("1", "x", Decimal(5)), ("1", "y", Decimal(7))]
+
+    def found(*measures: Measure) -> Drilled:
+        sides = [source(tmp_path, name, rows) for name in "ab"]
+        a, b = (replace(side, measures=(one,)) for side, one in zip(sides, measures, strict=True))
+        return drilled(tmp_path, a, b, key={"account": "1"})
+
+    told = found(Measure(name="amount", unit="kEUR"), Measure(name="amount"))
+    assert (told.a.unit, told.a.told, told.b.unit, told.b.told) == ("kEUR", "amount 12.00 kEUR", "", "amount 12.00")
+    assert [told.to_dict()[side]["unit"] for side in "ab"] == ["kEUR", ""]
+    largest, count = Measure(name="amount", unit="EUR", aggregation="max"), Measure(name="amount", aggregation="count")
+    of_each = found(largest, largest)
+    assert of_each.a.told == "amount, the largest of amounts that add up to 12.00 EUR"
+    pieces, money = (replace(count, unit=unit) for unit in ("pieces", "EUR"))
+    assert (found(pieces, pieces).a.told, found(money, money).a.told) == ("amount 2 pieces", "amount 2")
+    assert (told.pairs, told.note) == (2, "")
+    unlike = found(Measure(name="amount", unit="EUR"), Measure(name="amount", unit="kEUR"))
+    assert unlike.note == "no rows are paired, because the amounts of A are in EUR and those of B in kEUR"
+    assert (unlike.pairs, {line.pair for side in (unlike.a, unlike.b) for line in side.rows}) == (0, {None})
+
+
 def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
     a, b = source(tmp_path, "a", [("1", "x", Decimal(5))]), source(tmp_path, "b", [])
     for request, says in [

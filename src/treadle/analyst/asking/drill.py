@@ -34,9 +34,11 @@ from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.showing.plain import plain
+from treadle.analyst.showing.units import unit_of
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, is_null, literal, named, when
+from treadle.visible import seen
 
 MOST_LINES = 1000
 """How many rows of a side can be asked for."""
@@ -110,6 +112,8 @@ class Lines(Struct, frozen=True, kw_only=True):
         total: their amounts added up, those that are not shown among them; None if none has an amount, or if they are
             in several currencies.
         totals_by_currency: the total of each currency of the rows, in order; empty without a column of them.
+        unit: what the amounts are measured in, as it is declared or as the rows say, if all of them say the same; empty
+            if neither does.
     """
 
     source: str
@@ -120,6 +124,7 @@ class Lines(Struct, frozen=True, kw_only=True):
     total: Decimal | None
     totals_by_currency: tuple[CurrencyTotal, ...] = ()
     aggregation: Aggregation = "sum"
+    unit: str = ""
 
     @property
     def currencies(self) -> tuple[str | None, ...]:
@@ -139,10 +144,9 @@ class Lines(Struct, frozen=True, kw_only=True):
         """The total in words; one of each currency where there are several."""
         if len(self.totals_by_currency) > 1:
             return " and ".join(map(str, self.totals_by_currency))
-        unit = self.currencies[0] if self.currencies else None
-        if self.total is None:
-            return "0" if self.aggregation == "count" else _NONE
-        return f"{self.total:,f} {unit or ''}".rstrip()
+        if self.total is None and self.aggregation != "count":
+            return _NONE
+        return f"{self.total or Decimal(0):,f} {self.unit}".rstrip()
 
 
 class Drilled(Struct, frozen=True, kw_only=True):
@@ -265,6 +269,9 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
         )
         for row in session.run(statement.limit(limit))
     ]
+    codes = tuple([one.currency for one in totals])
+    # What the rows say is no guess, also where it is not what was declared.
+    unit = unit_of(side.measures[0], codes).text or (codes[0] if len(codes) == 1 else None)
     return Lines(
         source=side.source.name,
         measure=side.measures[0].name,
@@ -274,6 +281,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
         total=trimmed(total, places) if len(totals) < 2 else None,
         totals_by_currency=totals,
         aggregation=side.measures[0].aggregation,
+        unit=unit or "",
     )
 
 
@@ -325,6 +333,9 @@ def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:
     cut = [one.source for one in (a, b) if sum(line.times for line in one.rows) < one.total_rows]
     if cut:
         note = f"no rows are paired, because not all of {' and '.join(dict.fromkeys(cut))} are shown"
+        return Drilled(key=key, a=a, b=b, pairs=0, note=note)
+    if a.unit and b.unit and a.unit != b.unit:
+        note = f"no rows are paired, because the amounts of A are in {seen(a.unit)} and those of B in {seen(b.unit)}"
         return Drilled(key=key, a=a, b=b, pairs=0, note=note)
     # An amount in one currency is not that in another; where only one side tells its own, the amount has to do.
     coded = bool(a.currencies and b.currencies)
