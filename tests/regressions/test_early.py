@@ -21,6 +21,7 @@ import pytest
 from play import Bank, apart, copied, pieces, reply, told, within
 
 from treadle import Agent, Alternative, AskUser, Limits, MemoryJournal, Retries, StepSettings, deny, tool
+from treadle.journal import JournalUnavailable
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.models import ConnectionFailed, ToolCallCompleted, ToolCallStarted
 from treadle.testing import ScriptedModel
@@ -312,3 +313,32 @@ async def test_a_tool_that_the_step_does_not_choose_does_not_start_early(choice)
     )  # fmt: skip
     await within(agent.run("go"))
     assert not bank.ran
+
+
+@pytest.mark.parametrize("kind", [ToolStarted, ToolFinished])
+async def test_a_journal_that_fails_under_an_early_call_ends_the_reply_at_its_next_piece(kind):
+    """It was heard to its end, and told only then."""
+    failed, went_on = asyncio.Event(), []
+
+    class Fails(MemoryJournal):
+        async def append(self, run_id, seq, events):
+            if any(isinstance(event, kind) for event in events):
+                failed.set()
+                raise JournalUnavailable("the disk is full")
+            return await super().append(run_id, seq, events)
+
+    async def arrives():
+        for piece in pieces(*LOOK):
+            yield piece
+        await failed.wait()
+        # Whoever waits for the journal is told in the turns that follow.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        yield ToolCallStarted("another", "look")
+        went_on.append(True)
+        yield reply(LOOK)
+
+    agent = Agent(ScriptedModel([arrives()]), tools=[Bank().look], journal=Fails())
+    with pytest.raises(JournalUnavailable, match="the disk is full"):
+        await within(agent.run("go"))
+    assert not went_on

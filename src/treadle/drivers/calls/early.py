@@ -20,6 +20,7 @@ from treadle.drivers.commit import hand_over
 from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, one_call_more
 from treadle.drivers.run import Run
+from treadle.journal import JournalError
 from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ResultAwaited, ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
@@ -51,7 +52,13 @@ class Early:
         self.failure: Exception | None = None
 
     def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> None:
-        """Takes note of a piece of the reply; looked at once the stream waits, if it has completed a call by then."""
+        """Takes note of a piece of the reply; looked at once the stream waits, if it has completed a call by then.
+
+        Raises:
+            JournalError: one of the calls could not be recorded. The rest of the reply could not be either.
+        """
+        if isinstance(self.failure, JournalError):
+            raise self.failure
         self._heard.append(event)
         if self._due is None and type(event) is ToolCallCompleted:
             self._due = asyncio.get_running_loop().call_soon(self._catch_up)
