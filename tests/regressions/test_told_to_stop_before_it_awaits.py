@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import threading
 
 import pytest
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, ToolContext, tool
 from treadle.testing import ScriptedModel
 
 
@@ -109,3 +110,69 @@ def test_ctrl_c_in_a_function_of_a_run_that_has_not_asked_its_model_yet_ends_the
     with pytest.raises(KeyboardInterrupt):
         one.run_sync("go")
     assert asyncio.run(reasons(one)) == [["cancelled"]]
+
+
+def interrupted(tool, journal, began):
+    """Runs a tool and cancels the run as soon as it has begun, as Ctrl-C does."""
+
+    async def whole():
+        one = Agent(ScriptedModel([[("work", {})], "done"]), tools=[tool], journal=journal)
+        run = asyncio.get_running_loop().create_task(one.run("go"))
+        await asyncio.to_thread(began.wait, 20)
+        run.cancel()
+        await run
+
+    return whole()
+
+
+def test_a_keyboard_interrupt_of_a_tool_that_is_being_cancelled_is_taken_for_a_second_ctrl_c():
+    """Whose it is nobody can tell. A person's must end the program, and leaves the run as a crash does."""
+    began, journal = threading.Event(), MemoryJournal()
+
+    @tool(effect="read")
+    async def work() -> str:
+        """Works."""
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(interrupted(work, journal, began))
+
+    @tool(name="work", effect="read")
+    async def works() -> str:
+        """Works."""
+        return "seen"
+
+    async def taken_up():
+        (line,) = await journal.list()
+        assert line.status == "running"
+        one = Agent(ScriptedModel(["done"]), tools=[works], journal=journal)
+        return (await one.resume(line.run_id)).text
+
+    assert asyncio.run(taken_up()) == "done"
+
+
+def test_a_keyboard_interrupt_in_a_thread_is_the_tools_own():
+    """Signals reach the main thread alone."""
+    began, journal = threading.Event(), MemoryJournal()
+
+    @tool(effect="read")
+    def work(context: ToolContext) -> str:
+        """Works."""
+        began.set()
+        try:
+            while True:
+                context.check_cancelled()
+        except BaseException:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted(work, journal, began))
+
+    async def stands():
+        return [(line.status, line.stop.reason) for line in await journal.list()]
+
+    assert asyncio.run(stands()) == [("finished", "cancelled")]
