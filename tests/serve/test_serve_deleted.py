@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from served import clerk, run_when, serving, talker, waiter
 
-from treadle import Agent, Budget, MemoryJournal, ModelSettings, SqliteJournal
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal
 from treadle.models import Price
 from treadle.serve import app
 from treadle.testing import ScriptedModel
@@ -79,6 +79,37 @@ async def test_of_a_run_that_is_under_way_it_is_said_where(tmp_path, gate):
             await run_when(client, run, "finished")
     assert (here.status_code, here.json()["error"]["message"]) == (409, "the run is under way in this server")
     assert (there.status_code, there.json()["error"]["message"]) == (409, "the run is under way elsewhere")
+
+
+async def test_money_of_a_budget_that_a_program_gave_a_run_is_not_lost_as_a_server_deletes_it():
+    """The server's agent has no such budget: it ended the run without, and what was set aside stayed so for ever."""
+    journal, crashing, budget = MemoryJournal(), MemoryJournal(), Budget(tokens=100_000)
+    asked = asyncio.Event()
+
+    class Hangs(ScriptedModel):
+        async def stream(self, request):
+            asked.set()
+            await asyncio.Event().wait()
+            yield
+
+    ended = await Agent(ScriptedModel(["fine"]), name="talker", journal=crashing).run("go", user="local")
+    hanging = Agent(Hangs([]), name="talker", journal=crashing, limits=Limits(tokens=50_000))
+    task = asyncio.get_running_loop().create_task(hanging.resume(ended.run_id, message="more", budget=budget))
+    await asyncio.wait_for(asked.wait(), 20)
+    # What a crash leaves: recorded, and nobody's.
+    await journal.append(ended.run_id, 0, await crashing.read(ended.run_id))
+    held = budget.spent().held_tokens
+    agent = Agent(ScriptedModel(["fine"]), name="talker", journal=journal)
+    async with serving(app([agent], journal=journal)) as client:
+        path = f"/api/runs/{ended.run_id}"
+        refused = await client.delete(path)
+        assert (refused.status_code, "set aside" in refused.text) == (409, True), refused.text
+        assert (await client.post(f"{path}/cancel")).status_code == 422
+        await agent.cancel(ended.run_id, budget=budget)
+        assert (await client.delete(path)).status_code == 204
+    assert (held > 0, budget.spent().held_tokens) == (True, 0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_run_that_was_left_with_money_set_aside_is_not_deleted_where_its_agent_is_not():
