@@ -4,6 +4,10 @@ intact, nothing more is done, and it goes on when the disk is well again.
 - a disk that is full, for the journal, a budget, notes -> test_a_full_disk, test_a_full_disk_of_a_budget,
   test_a_full_disk_of_notes
 - a file that is locked, removed, replaced, cut short or made unwritable under way -> test_what_happens_to_the_file
+- a file that was put beside the -wal file of the open one was written over by that, and all runs of both were lost,
+  while the run ended as answered -> test_what_happens_to_the_file[put_in_place],
+  test_a_file_that_is_put_in_the_place_of_an_open_one_is_not_written_over,
+  test_a_budget_whose_file_is_put_in_place_is_not_written_over
 - a journal that was cut short to nothing became a fresh one without a word -> test_a_file_that_is_cut_short_is_told
 - a network disk -> test_a_network_disk_is_warned_of
 """
@@ -174,6 +178,10 @@ class Harm:
             other.execute("CREATE TABLE mine (x)")
             other.commit()
 
+    def put_in_place(self):
+        self._keep()
+        os.replace(shutil.copy(self.copy, self.path.with_name("new.db")), self.path)
+
     def cut_short(self):
         self._keep()
         os.truncate(self.path, 0)
@@ -190,6 +198,7 @@ HARMS = {
     "locked": "locked by another process",
     "removed": "removed",
     "replaced": "another application",
+    "put_in_place": "replaced by another file while it was open",
     "cut_short": "cut short",
     "folder_moved": "removed",
 }
@@ -204,6 +213,65 @@ async def test_what_happens_to_the_file(what, tmp_path, monkeypatch):
     run_id, before = await broken_off(pay, SqliteJournal(path), HARMS[what])
     harm.mend()
     await goes_on(path, run_id, pay, ran, before)
+
+
+async def filled(path, names, text):
+    """Runs of these names, in a file without a -wal file."""
+    async with SqliteJournal(path) as journal:
+        for name in names:
+            first = RunStarted(at=1.0, run_id=name, messages=(), format=FORMAT)
+            await journal.append(name, 0, [first, *[NudgeGiven(text=text * 900) for _ in range(20)]])
+
+
+def without_log(path):
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).rename(path.with_name("away" + end))
+
+
+async def test_a_file_that_is_put_in_the_place_of_an_open_one_is_not_written_over(tmp_path):
+    path, other, old = tmp_path / "j.db", tmp_path / "other.db", tmp_path / "old.db"
+    await filled(path, "abcd", "mine")
+    await filled(other, "xyz", "other")
+    async with SqliteJournal(path) as journal:
+        await journal.append("a", 21, [NudgeGiven(text="late")])
+        os.link(path, old)
+        os.replace(other, path)
+        for _ in range(2):
+            with pytest.raises(
+                JournalUnavailable, match=r"replaced.*Move the -wal and -shm files away.*resume the run"
+            ):
+                await journal.append("a", 22, [NudgeGiven(text="lost")])
+            with pytest.raises(JournalUnavailable, match="replaced"):
+                await journal.read("a")
+        os.rename(path, other)
+        os.rename(old, path)
+        await journal.append("a", 22, [NudgeGiven(text="back")])
+        assert len(await journal.read("a")) == 23
+        os.replace(other, path)
+        with pytest.raises(JournalUnavailable, match="replaced"):
+            await journal.list()
+        without_log(path)
+        assert [line.run_id for line in await journal.list()] == ["z", "y", "x"]
+        await journal.append("x", 21, [NudgeGiven(text="new")])
+    async with SqliteJournal(path) as journal:
+        await journal.check()
+        assert {name: len(await journal.read(name)) for name in "xyz"} == {"x": 22, "y": 21, "z": 21}
+
+
+async def test_a_budget_whose_file_is_put_in_place_is_not_written_over(tmp_path):
+    path = tmp_path / "b.db"
+    pay, _ = pays(lambda: None)
+    old, new = Budget(tokens=1_000_000, path=path), Budget(tokens=1_000_000, path=tmp_path / "new.db")
+    other = await agent(pay, None, budget=new).run("go")
+    new.close()
+    await agent(pay, None, budget=old).run("go")
+    os.replace(tmp_path / "new.db", path)
+    for _ in range(2):
+        with pytest.raises(BudgetUnavailable, match="replaced"):
+            await agent(pay, None, budget=old).run("go")
+    without_log(path)
+    assert old.spent().tokens == other.usage.total_tokens
+    old.close()
 
 
 @pytest.mark.parametrize("left", [0, 4096, -100])

@@ -10,14 +10,19 @@ from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen, 
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
 _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
+_REPLACED = (
+    "was replaced by another file while it was open, and its -wal file, which is no part of that, is still there"
+)
+_PART = "Move the -wal and -shm files away, which would damage the new file, or put the old one back, and {again}."
 
 
 class OpenFile:
     """A connection to the file at `path`; whoever has one sees to it that one thread at a time uses it.
 
     It is used as `with file as connection`. It is opened at its first use, and again at the next one after a fork, or
-    where the file was removed or replaced: what was written to the old one now would be lost without a word. It is
-    closed when it is forgotten.
+    where the file was removed or replaced: what was written to the old one now would be lost without a word. One that
+    was put beside the write-ahead log of a file that this process has open is refused: SQLite would take the log for
+    its own, and write the old pages over it. It is closed when it is forgotten.
 
     Args:
         kind: what kind of file it is.
@@ -31,8 +36,11 @@ class OpenFile:
         self._name = str(path)
         self._kept: list[sqlite3.Connection] = []
         self._seen: Seen | None = None
+        self._log: Seen | None = None
         self._gate: Gate | None = None
         closed_before_a_fork(self)
+        with at_work().lock:
+            _files.add(self)
         weakref.finalize(self, _close, self._kept)
 
     def __enter__(self) -> sqlite3.Connection:
@@ -66,25 +74,39 @@ class OpenFile:
         return self._kept[0]
 
     def _open(self) -> None:
+        self._see_that_the_log_is_its_own(seen(self._name))
         # Another thread closes it before a fork.
         self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
-        self._seen = seen(self._name)
+        self._seen, self._log = seen(self._name), _log_beside(self._name)
 
     def _look_again(self, connection: sqlite3.Connection) -> None:
         """Lets go of a file that is not any more as it was opened."""
         now, before = seen(self._name), self._seen
-        self._seen = now
         if now is None or before is None or now.is_other(before):
+            # While the new one is refused the old one stays open: it may be put back.
+            self._see_that_the_log_is_its_own(now)
             # A new file could have the number of one that nobody holds any more, and be taken for that.
             with closing(self._kept.pop()):
                 self._open()
-        elif now.size < before.size and not is_whole(self._path):
+            return
+        self._seen = now
+        if now.size < before.size and not is_whole(self._path):
             self.let_go()
             what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
             raise self._kind.unavailable(self._path, what, RESCUE)
-        elif self._looks and version_of(connection) != self._kind.version:
+        if self._looks and version_of(connection) != self._kind.version:
             # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
             self.let_go()
+
+    def _see_that_the_log_is_its_own(self, now: Seen | None) -> None:
+        log = None if now is None else _log_beside(self._name)
+        if now is None or log is None:
+            return
+        with at_work().lock:
+            others = [(one._seen, one._log) for one in _files if one._kept]
+        for file, its_log in others:
+            if file is not None and its_log is not None and now.is_other(file) and not log.is_other(its_log):
+                raise self._kind.unavailable(self._path, _REPLACED, _PART.format(again=self._kind.again))
 
     def close(self) -> None:
         """Close it until it is used again."""
@@ -94,6 +116,14 @@ class OpenFile:
     def let_go(self) -> None:
         """See `Opened.let_go`."""
         _close(self._kept)
+
+
+_files: "weakref.WeakSet[OpenFile]" = weakref.WeakSet()
+"""All of this process, which share what they know of each other's logs; under the lock of `at_work`."""
+
+
+def _log_beside(name: str) -> Seen | None:
+    return seen(f"{name}-wal")
 
 
 def _close(kept: list[sqlite3.Connection]) -> None:
