@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, ask_before, tool
-from treadle.journal import JournalUnavailable, export_runs, import_runs
+from treadle import Agent, Limits, MemoryJournal, SqliteJournal, ask_before, tool
+from treadle.journal import JournalUnavailable, NotImported, export_runs, import_runs
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +82,30 @@ async def test_a_run_is_there_only_with_those_that_work_for_it(left) -> None:
     result = await office(other).resume(waiting.run_id, approve=waiting.pending)
     assert result.text == "signed"
     assert len(paid) == CLERKS
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+async def test_an_import_goes_on_in_a_journal_that_redacts(kept, tmp_path) -> None:
+    """What was put in before was taken for another run: the rest could not be put in any more."""
+
+    def hide(text: str) -> str:
+        return text.replace("4711", "[card]")
+
+    source = MemoryJournal()
+    for n in range(2):
+        await Agent(ScriptedModel([f"It was 4711-{n}."]), journal=source).run(f"Charge 4711-{n}.")
+    ids = [line.run_id for line in await source.list()]
+    rows = b"".join([row async for row in export_runs(source, ids)])
+
+    async with SqliteJournal(tmp_path / "j.db", redact=hide) as other:
+        assert await import_runs(other, io.BytesIO(rows)) == ids
+        before = [await other.read(run_id) for run_id in ids]
+        await other.delete(ids[kept])
+        assert await import_runs(other, io.BytesIO(rows)) == [ids[kept]]
+        assert await import_runs(other, io.BytesIO(rows)) == []
+        assert [await other.read(run_id) for run_id in ids] == before
+        assert "4711" not in str(before)
+
+        await Agent(ScriptedModel(["Yes."]), journal=other).resume(ids[kept], message="Sure?")
+        with pytest.raises(NotImported, match="another run"):
+            await import_runs(other, io.BytesIO(rows))
