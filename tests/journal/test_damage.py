@@ -122,6 +122,8 @@ ALTERED = {
             "INSERT INTO events SELECT 'bad', seq, at, hash, body FROM events WHERE run_id = 'new' AND seq = 0",
         ],
     ),
+    "the run of one is no text": (3, [f"UPDATE events SET run_id = CAST('bad' AS BLOB) WHERE {BAD} AND seq = 3"]),
+    "the run of the first is bytes": (0, [f"UPDATE events SET run_id = x'ff00' WHERE {BAD} AND seq = 0"]),
     "the line is gone": (0, [f"DELETE FROM runs WHERE {BAD}"]),
     "the line and the last are altered": (
         5,

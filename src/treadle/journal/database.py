@@ -185,7 +185,9 @@ def find_damage(connection: sqlite3.Connection, path: Path) -> None:
         raise JOURNAL_FILE.unavailable(path, f"is damaged ({found})", RESCUE)
     rows = FileRows(connection)
     damage: list[Damage] = []
-    for (run_id,) in connection.execute("SELECT run_id FROM runs UNION SELECT run_id FROM events").fetchall():
+    # An id that was made something else than a text is that of no run; the run whose it was lacks the row.
+    ids = "SELECT CAST(run_id AS TEXT) FROM runs UNION SELECT CAST(run_id AS TEXT) FROM events"
+    for (run_id,) in connection.execute(ids).fetchall():
         try:
             line = found_line(rows, run_id, str(path))
             if line is not None:
