@@ -85,6 +85,26 @@ async def test_a_run_whose_results_redaction_made_alike_is_replayed():
     assert found.same, str(found)
 
 
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+async def test_a_run_that_a_limit_ended_is_replayed_though_redaction_made_its_calls_alike(on_limit):
+    """A replay said of it that the last steps had made the same call, which was no part of why it ended."""
+    journal = MemoryJournal(redact=hide)
+    turns = [*([("look", {"page": f"SECRET-{page}"})] for page in "abcd"), "Nothing."]
+    limits = Limits(steps=5 if on_limit == "answer" else 4)
+    agent = Agent(ScriptedModel(turns), tools=[look], journal=journal, limits=limits, on_limit=on_limit)
+    result = await agent.run("Look.")
+    assert result.stop.reason == "max_steps"
+    assert "same call" not in result.stop.detail
+    found = await agent.replay(result.run_id)
+    assert found.same, str(found)
+    found = await replay(journal, result.run_id)
+    assert found.same, str(found)
+
+    fewer = Agent(ScriptedModel([]), tools=[look], journal=journal, limits=Limits(steps=3), on_limit=on_limit)
+    found = await fewer.replay(result.run_id)
+    assert not found.same
+
+
 async def test_what_a_function_says_is_held_against_what_was_written_of_it():
     """Instructions, a step's own, and why a condition held: the journal has them without what was hidden."""
     journal = MemoryJournal(redact=hide)

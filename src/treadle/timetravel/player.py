@@ -27,7 +27,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import SystemMessage, ToolCall
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Limits
+from treadle.kernel.stop import LIMIT_REASONS, Limits, Stop
 from treadle.timetravel.anew import Anew
 from treadle.timetravel.bare import Bare
 from treadle.timetravel.differences import Change, Difference, changes_between, instructions_of
@@ -234,6 +234,8 @@ class Player:
         if redacts and isinstance(recorded, ToolFinished):
             # An error names a column, or how much it left out, of what was really written.
             left_out = (*left_out, "content")
+        if redacts:
+            now = _with_the_loop_of(recorded, now)
         if redacts and isinstance(recorded, RunFinished):
             # The answer was read of what was really said, and then written.
             left_out = (*left_out, "output")
@@ -350,6 +352,27 @@ def _held_alike(recorded: Event, now: Event) -> tuple[Event, Event]:
         return recorded, now
     one, other = recorded.settings, now.settings
     return replace(recorded, settings=one or other), replace(now, settings=other or one)
+
+
+def _with_the_loop_of(recorded: Event, now: EventT) -> EventT:
+    """`now`, with what else is said where a limit ends the run: that it repeats a call, which goes by what was said."""
+    if isinstance(recorded, StepPrepared) and isinstance(now, StepPrepared):
+        one, other = recorded.landing, now.landing
+        if one is not None and other is not None and _is_same_limit(one, other):
+            why = replace(now.decision, why=recorded.decision.why)
+            return replace(now, landing=replace(other, detail=one.detail), note=recorded.note, decision=why)
+    elif isinstance(recorded, RunFinished) and isinstance(now, RunFinished) and _is_same_limit(recorded.stop, now.stop):
+        decision = now.decision
+        if decision is not None and recorded.decision is not None:
+            decision = replace(decision, why=recorded.decision.why)
+        return replace(now, stop=replace(now.stop, detail=recorded.stop.detail), decision=decision)
+    return now
+
+
+def _is_same_limit(one: Stop, other: Stop) -> bool:
+    # The limit is the first sentence; of a call that is repeated the others tell.
+    first, again = one.detail.partition(". ")[0], other.detail.partition(". ")[0]
+    return one.reason == other.reason and one.reason in LIMIT_REASONS and first.rstrip(".") == again.rstrip(".")
 
 
 _NOT_OF_THE_AGENT = ("at", "run_id", "messages", "format", "parent", "one_step")
