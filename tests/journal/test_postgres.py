@@ -190,8 +190,24 @@ async def test_a_user_without_rights_is_told_which(server: Server, schema: str, 
                 await reader.append("s", 0, [started("s")])
             with pytest.raises(JournalUnavailable, match="permission denied for table"):
                 await reader.check()
+        server.execute(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO guest_{schema}")
+        async with PostgresJournal(guest, schema=schema) as runner:
+            await runner.append("s", 0, [started("s")])
+            await runner.check()
+            await runner.entitle("ada", "c", "Plans")
+            assert await runner.titles("ada", ["c"]) == {"c": "Plans"}
     server.execute(f"DROP OWNED BY guest_{schema}")
     server.execute(f"DROP ROLE guest_{schema}")
+
+
+async def test_a_schema_of_before_there_were_titles_keeps_them(server: Server, schema: str, started: Started) -> None:
+    async with PostgresJournal(server.dsn(), schema=schema) as journal:
+        await journal.append("r", 0, [started()])
+    server.execute(f"DROP TABLE {schema}.titles")
+    async with PostgresJournal(server.dsn(), schema=schema) as journal:
+        assert await journal.titles("ada", ["c"]) == {}
+        await journal.entitle("ada", "c", "Plans")
+        assert await journal.titles("ada", ["c"]) == {"c": "Plans"}
 
 
 async def test_tables_that_were_dropped_under_it_are_missed(

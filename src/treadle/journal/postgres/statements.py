@@ -13,6 +13,12 @@ from treadle.journal.postgres.connection import BEGIN, COMMIT, END_STUCK, Layout
 VERSION = 1
 """The version of the tables. A schema of a higher one is refused and not touched."""
 
+_TITLES = """CREATE TABLE IF NOT EXISTS {}.titles (
+    "user" bytea NOT NULL, conversation bytea NOT NULL, title bytea NOT NULL,
+    PRIMARY KEY ("user", conversation)
+)"""
+"""A schema of before there were titles lacks it; then it is made when the first is kept."""
+
 # Half of each page of `runs` is left free, so that a line is changed in its place.
 SCHEMA = (
     "CREATE SCHEMA IF NOT EXISTS {}",
@@ -62,6 +68,7 @@ SCHEMA = (
         beat_at double precision NOT NULL,
         until double precision NOT NULL
     ) WITH (fillfactor = 50)""",
+    _TITLES,
 )
 
 
@@ -221,12 +228,7 @@ class Statements:
             "RETURNING it.run_id"
         )
         self.let_go = self._made("DELETE FROM {}.leases WHERE run_id = %b AND name = %s")
-        self.make_titles = self._made(
-            """CREATE TABLE IF NOT EXISTS {}.titles (
-                "user" bytea NOT NULL, conversation bytea NOT NULL, title bytea NOT NULL,
-                PRIMARY KEY ("user", conversation)
-            )"""
-        )
+        self.make_titles = self._made(_TITLES)
         self.has_titles = b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'titles'"
         self.titles = self._made(
             'SELECT conversation, title FROM {}.titles WHERE "user" = %b AND conversation = ANY(%b)'

@@ -1,4 +1,7 @@
-"""The titles of conversations in a journal in PostgreSQL; see `titles.py`. The table is made when the first is kept."""
+"""The titles of conversations in a journal in PostgreSQL; see `titles.py`.
+
+A schema of before there were titles has no table of them until the first is kept.
+"""
 
 from collections.abc import Collection
 
