@@ -116,8 +116,46 @@ def test_what_cannot_be_right_is_told(folder: Path, arguments: list[str], told: 
 
 def test_an_agent_that_is_not_there_is_told(folder: Path) -> None:
     done = ran(folder, "--treadle-replay", "runs/old.db", "--treadle-agent", "agents:nobody")
-    assert done.returncode != 0
-    assert "has no 'nobody'" in done.stdout + done.stderr
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert (done.stdout + done.stderr).count("has no 'nobody'") == 1
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+REDACTING = """
+from treadle import Agent, SqliteJournal, tool
+from treadle.testing import ScriptedModel
+
+@tool(effect="read", description="Looks.")
+def look() -> str:
+    return "a SECRET"
+
+def hide(text):
+    return text.replace("SECRET", "[gone]")
+
+def says(state):
+    return f"SECRET after {len(state.steps)}" if state.steps else False
+
+journal = SqliteJournal("kept.db", redact=hide)
+careful = Agent(ScriptedModel([[("look", {})]]), tools=[look], name="careful", stop_when=says, journal=journal)
+"""
+
+
+@pytest.mark.parametrize("kept_as", ["kept.db", "kept.jsonl"])
+def test_what_the_agent_s_own_journal_took_out_is_no_difference(folder: Path, kept_as: str) -> None:
+    """The journal that is named has no `redact=` of its own: what the agent says was held against it as it was said."""
+    (folder / "redacting.py").write_text(REDACTING, encoding="utf-8")
+    run = "from redacting import careful; print(careful.run_sync('SECRET?').stop.detail)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(library.__file__).resolve().parents[1])}
+    done = subprocess.run([sys.executable, "-c", run], cwd=folder, env=environment, capture_output=True, check=True)
+    assert b"SECRET after 1" in done.stdout
+
+    async def exported() -> bytes:
+        async with SqliteJournal(folder / "kept.db") as journal:
+            return b"".join([line async for line in export_runs(journal)])
+
+    (folder / "kept.jsonl").write_bytes(asyncio.run(exported()))
+    found = ran(folder, "--treadle-replay", kept_as, "--treadle-agent", "redacting:careful")
+    assert "1 passed" in found.stdout, found.stdout
 
 
 @pytest.mark.parametrize("kind", ["lines", "database", "cut"])

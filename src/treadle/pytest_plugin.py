@@ -56,6 +56,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         if not found:
             raise pytest.UsageError(f"--treadle-replay {given}: there is no run in it, in an SQLite file or JSON lines")
         items.extend(found)
+    if config.getoption("--treadle-replay"):
+        # One that is not there is told once, and not of each run.
+        _agent(config)
 
 
 def _runs_of(file: "JournalFile", given: str) -> list["RunItem"]:
@@ -66,8 +69,24 @@ def _runs_of(file: "JournalFile", given: str) -> list["RunItem"]:
         return list(file.collect())
     except (JournalError, OSError) as error:
         raise pytest.UsageError(
-            f"--treadle-replay {given}: {file.path} cannot be read: {error} If it is no journal, name those that are."
+            f"--treadle-replay {given}: {file.path} cannot be read: {str(error).rstrip('.')}. "
+            "If it is no journal, name those that are."
         ) from error
+
+
+def _agent(config: pytest.Config) -> "Agent[Any, Any] | None":
+    """The agent that is named, made anew."""
+    target = config.getoption("--treadle-agent")
+    if target is None:
+        return None
+    from click import BadParameter
+
+    from treadle.cli.agents import load_agent
+
+    try:
+        return load_agent(target)
+    except BadParameter as error:
+        raise pytest.UsageError(f"--treadle-agent: {error.message}") from error
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -134,24 +153,13 @@ class RunItem(pytest.Item):
             raise TypeError("a run is collected from its journal")
         async with await parent.journal() as kept:
             journal: Journal = kept
-            agent = self._agent()
+            agent = _agent(self.config)
             if agent is None:
                 return await replay(journal, self.name)
+            from treadle.cli.agents import keeping
+
             limits = bool(self.config.getoption("--treadle-recorded-limits"))
-            return await agent.with_journal(journal).replay(self.name, recorded_limits=limits)
-
-    def _agent(self) -> "Agent[Any, Any] | None":
-        target = self.config.getoption("--treadle-agent")
-        if target is None:
-            return None
-        from click import BadParameter
-
-        from treadle.cli.agents import load_agent
-
-        try:
-            return load_agent(target)
-        except BadParameter as error:
-            raise pytest.UsageError(f"--treadle-agent: {error.message}") from error
+            return await keeping(agent, journal).replay(self.name, recorded_limits=limits)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What differs, without a traceback."""

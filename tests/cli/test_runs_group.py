@@ -212,6 +212,21 @@ def test_what_an_agent_s_own_journal_takes_out_the_command_s_takes_out_too(tread
     assert not any(b"secret" in file.read_bytes() for file in files)
 
 
+SAYS_WHY = AGENT.replace(
+    "agent = Agent(",
+    "why = lambda state: bool(state.steps) and 'the secret is out'\nagent = Agent(stop_when=why, model=",
+)
+
+
+def test_what_an_agent_s_own_journal_takes_out_is_no_difference_of_a_replay(treadle: Any) -> None:
+    (treadle.folder / "careful.py").write_text(SAYS_WHY, encoding="utf-8")
+    assert treadle("ask", "tell", "--agent", "careful.py").code == 4
+    assert treadle("approve", "last", "--agent", "careful.py").code == 0
+    assert "[gone] is out" in treadle("show", "last", "--json").out
+    found = treadle("replay", "last", "--agent", "careful.py")
+    assert (found.code, "as recorded" in found.out) == (0, True), found.out
+
+
 FAMILY = """
 from treadle import Agent
 from treadle.testing import ScriptedModel

@@ -105,6 +105,21 @@ async def test_a_run_that_a_limit_ended_is_replayed_though_redaction_made_its_ca
     assert not found.same
 
 
+async def test_a_run_of_before_its_journal_redacted_is_replayed():
+    """What is said now was held, redacted, against what had been written as it was."""
+    journal = MemoryJournal()
+    agent = Agent(
+        ScriptedModel([[("look", {"page": "SECRET-c"})], "Nothing."]),
+        tools=[look],
+        journal=journal,
+        stop_when=lambda state: f"SECRET-e after {len(state.steps)}" if state.steps else False,
+    )
+    result = await agent.run("Look at SECRET-a.")
+    journal.redact = hide
+    for found in (await agent.replay(result.run_id), await replay(journal, result.run_id)):
+        assert found.same, str(found)
+
+
 async def test_what_a_function_says_is_held_against_what_was_written_of_it():
     """Instructions, a step's own, and why a condition held: the journal has them without what was hidden."""
     journal = MemoryJournal(redact=hide)

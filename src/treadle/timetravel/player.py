@@ -229,7 +229,8 @@ class Player:
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
-        redacts, now = self._redact is not None, self._as_written(now)
+        # The run may be of before the journal redacted.
+        redacts, recorded, now = self._redact is not None, self._as_written(recorded), self._as_written(now)
         left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacts else ()))
         if redacts and isinstance(recorded, ToolFinished):
             # An error names a column, or how much it left out, of what was really written.

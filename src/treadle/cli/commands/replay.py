@@ -6,7 +6,7 @@ import click
 
 from treadle.agent import Agent
 from treadle.cli import completion
-from treadle.cli.agents import load_agent
+from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.terminal import print_json, set_off
@@ -52,4 +52,4 @@ async def _replayed(journal: str | None, run: str, agent: Agent | None, recorded
         run_id = await find_run(kept, run)
         if agent is None:
             return await replayed_alone(kept, run_id)
-        return await agent.with_journal(kept).replay(run_id, recorded_limits=recorded_limits)
+        return await keeping(agent, kept).replay(run_id, recorded_limits=recorded_limits)
