@@ -155,7 +155,7 @@ async def test_a_folder_is_no_journal(tmp_path: Path, started: Started, call: st
 async def test_a_pipe_is_no_journal(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     async with SqliteJournal(tmp_path / "pipe") as journal:
-        with pytest.raises(JournalUnavailable, match="no regular file"):
+        with pytest.raises(JournalUnavailable, match=r"no regular file\. Use another path"):
             await journal.list()
 
 
@@ -296,3 +296,11 @@ def test_a_disk_that_takes_no_more_loses_nothing_and_goes_on_when_it_does(
     path: Path, run_program: Callable[..., str]
 ) -> None:
     assert "failing disk under it, or one that is full" in run_program(FULL, path)
+
+
+async def test_a_link_to_nothing_is_told_as_one(tmp_path: Path) -> None:
+    """It was said to be no regular file, in which another was to be named."""
+    os.symlink("nowhere.db", tmp_path / "link.db")
+    async with SqliteJournal(tmp_path / "link.db") as journal:
+        with pytest.raises(JournalUnavailable, match=r"is a link to what is no file, or is not there\. Make the link"):
+            await journal.list()

@@ -125,8 +125,7 @@ class FileKind(Struct, frozen=True):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if not path.is_file():
-                kind = "a folder" if path.is_dir() else "no regular file"
-                raise self.unavailable(path, f"is {kind}", "Name a file in it, or another path.") from None
+                raise self.unavailable(path, *_no_file(path)) from None
 
     def _glance(self, path: Path, patience: float) -> bool:
         """Whether the file is fresh, without changing it: it may be another application's."""
@@ -186,6 +185,15 @@ class FileKind(Struct, frozen=True):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {self.application_id}")
         connection.execute(f"PRAGMA user_version = {self.version}")
+
+
+def _no_file(path: Path) -> tuple[str, str]:
+    """What stands in a file's place, and what to do."""
+    if path.is_dir():
+        return "is a folder", "Name a file in it, or another path."
+    if path.is_symlink():
+        return "is a link to what is no file, or is not there", "Make the link anew, or use another path."
+    return "is no regular file", "Use another path."
 
 
 def _write_ahead(connection: sqlite3.Connection, patience: float) -> str:
