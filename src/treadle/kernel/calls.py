@@ -223,6 +223,10 @@ _WITH_DECIMALS = msgspec.json.Decoder(float_hook=_exact)
 _WITH_TEXT = msgspec.json.Decoder(float_hook=_exact_text)
 
 
+OUTCOME_UNKNOWN = "its outcome is unknown: it may or may not have taken effect."
+"""How the model is told of a call of which nobody knows what it did; a note about one ends so too."""
+
+
 def told(message: str, executed: bool | str) -> str:
     """What the model is shown of a call that has no result of its own, and whether it was executed."""
     return msgspec.json.encode({"error": True, "message": message, "executed": executed}).decode()
@@ -235,11 +239,16 @@ def unexecuted(content: str) -> str:
 
 def cut_off(reason: str = "") -> str:
     """The result of a call whose outcome nobody knows, as the model is shown it."""
-    content = (
-        f"This call was under way when the run stopped{reason}; its outcome is unknown: it may or may not have taken "
-        "effect."
-    )
-    return told(content, executed="unknown")
+    return told(f"This call was under way when the run stopped{reason}; {OUTCOME_UNKNOWN}", executed="unknown")
+
+
+def told_executed(result: ToolMessage | None) -> bool | str:
+    """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
+    if result is None or result.text.endswith(OUTCOME_UNKNOWN):
+        return "unknown"
+    said = plain(result.text) if result.is_error else None
+    executed = said.get("executed", True) if isinstance(said, dict) else True
+    return executed if isinstance(executed, (bool, str)) else True
 
 
 BLOCK = 64

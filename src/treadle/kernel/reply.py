@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, alike, cut_off, told, unexecuted
+from treadle.kernel.calls import (
+    NO_CALLS,
+    OUTCOME_UNKNOWN,
+    CallRecord,
+    Calls,
+    EarlyCall,
+    alike,
+    cut_off,
+    told,
+    unexecuted,
+)
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -133,7 +143,7 @@ def in_doubt(record: CallRecord, why: str, at: float) -> CallRecord:
     if record.found is None:
         return record.answered(cut_off(why), is_error=True, at=at)
     doing = f"{record.doing.name} was called in its place and was under way when the run stopped{why}"
-    return _noted(record, record.found, f"{doing}; its outcome is unknown: it may or may not have taken effect.", at)
+    return _noted(record, record.found, f"{doing}; {OUTCOME_UNKNOWN}", at)
 
 
 def _noted(record: CallRecord, found: ToolMessage, note: str, at: float) -> CallRecord:

@@ -27,7 +27,7 @@ from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
 from treadle.kernel.accounts import Spent
-from treadle.kernel.calls import Awaited, CallRecord, cut_off
+from treadle.kernel.calls import Awaited, CallRecord, cut_off, told_executed
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
@@ -47,6 +47,8 @@ LONGEST_CALL = 300
 """Characters of each."""
 
 NOT_UNDONE = "What it has made is not undone; do not have it done again."
+
+MAYBE_DONE = "What is unknown may or may not have been done; find out before you have it done again."
 
 LEFT = stopped("cancelled", "the run that it works for goes on without it")
 """The end of a run below that nobody waits for any more."""
@@ -302,9 +304,7 @@ def recorded_for_call(
         return ToolFinished(step, record.id, output.content, False, app, spent, final), output
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
-    made = _made_changes(child)
-    hints = {"made": made, "note": NOT_UNDONE} if made else {}
-    output = encode_error(ToolError(why, found=result.text, **hints), tool.max_output)
+    output = encode_error(ToolError(why, found=result.text, **_changes_told(child)), tool.max_output)
     return ToolFinished(step, record.id, output.content, True, spent=spent), output
 
 
@@ -316,12 +316,32 @@ def _as_json(answer: Any, read_from: Json) -> Json:
         return read_from
 
 
-def _made_changes(child: Run) -> list[str]:
-    """The calls that a run has made, or begun, of tools that do not only read; of many the last."""
+def _changes_told(child: Run) -> dict[str, Any]:
+    """What is told of the calls that a run has made, or may have made, of tools that do not only read."""
+    made, unknown = _changes(child)
+    told: dict[str, Any] = {}
+    if made:
+        told["made"] = made
+    if unknown:
+        told["unknown"] = unknown
+    note = [*([NOT_UNDONE] if made else []), *([MAYBE_DONE] if unknown else [])]
+    return {**told, "note": " ".join(note)} if note else told
+
+
+def _changes(child: Run) -> tuple[list[str], list[str]]:
+    """The calls of tools that do not only read: those that were made, those that may have been; of many the last."""
     tools = child.config.tools
-    calls = [call for record in records_of(child) for call in record.calls_run]
-    changes = [call for call in calls if (tool := tools.get(call.name)) is None or tool.effect != "read"]
-    return [cut(f"{call.name}({call.arguments})", LONGEST_CALL) for call in changes[-MOST_CALLS:]]
+    made: list[str] = []
+    unknown: list[str] = []
+    for record in records_of(child):
+        last = told_executed(record.result) if record.executed else True
+        for place, call in enumerate(record.calls_run, 1 - len(record.calls_run)):
+            # Those before the last came back, or no other would have been made in their place.
+            executed = True if place else last
+            if executed is False or ((tool := tools.get(call.name)) is not None and tool.effect == "read"):
+                continue
+            (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
+    return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
 
 
 def _spent(state: RunState) -> Spent:

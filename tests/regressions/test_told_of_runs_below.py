@@ -1,0 +1,93 @@
+"""What is told of a run below that stopped before it was done: what it has made, and what nobody knows of."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from treadle import Agent, Alternative, handoff, tool
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.messages import ToolMessage
+from treadle.models import BadRequest
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+MAYBE = "What is unknown may or may not have been done; find out before you have it done again."
+
+
+def told_above(messages: list[Any]) -> dict[str, Any]:
+    (told,) = [json.loads(message.text) for message in messages if isinstance(message, ToolMessage)]
+    assert isinstance(told, dict)
+    return told
+
+
+@pytest.mark.parametrize("hands_on", [False, True])
+async def test_a_call_that_was_cut_off_below_is_not_told_as_made(hands_on: bool) -> None:
+    """Whoever reads that it was made does not make it, though it may never have been."""
+    begun = asyncio.Event()
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pays."""
+        if amount == 2:
+            begun.set()
+            await asyncio.Event().wait()
+        return "paid"
+
+    clerk = Agent(
+        ScriptedModel([[("pay", {"amount": 1}), ("pay", {"amount": 2}), ("pay", {"amount": 3})]]),
+        name="clerk",
+        tools=[pay],
+    )
+    below, call = (handoff(clerk), "transfer_to_clerk") if hands_on else (clerk.as_tool(), "clerk")
+    agent = Agent(ScriptedModel([[(call, {} if hands_on else {"task": "Pay."})]]), tools=[below])
+    async with agent.stream("Pay.") as run:
+        await begun.wait()
+        result = await run.cancel()
+    told = told_above(result.messages)
+    assert told["made"] == ['pay({"amount":1})']
+    assert told["unknown"] == ['pay({"amount":2})']
+    assert told["note"] == f"What it has made is not undone; do not have it done again. {MAYBE}"
+
+
+async def test_a_call_below_that_took_too_long_may_have_been_made() -> None:
+    @tool(timeout=0.01)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        await asyncio.Event().wait()
+        return "paid"
+
+    clerk = Agent(ScriptedModel([[("pay", {"amount": 1})], BadRequest("no")]), name="clerk", tools=[pay])
+    agent = Agent(ScriptedModel([[("clerk", {"task": "Pay."})], "It failed."]), tools=[clerk.as_tool()])
+    told = told_above((await agent.run("Pay.")).messages)
+    assert "made" not in told
+    assert (told["unknown"], told["note"]) == (['pay({"amount":1})'], MAYBE)
+
+
+async def test_a_call_below_in_place_of_another_that_was_cut_off_may_have_been_made() -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pays."""
+        return "declined"
+
+    @tool
+    async def wire(amount: int) -> str:
+        """Wires."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "wired"
+
+    def wires(call: CallRecord, result: ToolMessage) -> Alternative | None:
+        return Alternative("wire", {"amount": 1}) if call.made == 1 else None
+
+    clerk = Agent(ScriptedModel([[("pay", {"amount": 1})]]), name="clerk", tools=[pay, wire], on_tool_result=wires)
+    agent = Agent(ScriptedModel([[("clerk", {"task": "Pay."})]]), tools=[clerk.as_tool()])
+    async with agent.stream("Pay.") as run:
+        await begun.wait()
+        result = await run.cancel()
+    told = told_above(result.messages)
+    assert (told["made"], told["unknown"]) == (['pay({"amount":1})'], ['wire({"amount":1})'])
