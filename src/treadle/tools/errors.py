@@ -105,14 +105,19 @@ def not_one_of(given: object, allowed: Iterable[str]) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """An exception as one line for a model: type and message, and those inside a group; never a traceback."""
-    try:
-        text = str(error)
-    except BaseException:  # whatever it is, it must not hide what is described
-        text = "(its message could not be shown)"
+    text = words_of(error)
     line = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, BaseExceptionGroup):
         line += ": " + "; ".join(describe_exception(inner) for inner in error.exceptions[:5])
     return line
+
+
+def words_of(said: object) -> str:
+    """What an exception, or its message, says as text, whatever that is."""
+    try:
+        return str.__str__(said) if isinstance(said, str) else str(said)
+    except BaseException:  # whatever it is, it must not hide what is described
+        return "(its message could not be shown)"
 
 
 def place_of_exception(error: BaseException) -> str:

@@ -9,7 +9,7 @@ of a tool they become `?`.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
-from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception
+from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception, words_of
 
 MOST_OUTPUT: Final = 20_000_000
 """Characters of text up to which a tool's `max_output` may be."""
@@ -34,7 +34,7 @@ MOST_FOR_APP: Final = 20_000_000
 
 _PARTS = (Text, Image, File)
 _TEXTS = ("url", "media_type", "name")
-_PLAIN = frozenset({int, float, bool, type(None), dict, list, tuple})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _KEEP = "the tool ran; only its result could not be kept. Ask it for less, if it can give less"
 _ADVICE = (
     "the tool ran; only its result could not be shown. A tool returns text, numbers, lists, dicts, dataclasses, "
@@ -151,7 +151,8 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     """What went wrong, as {"error": true, "message": ...} with the hints of a `ToolError`; no traceback."""
     raised = ""
     if isinstance(error, ToolError):
-        words = error.message if str(error.message).strip() else _NO_REASON
+        said = words_of(error.message)
+        words = said if said.strip() else _NO_REASON
         shown = {"error": True, "message": words, **error.hints} | {"error": True, "message": words}
     else:
         shown = {"error": True, "message": describe_exception(error)}
@@ -159,11 +160,20 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     try:
         text = _json(shown, lenient=True)
     except Exception:
-        shown = {"error": True, "message": shown["message"]}
-        text = _json(shown | {"message": _clean(str(shown["message"]))})
+        shown = {name: _showable(value) for name, value in shown.items()}
+        text = _json(shown, lenient=True)
     if len(text) > max_output:
         text = _shortened(shown, max_output)
     return ToolOutput(cut(text, max_output), is_error=True, raised=raised)
+
+
+def _showable(hint: Any) -> Any:
+    """`hint`, or its type where JSON cannot say it: one that cannot be shown takes no other with it."""
+    try:
+        _json(hint, lenient=True)
+    except Exception:
+        return f"({type(hint).__qualname__})"
+    return hint
 
 
 def _shortened(shown: Mapping[str, Any], most: int) -> str:
@@ -234,7 +244,7 @@ def _attached(part: Image | File) -> Image | File:
 
 
 def _json(value: Any, lenient: bool = False) -> str:
-    if type(value) not in _PLAIN and isinstance(value, Iterator):
+    if _holds_iterator(value):
         raise TypeError("it can be read only once and may never end: return a list of its items")
     fallback = _lenient if lenient else _known
     try:
@@ -243,6 +253,40 @@ def _json(value: Any, lenient: bool = False) -> str:
         if "surrogates not allowed" not in str(error):
             raise
         return to_json(_clean_deep(value), inf_nan_mode="strings", fallback=fallback).decode()
+
+
+def _holds_iterator(value: Any) -> bool:
+    """Whether there is an iterator anywhere in `value`: it would be read to its end, where nothing could stop that."""
+    if type(value) in _SCALARS:
+        return False
+    left, seen = [value], set[int]()
+    while left:
+        one = left.pop()
+        kind = type(one)
+        inside: Iterable[Any]
+        if kind is dict:
+            inside = one.values()
+        elif kind is list or kind is tuple:
+            inside = one
+        elif isinstance(one, Iterator):
+            return True
+        else:
+            inside = _inside(one)
+        if not _SCALARS.issuperset(map(type, inside)) and id(one) not in seen:
+            seen.add(id(one))
+            left.extend(inside)
+    return False
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """What JSON would have of a value that is no plain container."""
+    if isinstance(value, dict):
+        return dict.values(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if dataclasses.is_dataclass(value) or hasattr(type(value), "__pydantic_fields__"):
+        return list(getattr(value, "__dict__", {}).values())
+    return ()
 
 
 def _jsonable(value: Any) -> Any:
@@ -255,7 +299,7 @@ def _jsonable(value: Any) -> Any:
 
 def _kept(value: Any) -> Any:
     """`value` for the application, made of JSON's own types."""
-    if isinstance(value, Iterator):
+    if _holds_iterator(value):
         raise TypeError("for_app can be read only once and may never end: give a list of its items")
     made = _jsonable(value)
     size = len(made) if isinstance(made, str) else len(to_json(made, fallback=_known))
