@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, Limits, Misuse, Price, Retries, Usage, tool
+from treadle import Agent, Budget, Limits, Misuse, Price, Retries, Summarise, Usage, tool
 from treadle.kernel.events import ModelFailed, ModelReplied
 from treadle.kernel.messages import AssistantMessage, Text, UserMessage
 from treadle.models import (
@@ -26,6 +26,7 @@ from treadle.models import (
     ProtocolError,
     RateLimited,
     TextDelta,
+    UsageReported,
 )
 from treadle.models.fallback import FallbackModel
 from treadle.models.http_model import AnthropicModel, OpenAIChatModel
@@ -377,3 +378,82 @@ async def test_over_the_wire_from_a_server_that_is_full_to_another_provider(serv
     assert run.text == "hi"
     assert [event.model for event in run.events if isinstance(event, ModelReplied)] == ["local:m"]
     assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["in the middle", "at once"])
+async def test_an_error_that_is_raised_again_and_again_is_as_the_model_raised_it(begun: bool) -> None:
+    """A constant of the model's own, say: what one run wrote on it, the next would read."""
+    busy = Overloaded("busy")
+    for _ in range(3):
+        first = breaks(busy) if begun else fails(busy)
+        result = await Agent(FallbackModel([first, says("hi")]), retries=SOON).run("hello")
+        assert (result.text, len(first.requests)) == ("hi", 1)
+        assert (busy.retry_after, busy.model, busy.usage) == (None, None, None)
+
+
+async def test_an_error_that_two_models_share_is_charged_to_each() -> None:
+    busy = Overloaded("busy")
+
+    def counts(name: str, price: Price) -> ScriptedModel:
+        async def says_what_it_took():
+            yield UsageReported(Usage(input_tokens=1_000_000), whole=True)
+            raise busy
+
+        return ScriptedModel(lambda request: says_what_it_took(), name=name, price=price)
+
+    chain = FallbackModel([counts("a", Price(1, 1)), counts("b", Price(10, 10)), says("hi", "c", price=Price(0, 0))])
+    agent = Agent(chain)
+    result = await agent.run("hello")
+    spending = await agent.spending(result)
+    assert {share.name: share.cost for share in spending.by("model")} == {"a": 1, "b": 10, "c": 0}
+    assert result.cost == 11
+
+
+@pytest.mark.parametrize("usage", [None, Usage(60, estimated=True)], ids=["none", "estimated"])
+async def test_a_reply_that_nobody_counted_costs_what_it_costs_at_the_model_that_gave_it(usage: Usage | None) -> None:
+    """A server of one's own that tells no tokens was charged like the provider behind it."""
+    free = says("hi", "free", usage=usage, price=Price(0, 0))
+    dear = says("hello", "dear", price=Price(1000, 1000))
+    dearer = says("hello", "dearer", price=Price(2000, 2000))
+    for chain in (FallbackModel([free, dear]), FallbackModel([FallbackModel([free, dear]), dearer])):
+        budget = Budget(usd=500)
+        result = await Agent(chain, budget=budget).run("hello")
+        assert (result.text, result.steps[0].model, result.cost) == ("hi", "free", 0)
+        assert budget.spent().usd == 0
+
+
+async def test_where_two_models_have_one_name_the_dearest_is_charged() -> None:
+    free, dear = says("hi", "m", price=Price(0, 0)), says("hello", "m", price=Price(1000, 1000))
+    result = await Agent(FallbackModel([free, dear])).run("hello")
+    assert result.text == "hi"
+    assert result.cost is not None
+    assert result.cost > 0
+
+
+async def test_a_summary_that_nobody_counted_costs_what_it_costs_at_the_model_that_gave_it() -> None:
+    free, dear = says("All is well.", "free", price=Price(0, 0)), says("Well.", "dear", price=Price(1000, 1000))
+
+    @tool(effect="read")
+    def read_page(number: int) -> str:
+        """Reads a page."""
+        return "lorem ipsum " * 200
+
+    def reads(request: ModelRequest) -> Any:
+        return [("read_page", {"number": request.step})] if request.step < 8 else "I have read it."
+
+    own = ScriptedModel(reads, price=Price(0, 0))
+    policy = Summarise(FallbackModel([free, dear]), high=2000, low=800, max_tokens=50)
+    result = await Agent(own, tools=[read_page], context=policy).run("Read the book.")
+    assert free.requests
+    assert (result.text, result.cost) == ("I have read it.", 0)
+
+
+async def test_an_error_of_ones_own_class_stays_one() -> None:
+    class Full(BadRequest):
+        def __init__(self) -> None:
+            super().__init__("no seat is left", status=409)
+            self.seats = 0
+
+    result = await Agent(FallbackModel([fails(Full()), says("hi")]), retries=0).run("hello")
+    assert isinstance(result.error, Full)
+    assert (result.error.seats, result.error.status, str(result.error)) == (0, 409, "no seat is left")

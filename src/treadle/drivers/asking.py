@@ -22,6 +22,7 @@ from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.step_changes import asked_in_full
+from treadle.models.fixed import answered_by
 from treadle.models.port import Model, ModelReply, longest_reply_of
 from treadle.models.sound import sound_reply
 
@@ -121,7 +122,7 @@ class Asking:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
+            charge_of(answered_by(model, reply.model), usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,

@@ -51,7 +51,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.errors import ModelError
-from treadle.models.fixed import fixed_tokens
+from treadle.models.fixed import answered_by, fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.profile import profile_of
 from treadle.models.sound import sound_event
@@ -265,7 +265,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         return Made(messages, without, f"no summary: {error}", bill.usage, bill.cost, model.name)
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
-    bill.add(model, usage, reply.cost, request.settings)
+    bill.add(answered_by(model, reply.model), usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:

@@ -197,15 +197,16 @@ class FallbackModel:
                     async for event in events:
                         begun = begun or not isinstance(event, (AttemptFailed, UsageReported))
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
-            except ModelError as error:
+            except ModelError as raised:
+                error = _copied(raised)
                 error.model = error.model or model
                 if not isinstance(error, (*self.on, ContextOverflow)):
-                    raise
+                    raise error from raised.__cause__
                 failed.append(self._note(place, error))
                 if begun:
                     told = _passing(error) if len(self.models) > 1 else error
                     told.retry_after = self._wait()
-                    raise told from error.__cause__ if told is error else error
+                    raise told from raised.__cause__ if told is error else error
                 if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
                     window = profile_of(model).context_window or ENDLESS
                 last = AttemptFailed(model.name, error)
@@ -264,6 +265,15 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
             await close()
 
 
+def _copied(error: ModelError) -> ModelError:
+    """`error` again, to be written on: whoever raised it may raise the same object another time, in another run."""
+    # Not by calling its class: a subclass of somebody's own may take other arguments.
+    copied = type(error).__new__(type(error), *error.args)
+    copied.__dict__.update(error.__dict__)
+    copied.args, copied.__cause__ = error.args, error.__cause__
+    return copied.with_traceback(error.__traceback__)
+
+
 def _passing(error: ModelError) -> ModelError:
     """`error` as one that may be tried again: the same model would fail likewise, but another is asked then."""
     if error.retryable:
@@ -277,7 +287,7 @@ def _signed(reply: ModelReply, model: Model) -> ModelReply:
     """The reply under the name of the model that gave it, with what it cost there."""
     name = reply.model if isinstance(model, FallbackModel) else model.name
     usage, cost = reply.usage, reply.cost
-    # Of what is estimated the rest is completed first; whoever does that charges for all of it.
+    # Of what is estimated the rest is completed first; whoever does that charges for all of it, at `answered_by`.
     if cost is None and usage is not None and not usage.estimated:
         cost = cost_of(model, usage)
     return structs.replace(reply, model=name, cost=cost)

@@ -43,5 +43,14 @@ def members(model: Model) -> Sequence[Model]:
     return several if isinstance(several, (list, tuple)) and several else (model,)
 
 
+def answered_by(model: Model, name: str) -> Model:
+    """Which of them gave a reply that bears `name`; `model` itself where none, or several, are called that."""
+    several = members(model)
+    if several == (model,):
+        return model
+    found = [one for inner in several if (one := answered_by(inner, name)).name == name]
+    return found[0] if len(found) == 1 else model
+
+
 def _json(value: object) -> int:
     return estimate_text(msgspec.json.encode(value).decode())
