@@ -193,6 +193,9 @@ BELOW = {
     "an answer of two types, handed on": calling(
         Setup((Says('{"n": 4}'),), output_mode="tool"), PASS_ON, output_mode="tool"
     ),
+    "a hand-off is asked for before a write": Setup(
+        (calls(PASS_ON, "write", "look"), DONE), below=(Below(WRITES, PASS_ON),)
+    ),
     "two are handed on at once": Setup((calls(PASS_ON, PASS_ON), DONE), below=(Below(WRITES, PASS_ON),)),
     "two sub-agents write at once": Setup((calls(HELPER, HELPER), DONE), below=(Below(WRITES),)),
     "two levels of approvals": calling(calling(Setup((calls("guarded"), DONE))), decides=(Decides(by_key=True),)),

@@ -12,6 +12,7 @@ from clock import HOUR
 from counted import metrics_are_those_of_the_journal
 from looking_back import looking_back_tells_what_was_spent
 from rules_of_calls import (
+    a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
     hooks_see_what_is_recorded,
@@ -442,6 +443,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_a_tool_finds_out_is_believed,
     calls_are_started_again_for_a_reason,
     writes_happen_once,
+    a_hand_off_comes_last,
     nothing_walks_around_the_rules,
     what_a_server_changes_is_asked_about,
     nothing_is_made_too_often,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from below import PASS_ON
 from hooks import CHANGED
 from journals import hide
 from server import OWN
@@ -16,6 +17,7 @@ from treadle.kernel.events import (
     ApprovalRequested,
     ModelFailed,
     ModelReplied,
+    ResultAwaited,
     RunFinished,
     ToolFinished,
     ToolReacted,
@@ -26,6 +28,8 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import (
     text_of,
 )
+
+OF_A_CALL = (ApprovalDecided, ApprovalRequested, ResultAwaited, ToolFinished, ToolReacted, ToolStarted)
 
 
 def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
@@ -105,6 +109,24 @@ def what_a_tool_finds_out_is_believed(trial: Trial) -> Iterator[str]:
                 pass
             case answer, other:
                 yield f"{asked.tool} says {answer}, and what is recorded is {other}"
+
+
+def a_hand_off_comes_last(trial: Trial) -> Iterator[str]:
+    """What is called beside what hands the conversation on has begun, waits or is answered before that begins."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        for reply in [event for event in events if isinstance(event, ModelReplied)]:
+            passes = {call.id for call in reply.message.calls if call.name == PASS_ON}
+            handed, first = len(events), dict[str, int]()
+            for place, event in enumerate(events if passes else ()):
+                if not isinstance(event, OF_A_CALL) or event.step != reply.step:
+                    continue
+                first.setdefault(event.call_id, place)
+                if event.call_id in passes and isinstance(event, ToolStarted):
+                    handed = min(handed, place)
+            for call in reply.message.calls:
+                if call.id not in passes and first.get(call.id, 0) > handed:
+                    yield f"{call.name} is begun after the conversation was handed on"
 
 
 def writes_happen_once(trial: Trial) -> Iterator[str]:

@@ -28,6 +28,7 @@ from treadle.drivers.calls.admission import (
     allowed,
     beyond_limit,
     check,
+    hands_on,
     is_to_begin,
     may_begin,
     ruled,
@@ -353,9 +354,13 @@ def _lanes(records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool |
 
 
 def _waves(run: Run, records: Sequence[CallRecord]) -> list[list[CallRecord]]:
-    """Which calls run together, in call order: a tool that is `alone` has a wave of its own."""
+    """Which calls run together, in call order: a tool that is `alone` has a wave of its own.
+
+    What hands the conversation on comes last, wherever it was called: what was called beside it stands in what is
+    handed on, with its results, so that nobody does it again.
+    """
     tools, out, after_alone = run.config.tools, list[list[CallRecord]](), True
-    for record in records:
+    for record in sorted(records, key=partial(hands_on, run)):
         tool = tools.get(record.doing.name)
         alone = tool is not None and tool.alone
         if alone or after_alone:
