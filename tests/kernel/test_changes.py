@@ -752,13 +752,17 @@ def test_what_a_call_that_was_left_open_is_shown_as():
     why = "This call was made, but its result had not been released when the run stopped (cancelled)."
     assert (back.content, back.is_error) == (told(why, executed=True), True)
     asked = left(*BACK, ResultAwaited(0, "a", True, question="right?")).result
-    why = "This call was made. A person was asked about its result, and has not answered yet."
+    why = "A person was asked about its result, and had not answered when the run stopped (cancelled)."
+    why = f"This call was made. {why}"
     assert (asked.content, asked.is_error) == (told(why, executed=True), True)
     below = left(*RUNNING, ResultAwaited(0, "a", True, "below")).result
-    why = "The agent that works on this call waits for somebody; it is not done, and may have done a part of it."
+    why = (
+        "The agent that works on this call was waiting for somebody when the run stopped (cancelled); it is not done, "
+        "and may have done a part of it."
+    )
     assert (below.content, below.is_error) == (told(why, executed="unknown"), True)
     outside = left(*acting(ResultAwaited(0, "a", True))).result
-    why = "This call has no result yet: it waits for one from outside."
+    why = "This call has no result: it was waiting for one from outside when the run stopped (cancelled)."
     assert (outside.content, outside.is_error) == (told(why, executed="unknown"), True)
     ended = left(*acting(ResultAwaited(0, "a")), reason="external_tool").result
     assert (ended.content, ended.is_error) == ("The run ended with this call.", False)

@@ -128,7 +128,7 @@ def test_whatever_is_open_when_it_ends_is_answered(finish):
     assert [message.call_id for message in list(state.messages)[2:]] == ["a", "b", "c"]
     shown = [message.text for message in list(state.messages)[2:]]
     assert json.loads(shown[0])["executed"] == "unknown"
-    assert "has no result yet" in json.loads(shown[1])["message"]
+    assert "waiting for one from outside when the run stopped" in json.loads(shown[1])["message"]
     assert json.loads(shown[2])["executed"] is False
     assert finish.reason in shown[0]
     assert state.step is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Alternative, handoff, tool
+from treadle import Agent, Alternative, AskUser, Conversation, MemoryJournal, external_tool, handoff, tool
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolMessage
 from treadle.models import BadRequest
@@ -91,3 +91,39 @@ async def test_a_call_below_in_place_of_another_that_was_cut_off_may_have_been_m
         result = await run.cancel()
     told = told_above(result.messages)
     assert (told["made"], told["unknown"]) == (['pay({"amount":1})'], ['wire({"amount":1})'])
+
+
+async def test_what_waited_when_the_run_was_cancelled_is_not_told_as_waiting() -> None:
+    """Nobody can decide on it any more, and the model went on as if somebody would."""
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        return "paid"
+
+    @tool(effect="read")
+    async def balance() -> str:
+        """Tells the balance."""
+        return "5 euro"
+
+    def asks(call: CallRecord, result: ToolMessage) -> AskUser | None:
+        return AskUser("Is that right?") if call.name == "balance" else None
+
+    ask = external_tool("ask", "Asks the customer a question.", wait=True)
+    clerk = Agent(ScriptedModel([[("pay", {"amount": 1})]]), name="clerk", tools=[pay])
+    model = ScriptedModel([[("clerk", {"task": "Pay."}), ("ask", {}), ("balance", {})], "It was left."])
+    agent = Agent(model, tools=[clerk.as_tool(), ask, balance], on_tool_result=asks, journal=MemoryJournal())
+    talk = Conversation()
+    waiting = await agent.run("Pay.", conversation=talk)
+    below, outside, asked = [message.text for message in talk.messages if isinstance(message, ToolMessage)]
+    assert "waits for somebody" in below
+    assert "waits for one from outside" in outside
+    assert "has not answered yet" in asked
+    await agent.cancel(waiting.run_id)
+    result = await agent.resume(waiting.run_id, message="And now?")
+    assert result.text == "It was left."
+    below, outside, asked = [message.text for message in model.requests[-1].messages if message.role == "tool"]
+    assert "was waiting for somebody when the run stopped (cancelled)" in below
+    assert "was waiting for one from outside when the run stopped (cancelled)" in outside
+    assert "had not answered when the run stopped (cancelled)" in asked
+    assert (await agent.replay(result.run_id)).same

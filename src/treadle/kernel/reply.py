@@ -123,11 +123,16 @@ def _awaited(record: CallRecord, stop: Stop, ended_by: str) -> tuple[str, bool]:
         return unexecuted(
             f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
         ), True
+    # What waited for somebody when the run ended waits no more, though the run may go on otherwise.
+    over = "" if stop.reason in ("waiting", "running") else f" when the run stopped{_because(stop)}"
     if record.found is not None:
-        why = "This call was made. A person was asked about its result, and has not answered yet."
-        return told(why, executed=True), True
-    elif record.run_id:
-        why = "The agent that works on this call waits for somebody; it is not done, and may have done a part of it."
+        answered = f"had not answered{over}" if over else "has not answered yet"
+        return told(f"This call was made. A person was asked about its result, and {answered}.", executed=True), True
+    if record.run_id:
+        waits = f"was waiting for somebody{over}" if over else "waits for somebody"
+        why = f"The agent that works on this call {waits}; it is not done, and may have done a part of it."
+    elif over:
+        why = f"This call has no result: it was waiting for one from outside{over}."
     else:
         why = "This call has no result yet: it waits for one from outside."
     return told(why, executed="unknown"), True
