@@ -95,8 +95,14 @@ def _with_choice(
     config: Configuration, state: RunState, event: StepPrepared, chosen: StepSettings, model: Model
 ) -> StepPrepared:
     require_tools(config, chosen.tools)
-    said = chosen.messages
-    if said is not None and (isinstance(said, str) or not all(isinstance(one, get_args(Message)) for one in said)):
+    if chosen.instructions is not None and not isinstance(chosen.instructions, str):
+        raise Misuse(f"StepSettings takes instructions as a text; it was given {chosen.instructions!r:.100}")
+    said: object = chosen.messages
+    if said is not None and (
+        isinstance(said, str)
+        or not isinstance(said, Sequence)
+        or not all(isinstance(one, get_args(Message)) for one in said)
+    ):
         raise Misuse(f"StepSettings takes messages as a list out of context.messages; it was given {said!r:.100}")
     if chosen.tool_choice is not None and (not isinstance(chosen.tool_choice, str) or not chosen.tool_choice):
         raise Misuse(

@@ -107,9 +107,9 @@ async def taken_up(
         return await _as_it_is(config, found)
     if there is None:
         raise Misuse(
-            f"run {found.state.run_id} is kept in a journal, and this agent has none, so that another might go on with "
-            "the run too and do everything twice: give the agent that journal (a run by hand without one is to be "
-            "committed first)"
+            f"run {found.state.run_id} is kept in a journal, and this agent has none, or this result is a copy of the "
+            "run's own: another might go on with the run too and do everything twice. Give the agent that journal, or "
+            "resume the very result that the run returned (a run by hand without a journal is to be committed first)"
         )
     # One that is refused takes it from nobody.
     _require_fit(config, going_on, found.state)

@@ -63,6 +63,8 @@ def as_fits(tool: Tool, arguments: Mapping[str, Any], what: str) -> str:
         tool.validate(text)
     except (ToolError, TypeError, ValueError) as error:
         raise Misuse(f"{what} do not fit {naming(tool.name, str(error))}") from error
+    except RecursionError as error:
+        raise Misuse(f"{what} hold themselves, or are nested too deep for JSON") from error
     return text
 
 
