@@ -85,3 +85,19 @@ def test_what_is_absent_is_found_one_by_one_where_memory_is_short(
     assert compare(catalog(tmp_path), CompareRequest(source_a="a", source_b="b")).to_dict()["warnings"] == expected
     assert len(refused) == 1
     assert "absent" in str(expected)
+
+
+def test_a_spelling_that_changes_nothing_is_not_tried(tmp_path: Path, executed: list[str]) -> None:
+    """Texts that no format changes: one look at each of two lists of formats, and none at keys that would meet."""
+    for name, texts in (("a", ("X1", "X2")), ("b", ("Y1", "Y2"))):
+        (tmp_path / f"{name}.csv").write_text("k,v\n" + "".join(f"{text},1\n" for text in texts), encoding="utf-8")
+    sources = [
+        Source(
+            name=name, kind="csv", path=f"{name}.csv", dimensions=(Dimension(name="k"),), measures=(Measure(name="v"),)
+        )
+        for name in "ab"
+    ]
+    found = compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b"))
+    assert found.summary.missing_in_a == found.summary.missing_in_b == 2
+    assert sum("BOOL_OR" in sql for sql in executed) == 2
+    assert not [sql for sql in executed if "INTERSECT" in sql]

@@ -350,7 +350,10 @@ class Aligned(Struct, frozen=True):
         names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
         match = exp.EQ(this=self.column("s"), expression=literal("match"))
         apart = exp.NEQ(this=self.column("d"), expression=literal(0))
-        rows = exp.select(*columns(*names)).from_(table("aligned"), copy=False)
+        missed = exp.NEQ(this=self.column("s"), expression=literal("match"))
         # Two scans with a condition on one column each take less than one with either: such conditions skip columns.
-        parts = [rows.where(exp.NEQ(this=self.column("s"), expression=literal("match"))), rows.where(match, apart)]
+        parts = [
+            exp.select(*columns(*names)).from_(table("aligned"), copy=False).where(*conditions, copy=False)
+            for conditions in ((missed,), (match, apart))
+        ]
         return exp.Union(this=parts[0], expression=parts[1], distinct=False)

@@ -26,11 +26,12 @@ from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
-from treadle.analyst.sql.terms import literal, named, quoted, table, when
+from treadle.analyst.sql.terms import call, literal, named, quoted, table, when
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
 _DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
+_MISSING = ("missing_in_a", "missing_in_b")
 _MOST_SHOWN = 5
 
 Filters = tuple[str, ...]
@@ -148,8 +149,7 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
     for at, key in enumerate(aligned.keys):
         if key.type != "string":
             continue
-        for trial in _TRIALS:
-            form = parse_format(trial)
+        for form in _changing(session, aligned, at, _TRIALS):
             meeting = _meeting(aligned, at, form)
             if count := session.run(meeting)[0][0]:
                 facts = _spelled_alike(count, key, form, list(aligned.names))
@@ -162,14 +162,32 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
 def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
     """Keys that would meet if one side's days were read in the spelling by which most do."""
     found = []
-    for form in map(parse_format, _DAYS):
+    for form in _changing(session, aligned, at, _DAYS):
         for side in aligned.sides:
             meeting = _meeting(aligned, at, form, side.index)
             found.append((session.run(meeting)[0][0], form, side.source.name, meeting))
+    if not found:
+        return
     (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
     if count > second:
         facts = _spelled_alike(count, aligned.keys[at], form, [name])
         yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+
+
+def _changing(session: Session, aligned: Aligned, at: int, trials: Sequence[str]) -> list[Format]:
+    """Those of the formats that change a value of the dimension, among the keys that meet nothing.
+
+    One that leaves all of them as they are makes none meet: that is known at one look at all formats, and takes a
+    fraction of what looking for keys that meet takes.
+    """
+    forms = [parse_format(trial) for trial in trials]
+    column = exp.column(f"k{at}")
+    changed = [
+        call("bool_or", exp.NullSafeNEQ(this=form.apply(column.copy()), expression=column.copy())) for form in forms
+    ]
+    missing = (exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING)
+    looked = exp.select(*changed).from_(aligned.differing, copy=False).where(exp.or_(*missing, copy=False), copy=False)
+    return [form for form, any_of_it in zip(forms, session.run(looked)[0], strict=True) if any_of_it]
 
 
 def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
@@ -186,13 +204,13 @@ def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -
     """
     missing = [
         exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
-        .distinct()
-        .from_(aligned.differing)
-        .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
-        for own, status in ((1, "missing_in_a"), (0, "missing_in_b"))
+        .distinct(copy=False)
+        .from_(aligned.differing, copy=False)
+        .where(exp.EQ(this=aligned.column("s"), expression=literal(status)), copy=False)
+        for own, status in zip((1, 0), _MISSING, strict=True)
     ]
-    both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting")
-    return exp.select(exp.Count(this=exp.Star())).from_(both)
+    both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting", copy=False)
+    return exp.select(exp.Count(this=exp.Star())).from_(both, copy=False)
 
 
 def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
