@@ -3,6 +3,9 @@
 Most commands take a tenth of a second, and a new interpreter that loads the library takes half of one. What is forked
 goes on as `python -m treadle` would, in its own folder and environment, with its own streams, and ends as a process
 ends; it loads the module of its command itself. Where nothing can be forked there is none.
+
+What is loaded before is kept from the search for garbage, which a process makes once more as it ends: to look through
+the whole library took longer than most commands. DuckDB is not: it complains as it ends of what was kept.
 """
 
 import json
@@ -27,9 +30,13 @@ PLAIN = {
 """What every command is begun with."""
 
 PROGRAM = """
-import json, os, runpy, socket, sys, tempfile, time
+import gc, json, os, runpy, socket, sys, tempfile, time
 import treadle.analyst, treadle.api, treadle.cli.app, treadle.journal, treadle.models.offline, treadle.testing
+import anyio._backends._asyncio, jsonschema_rs, platformdirs.unix, sqlglot.dialects.duckdb
 import rich.console, rich.table, yaml
+
+gc.collect()
+gc.freeze()
 
 def asked():
     line = socket.socket(fileno=int(sys.argv[1]))
