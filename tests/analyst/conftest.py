@@ -2,9 +2,10 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,34 @@ def write_json(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     path.write_text("[" + ",\n".join(lines) + "]", encoding="utf-8")
 
 
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    made = duckdb.connect(":memory:", config={"threads": 1})
+    made.execute("SET TimeZone = 'UTC'")
+    return made
+
+
+@contextmanager
+def database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new database to write to, at `path` or in memory; what is written is there once it is left.
+
+    One engine writes them all: to begin one takes several times as long as to write a small table.
+    """
+    engine = _engine()
+    place = str(path or ":memory:").replace("'", "''")
+    engine.execute(f"ATTACH '{place}' AS written; USE written; BEGIN")
+    try:
+        yield engine
+        engine.commit()
+    except BaseException:
+        engine.rollback()
+        raise
+    finally:
+        engine.execute("USE memory; DETACH written")
+
+
 def write_table(path: Path, columns: Sequence[str], types: Sequence[str], rows: Rows, *, parquet: bool) -> None:
-    with duckdb.connect(":memory:" if parquet else str(path)) as connection:
+    with database(None if parquet else path) as connection:
         listed = ", ".join(f"{named(name)} {kind}" for name, kind in zip(columns, types, strict=True))
         connection.execute(f"CREATE TABLE t ({listed})")
         if rows:

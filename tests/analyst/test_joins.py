@@ -5,13 +5,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
 import pytest
 from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import Bounds, Catalog, CompareRequest, Comparison, Dimension, Measure, Source, compare
+
+from .conftest import database
 
 MEASURES = (
     Measure(name="v"),
@@ -32,7 +33,7 @@ ROWS = st.dictionaries(
 
 
 def made(folder: Path, name: str, definition: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    with duckdb.connect(str(folder / f"{name}.duckdb")) as connection:
+    with database(folder / f"{name}.duckdb") as connection:
         connection.execute(definition)
         if rows:
             connection.executemany(f"INSERT INTO x VALUES ({', '.join('?' * len(rows[0]))})", rows)

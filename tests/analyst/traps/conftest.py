@@ -27,6 +27,8 @@ from treadle.analyst import (
     query,
 )
 
+from ..conftest import database
+
 Rows = Sequence[tuple[Any, ...]]
 QUICK = Bounds(threads=1, seconds=60)
 
@@ -129,29 +131,31 @@ class World:
         (self.folder / f"{name}.json").write_text("[" + ",\n".join(lines) + "]", encoding="utf-8")
         return {"kind": "json", "path": f"{name}.json"}
 
-    def _table(self, name: str, rows: Rows, columns: Sequence[str], types: Sequence[str]) -> duckdb.DuckDBPyConnection:
-        (self.folder / f"{name}.duckdb").unlink(missing_ok=True)
-        connection = duckdb.connect(str(self.folder / f"{name}.duckdb"))
-        connection.execute("SET TimeZone = 'UTC'")
+    def _fill(
+        self, connection: duckdb.DuckDBPyConnection, rows: Rows, columns: Sequence[str], types: Sequence[str]
+    ) -> None:
         kinds = [TYPES["duckdb"].get(kind, kind) for kind in types]
         listed = ", ".join(f"{named(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
         connection.execute(f"CREATE TABLE t ({listed})")
         marks = ", ".join(f"CAST(? AS {kind.partition(' COLLATE')[0]})" for kind in kinds)
         for row in rows:
             connection.execute(f"INSERT INTO t VALUES ({marks})", [None if c is None else str(c) for c in row])
-        return connection
 
     def _duckdb(self, name: str, rows: Rows, columns: Sequence[str], types: Sequence[str]) -> dict[str, Any]:
-        self._table(name, rows, columns, types).close()
+        (self.folder / f"{name}.duckdb").unlink(missing_ok=True)
+        with database(self.folder / f"{name}.duckdb") as connection:
+            self._fill(connection, rows, columns, types)
         return {"kind": "duckdb", "path": f"{name}.duckdb", "table": "t"}
 
     def _parquet(self, name: str, rows: Rows, columns: Sequence[str], types: Sequence[str]) -> dict[str, Any]:
-        with self._table(name, rows, columns, types) as connection:
+        with database() as connection:
+            self._fill(connection, rows, columns, types)
             connection.table("t").write_parquet(str(self.folder / f"{name}.parquet"))
         return {"kind": "parquet", "path": f"{name}.parquet"}
 
     def _frame(self, name: str, rows: Rows, columns: Sequence[str], types: Sequence[str]) -> dict[str, Any]:
-        with self._table(name, rows, columns, types) as connection:
+        with database() as connection:
+            self._fill(connection, rows, columns, types)
             self.frames[name] = pyarrow.table(connection.table("t").to_arrow_table())
         return {"kind": "frame"}
 
