@@ -33,8 +33,8 @@ def looked(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_none_in_treadle() -> None:
-    assert looked().stdout == ""
-    assert looked().returncode == 0
+    done = looked()
+    assert (done.stdout, done.returncode) == ("", 0)
 
 
 def test_one_through_a_lazy_and_a_typing_import_is_found_and_named(package: Path) -> None:
@@ -51,7 +51,8 @@ def test_one_through_a_lazy_and_a_typing_import_is_found_and_named(package: Path
 
 def test_without_one_of_its_imports_there_is_none(package: Path) -> None:
     (package / "inner" / "three.py").write_text("THREE = 3\n", encoding="utf-8")
-    assert (looked(package).returncode, looked(package).stdout) == (0, "")
+    done = looked(package)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_each_of_several_is_found() -> None:
