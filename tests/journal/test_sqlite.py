@@ -277,6 +277,24 @@ def test_memory_is_no_path() -> None:
         SqliteJournal(":memory:")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hunter2@db/treadle",
+        "postgres:/me:hunter2@db/treadle",
+        "mysql://me:hunter2@db/x",
+        "dbname=x user=me",
+    ],
+)
+def test_the_address_of_a_database_is_no_path(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of that name was made, with the password in it."""
+    monkeypatch.chdir(tmp_path)
+    for given in (address, *([Path(address)] if "postgres" in address else [])):
+        with pytest.raises(ValueError, match="PostgresJournal") as caught:
+            SqliteJournal(given)
+        assert "hunter2" not in str(caught.value)
+
+
 async def test_what_waits_for_the_disk_is_little_for_the_garbage_collector_to_look_through(
     path: Path, started: Started, note: Note
 ) -> None:

@@ -82,6 +82,12 @@ async def test_nothing_is_written_without_a_call_of_remember(path: Path) -> None
     assert MemoryStore(path).newest("ada") == []
 
 
+def test_notes_are_not_kept_in_a_file_that_is_named_like_a_database() -> None:
+    with pytest.raises(BadTool, match="not the address of a database") as caught:
+        MemoryStore("postgresql://me:hunter2@db/treadle")
+    assert "hunter2" not in str(caught.value)
+
+
 async def test_the_same_text_is_kept_once_and_its_id_told(path: Path) -> None:
     skill = memory_skill(path, owner="ada")
     assert await use(skill, "remember", text="likes tea") == {"id": 1, "saved": True}

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal import database, lease_table, titles
+from treadle.journal.addresses import fault_in, in_postgres
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
 from treadle.journal.glances import Ends, Glances
@@ -54,12 +55,16 @@ class SqliteJournal:
         redact: as above.
 
     Raises:
-        Misuse: `path` is ":memory:"; `MemoryJournal` is that. Or `lease` is no number of seconds above 0.
+        Misuse: `path` is ":memory:"; `MemoryJournal` is that. Or it is the address of a database, such as
+            `PostgresJournal` takes. Or `lease` is no number of seconds above 0.
     """
 
     def __init__(self, path: str | PathLike[str], *, lease: float = LEASE, redact: Redact | None = None) -> None:
         if str(path) == ":memory:":
             raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
+        if in_postgres(str(path)) or fault_in(str(path)):
+            # A file of that name would have the password in it.
+            raise Misuse("SqliteJournal takes the path of a file; for a journal in a database use PostgresJournal(…)")
         self._lease = checked_lease(lease)
         self.redact = redact
         self._path = Path(path).absolute()

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from treadle.context.storable import storable_text
+from treadle.journal.addresses import fault_in, in_postgres
 from treadle.tools.builtin.memory_file import can_index, has_index, read, written
 from treadle.tools.errors import BadTool, ToolError
 
@@ -53,7 +54,7 @@ class MemoryStore:
             every note is looked through.
 
     Raises:
-        BadTool: `path` is ":memory:", or a bound is not a number from 1.
+        BadTool: `path` is ":memory:" or the address of a database, or a bound is not a number from 1.
     """
 
     def __init__(
@@ -67,6 +68,8 @@ class MemoryStore:
     ) -> None:
         if str(path) == ":memory:":
             raise BadTool("notes are kept across runs, so they need the path of a file; it was given ':memory:'")
+        if in_postgres(str(path)) or fault_in(str(path)):
+            raise BadTool("notes are kept in a file, so they need its path, and not the address of a database")
         for name, value in (("max_notes", max_notes), ("max_note", max_note), ("max_total", max_total)):
             if type(value) is not int or value < 1:
                 raise BadTool(f"{name}={value!r}, but it is a number from 1")
