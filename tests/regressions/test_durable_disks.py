@@ -228,11 +228,13 @@ def without_log(path):
         path.with_name(path.name + end).rename(path.with_name("away" + end))
 
 
-async def test_a_file_that_is_put_in_the_place_of_an_open_one_is_not_written_over(tmp_path):
+@pytest.mark.parametrize("by", ["j.db", "link.db"])
+async def test_a_file_that_is_put_in_the_place_of_an_open_one_is_not_written_over(tmp_path, by):
     path, other, old = tmp_path / "j.db", tmp_path / "other.db", tmp_path / "old.db"
+    os.symlink("j.db", tmp_path / "link.db")
     await filled(path, "abcd", "mine")
     await filled(other, "xyz", "other")
-    async with SqliteJournal(path) as journal:
+    async with SqliteJournal(tmp_path / by) as journal:
         await journal.append("a", 21, [NudgeGiven(text="late")])
         os.link(path, old)
         os.replace(other, path)

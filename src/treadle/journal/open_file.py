@@ -1,5 +1,6 @@
 """OpenFile: a connection to one of treadle's own SQLite files that is kept open between uses."""
 
+import os
 import sqlite3
 import weakref
 from contextlib import closing
@@ -123,7 +124,8 @@ _files: "weakref.WeakSet[OpenFile]" = weakref.WeakSet()
 
 
 def _log_beside(name: str) -> Seen | None:
-    return seen(f"{name}-wal")
+    # Beside the file itself, where its name is a link.
+    return seen(f"{os.path.realpath(name)}-wal")
 
 
 def _close(kept: list[sqlite3.Connection]) -> None:
