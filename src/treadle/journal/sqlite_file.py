@@ -22,11 +22,14 @@ PATIENCE = 10.0
 
 RESCUE = "Move it away with its -wal and -shm files and take a backup; `sqlite3 FILE .recover` saves what can be read."
 
+_RIGHTS = "Give this user the right to write to it, to the -wal and -shm files beside it, and to its folder."
+"""These two are made with the rights that the file has then, by whoever only reads it too."""
+
 _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_NOTADB: ("is no SQLite database", "Use another path."),
     sqlite3.SQLITE_CORRUPT: ("is damaged", RESCUE),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "Give this user the right to write to it and its folder."),
-    sqlite3.SQLITE_PERM: ("may not be opened", "Give this user the right to write to it and its folder."),
+    sqlite3.SQLITE_READONLY: ("cannot be written", _RIGHTS),
+    sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Look at the rights of the file and its folder."),
     sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and {again}."),
     sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
