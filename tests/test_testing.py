@@ -267,3 +267,13 @@ def test_real_models_can_be_forbidden(monkeypatch):
     with forbid_real_models():
         assert Agent("offline").run_sync("What is 2 + 3?").finished
         assert Agent(ScriptedModel(["hi"])).run_sync("go").text == "hi"
+
+
+@pytest.mark.parametrize("arguments", [{"when": object()}, {"name": "\ud83d"}], ids=["an object", "a lone surrogate"])
+def test_arguments_that_are_no_json_are_a_mistake_in_the_script(arguments):
+    """The run ended as one of which the model had failed, by an error of the encoder's."""
+    model = ScriptedModel(["Hm.", [("stock", arguments)]])
+    agent = Agent(model)
+    assert agent.run_sync("How much?").text == "Hm."
+    with pytest.raises(Misuse, match="turn 2 of the script is none: the arguments of stock are not JSON, nor a text"):
+        agent.run_sync("How much?")

@@ -131,8 +131,7 @@ class ScriptedModel:
             if not (isinstance(call, tuple) and len(call) == 2 and isinstance(call[0], str)):
                 raise _no_turn(number, f"{call!r:.99} is no (tool, arguments) pair")
             name, arguments = call
-            json = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-            parts.append(ToolCall(f"call_{number}_{i}", name, json))
+            parts.append(ToolCall(f"call_{number}_{i}", name, _json(number, name, arguments)))
         return ModelReply(AssistantMessage(tuple(parts)), self.usage, "tool_calls" if calls else "stop")
 
     def _deltas(self, part: AssistantPart) -> Iterable[ModelEvent]:
@@ -146,6 +145,15 @@ class ScriptedModel:
                 ToolCallCompleted(part.id),
             )
         return (ThinkingDelta(part.text),) if type(part) is Thinking else ()
+
+
+def _json(number: int, name: str, arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        return msgspec.json.encode(arguments).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _no_turn(number, f"the arguments of {name} are not JSON, nor a text ({error})") from error
 
 
 def _both(turn: Any, number: int) -> tuple[str, Sequence[Any]]:
