@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle import Agent, Budget, Limits, Misuse, Price, Retries, Summarise, Usage, tool
-from treadle.kernel.events import ModelFailed, ModelReplied
+from treadle.kernel.events import ContextEdited, ModelFailed, ModelReplied
 from treadle.kernel.messages import AssistantMessage, Text, UserMessage
 from treadle.models import (
     AuthenticationFailed,
@@ -389,6 +389,30 @@ async def test_an_error_that_is_raised_again_and_again_is_as_the_model_raised_it
         result = await Agent(FallbackModel([first, says("hi")]), retries=SOON).run("hello")
         assert (result.text, len(first.requests)) == ("hi", 1)
         assert (busy.retry_after, busy.model, busy.usage) == (None, None, None)
+
+
+async def test_a_request_that_turns_out_too_long_in_the_middle_of_a_reply_is_made_shorter() -> None:
+    """It was taken for a fault of the protocol, and asked again as it was."""
+
+    @tool(effect="read")
+    def read_page(number: int) -> str:
+        """Reads a page."""
+        return "lorem ipsum " * 200
+
+    async def too_long():
+        yield TextDelta("I have ")
+        raise ContextOverflow("prompt is too long")
+
+    def reads(request: ModelRequest) -> Any:
+        if sum(len(message.text) for message in request.messages) > 20_000:
+            return too_long()
+        return [("read_page", {"number": request.step})] if request.step < 12 else "I have read them all."
+
+    small = ScriptedModel(reads, name="a")
+    result = await Agent(FallbackModel([small, says("never")]), tools=[read_page], retries=SOON).run("Read the book.")
+    assert result.text == "I have read them all."
+    assert any(isinstance(event, ContextEdited) for event in result.events)
+    assert {step.model for step in result.steps} == {"a"}
 
 
 async def test_an_error_that_two_models_share_is_charged_to_each() -> None:

@@ -204,7 +204,9 @@ class FallbackModel:
                     raise error from raised.__cause__
                 failed.append(self._note(place, error))
                 if begun:
-                    told = _passing(error) if len(self.models) > 1 else error
+                    # A request that is too long is made shorter by whoever asks; the next call would come here again.
+                    again = len(self.models) > 1 and not isinstance(error, ContextOverflow)
+                    told = _passing(error) if again else error
                     told.retry_after = self._wait()
                     raise told from raised.__cause__ if told is error else error
                 if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
