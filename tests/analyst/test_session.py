@@ -58,6 +58,31 @@ def test_nothing_but_the_sources_can_be_read_or_written(source: Source, tmp_path
     assert (tmp_path / "s.csv").read_text() == '"company","amount"\n"1","2"\n'
 
 
+def test_its_settings_hold(source: Source, tmp_path: Path) -> None:
+    with Session(Catalog([source], tmp_path), [source], Bounds(memory="300MB", spill="1GB", threads=1)) as session:
+        settings = dict(session._execute("SELECT name, value FROM duckdb_settings()", None))
+        assert Path(settings["temp_directory"]) == session.folder
+    expected = {
+        "memory_limit": "286.1 MiB", "max_temp_directory_size": "953.6 MiB", "threads": "1", "TimeZone": "UTC",
+        "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
+        "python_enable_replacements": "false", "preserve_insertion_order": "false",
+        "disable_parquet_prefetching": "true", "enable_external_access": "false", "lock_configuration": "true",
+    }  # fmt: skip
+    assert {name: settings[name] for name in expected} == expected
+    assert settings.get("async_threads", "0") == "0"
+
+
+def test_a_limit_that_is_none_is_told_and_leaves_nothing_behind(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    session = Session(Catalog([source], tmp_path), [source], Bounds(memory="much"))
+    with pytest.raises(AnalystError, match="Memory must have a number"), session:
+        pass
+    assert not list((tmp_path / "temporary").iterdir())
+
+
 def test_databases_are_attached_read_only(make: Any, tmp_path: Path) -> None:
     source = make("s", [("1", 2)], kind="duckdb")
     with Session(Catalog([source], tmp_path), [source]) as session, pytest.raises(AnalystError, match="read-only"):

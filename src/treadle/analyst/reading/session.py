@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.packages import ENGINE, need_packages
@@ -36,12 +36,20 @@ if TYPE_CHECKING:
     from treadle.analyst.reading.database import Database
 
 Row = tuple[Any, ...]
+Found = TypeVar("Found")
 _BATCH = 10_000
+_OPENED_WITH = {
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "preserve_insertion_order": "false",
+}
+"""What an engine is opened with in each session: a statement that sets as much later takes longer."""
+_READS_AHEAD = 2
+"""The version of the engine that has threads of its own to read files ahead, which local files do not need."""
 _SETTINGS = {
-    "autoload_known_extensions": "FALSE",
-    "autoinstall_known_extensions": "FALSE",
     "python_enable_replacements": "FALSE",
-    "preserve_insertion_order": "FALSE",
+    # Local files: fetching whole columns ahead of what is read of them costs more than it spares.
+    "disable_parquet_prefetching": "TRUE",
     # Its own bar would go to standard output; how far it is is told by `Progress`.
     "enable_progress_bar": "TRUE",
     "enable_progress_bar_print": "FALSE",
@@ -49,7 +57,7 @@ _SETTINGS = {
     "enable_external_access": "FALSE",
     "lock_configuration": "TRUE",
 }
-"""What holds in each session, in the order in which it is set: the last one forbids to set any."""
+"""What is set once it is open, in this order: the last one forbids to set any."""
 
 
 class Session:
@@ -92,14 +100,15 @@ class Session:
         self.connections: dict[tuple[str, str], Database] = {}
 
     def __enter__(self) -> Self:
-        import duckdb
-
         self._folder = tempfile.TemporaryDirectory(prefix="treadle-", ignore_cleanup_errors=True)
-        self._connection: DuckDBPyConnection = duckdb.connect(":memory:")
         try:
-            self._close_off()
+            self._connection = self._opened()
+            try:
+                self._close_off()
+            except BaseException:
+                self._connection.close()
+                raise
         except BaseException:
-            self._connection.close()
             self._folder.cleanup()
             raise
         self._stop = self._connection.interrupt
@@ -213,6 +222,15 @@ class Session:
         sql = statement.sql(dialect="duckdb", copy=False)
         return self._execute(sql, parameters.values if parameters else None)
 
+    def parquet_types(self, file: Path) -> dict[str, str]:
+        """The engine's types of the columns of a Parquet file, by name.
+
+        Raises:
+            AnalystError: the file cannot be read.
+        """
+        rows = self._guarded(str(file), lambda: self._connection.from_parquet(str(file)))
+        return dict(zip(rows.columns, map(str, rows.types), strict=True))
+
     def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]], of: Sequence[str] = ()) -> str:
         """Copies rows of text, those of the sources `of`, into a table of this session and returns the table's name."""
         self._staged += 1
@@ -248,29 +266,38 @@ class Session:
         ]
         self.run(exp.Insert(this=exp.to_table(name), expression=exp.select(*columns)), parameters)
 
+    def _opened(self) -> "DuckDBPyConnection":
+        import duckdb
+
+        given = _OPENED_WITH | {"temp_directory": str(self.folder), "memory_limit": self.bounds.memory}
+        if self.bounds.threads:
+            given["threads"] = str(self.bounds.threads)
+        if int(duckdb.__version__.partition(".")[0]) >= _READS_AHEAD:
+            given["async_threads"] = "0"
+        return self._guarded("", lambda: duckdb.connect(":memory:", config=dict(given)))
+
     def _close_off(self) -> None:
         for statement in self._attach():
             self._execute(statement, None)
         files = [literal(str(file)) for files in self.files.values() for file in files]
-        folder = literal(str(self.folder))
-        given: dict[str, exp.Expr] = {
-            "allowed_paths": exp.Array(expressions=files),
-            "allowed_directories": exp.Array(expressions=[folder]),
-            "temp_directory": folder.copy(),
-            "max_temp_directory_size": literal(self.bounds.spill),
-            "memory_limit": literal(self.bounds.memory),
+        given = {
+            "allowed_paths": exp.Array(expressions=files).sql("duckdb"),
+            "allowed_directories": exp.Array(expressions=[literal(str(self.folder))]).sql("duckdb"),
+            # Given as it is opened it would be shown, and not hold.
+            "max_temp_directory_size": literal(self.bounds.spill).sql("duckdb"),
         }
-        if self.bounds.threads:
-            given["threads"] = literal(self.bounds.threads)
-        settings = {name: value.sql("duckdb") for name, value in given.items()} | _SETTINGS
-        self._execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()), None)
+        self._execute("; ".join(f"SET {name} = {value}" for name, value in (given | _SETTINGS).items()), None)
 
     def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
+        return self._guarded(sql, lambda: self._connection.execute(sql, values).fetchall())
+
+    def _guarded(self, sql: str, do: "Callable[[], Found]") -> "Found":
+        """What the engine does for `sql`, its errors in words."""
         import duckdb
 
         self.check()
         try:
-            return self._connection.execute(sql, values).fetchall()
+            return do()
         except duckdb.InterruptException as error:
             self.check()
             raise Cancelled("cancelled") from error

@@ -114,7 +114,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
     files = session.files[source.name]
-    described = {file: _described(session, _scan("read_parquet", [session.plain(file)], {})) for file in files}
+    described = {file: session.parquet_types(session.plain(file)) for file in files}
     first = next(iter(described.values()))
     types = _agreed(source, described, demand)
     # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
