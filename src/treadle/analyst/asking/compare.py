@@ -43,6 +43,8 @@ Texts = tuple[str, ...]
 
 # From what share of the keys on, the ones that differ are worth a copy: one in so many.
 _FEW = 4
+# Up to how many keys, and how many that differ, all dimensions are looked at together, and no copy is worth its time.
+_FEW_KEYS, _FEW_UNEQUAL = 20_000, 1_000
 
 
 class CompareRequest(BaseModel):
@@ -288,7 +290,8 @@ def _result(
     whole = summed(session, sides, pair, names, units)
     summary = whole.summary
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
-    if whole.unequal * _FEW <= summary.total_rows:
+    few = summary.total_rows <= _FEW_KEYS and whole.unequal <= _FEW_UNEQUAL
+    if whole.unequal * _FEW <= summary.total_rows and not few:
         aligned = aligned.set_apart(session)
     asked, own, every = held(sides, request.filters)
     about = About(
@@ -304,8 +307,8 @@ def _result(
         proof=whole.proof,
     )
     limit = max(request.keep, request.top)
-    rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit)
-    carried = carriers(session, aligned, pair, summary, units)
+    rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit and not few)
+    carried = carriers(session, aligned, pair, summary, units, few)
     lacking = [carried[key.name].lacking for key in keys]
     found = Comparison(
         source_a=names[0],

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from treadle.analyst.asking.alignment import Aligned, Pair, in_passes
 from treadle.analyst.asking.summing import gap_of, percentage
+from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.reading.amounts import EXACT, trimmed
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.classify import reason
@@ -17,7 +18,7 @@ from treadle.analyst.showing.interpret import Largest
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import columns, literal, named, table
+from treadle.analyst.sql.terms import call, columns, literal, named, table
 
 _PARTS = 10
 
@@ -133,29 +134,53 @@ def largest(
     return found
 
 
-def carriers(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> dict[str, Carriers]:
-    """Returns, for each dimension, the values that carry the differences."""
+def carriers(
+    session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units, few: bool
+) -> dict[str, Carriers]:
+    """Returns, for each dimension, the values that carry the differences.
+
+    Args:
+        session: the engine.
+        aligned: the keys.
+        pair: the measure.
+        summary: the comparison's figures.
+        units: what its amounts are measured in.
+        few: whether keys and differences are so few that one look at all of them does for all dimensions.
+    """
     whole: dict[str | None, Decimal | None] = {one.currency: one.absolute_diff for one in summary.by_currency}
     apart = [] if units.currency is None else [f"k{units.currency}"]
     whole = whole or {None: summary.total_absolute_diff}
     found = {key.name: Carriers([], None) for key in aligned.keys}
-    for at, key in enumerate(aligned.keys if summary.differences else ()):
-        names = list(dict.fromkeys([f"k{at}", *apart]))
-        found[key.name] = _carriers(session, aligned, names, bool(apart), pair, whole)
+    if not summary.differences:
+        return found
+    by = [list(dict.fromkeys([f"k{at}", *apart])) for at in range(len(aligned.keys))]
+    together = _together(session, aligned, by) if few and by else None
+    for at, (key, names) in enumerate(zip(aligned.keys, by, strict=True)):
+        rows = together[at] if together else in_passes(session, partial(_carrying, aligned, names), names[0])
+        every = together is not None or len(rows) < _PARTS
+        found[key.name] = _carriers(rows, len(names), every, bool(apart), pair, whole)
     return found
 
 
 def _carriers(
-    session: Session,
-    aligned: Aligned,
-    names: list[str],
+    rows: list[Row],
+    width: int,
+    every: bool,
     apart: bool,
     pair: Pair,
     whole: "dict[str | None, Decimal | None]",
 ) -> Carriers:
-    rows = in_passes(session, partial(_carrying, aligned, names), names[0])
+    """What rows say of a dimension: its value, the currency where several are told apart, and the figures.
+
+    Args:
+        rows: the first values at least.
+        width: how many columns a row has before its figures.
+        every: whether all values are there.
+        apart: whether currencies are told apart.
+        pair: the measure.
+        whole: all differences without their signs, by currency.
+    """
     # The order of several passes together; a value that is None comes last, as in each.
-    width = len(names)
     rows.sort(key=lambda row: (row[width + 2].copy_negate(), -row[width + 3], *map(_last, row[:width])))
     additive = pair.measures[0].additive
     made = []
@@ -174,26 +199,70 @@ def _carriers(
                 currency=currency,
             )
         )
-    # Fewer than would be listed are all, with all their keys.
-    every = len(rows) < _PARTS and not apart
     lacking = [sorted((row[0] for row in rows if not row[at]), key=_last) for at in (-2, -1)]
-    return Carriers(made, lacking if every else None)
+    return Carriers(made, lacking if every and not apart else None)
 
 
 def _last(value: Any) -> tuple[bool, Any]:
     return value is None, 0 if value is None else value
 
 
+def _together(session: Session, aligned: Aligned, by: Sequence[Sequence[str]]) -> list[list[Row]] | None:
+    """All values with differences of each dimension, in one look at all keys; None where there is no memory for that.
+
+    A row is as those of `_carrying`.
+    """
+    names = [f"k{at}" for at in range(len(aligned.keys))]
+    sets = [exp.Tuple(expressions=columns(*own)) for own in by]
+    absolute, differing = _sizes(aligned)
+    statement = exp.select(
+        call("grouping", *columns(*names)),
+        *columns(*names),
+        *_sums(aligned),
+        absolute,
+        named(differing, "differing"),
+        *_rows(),
+    )
+    statement = statement.from_(table("aligned"), copy=False)
+    statement.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
+    statement = statement.having(exp.GT(this=exp.column("differing"), expression=literal(0)), copy=False)
+    try:
+        rows = session.run(statement)
+    except NotEnoughMemory:
+        return None
+    found = []
+    for own in by:
+        # One bit for each column that a row is not grouped by, the last column's first.
+        missing = sum(1 << at for at, name in enumerate(reversed(names)) if name not in own)
+        places = [1 + names.index(name) for name in own]
+        of_it = [row for row in rows if row[0] == missing]
+        found.append([(*(row[at] for at in places), *row[1 + len(names) :]) for row in of_it])
+    return found
+
+
+def _sizes(aligned: Aligned) -> "tuple[exp.Expr, exp.Expr]":
+    """The differences of several keys without their signs, and how many of these do not match."""
+    unlike = exp.NEQ(this=aligned.column("s"), expression=literal("match"))
+    return exp.Sum(this=exp.Abs(this=aligned.column("d"))), exp.func("count_if", unlike)
+
+
+def _sums(aligned: Aligned) -> "list[exp.Expr]":
+    return [exp.Sum(this=aligned.column(letter)) for letter in "ab"]
+
+
+def _rows() -> "list[exp.Expr]":
+    """How many keys there are, and how many rows on each side."""
+    return [exp.Count(this=exp.Star()), *(exp.Sum(this=column) for column in columns("na", "nb"))]
+
+
 def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
     """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
-    at = aligned.at
     orders = [
         exp.Ordered(this=exp.column("absolute"), desc=True),
         exp.Ordered(this=exp.column("differing"), desc=True),
         *(exp.Ordered(this=column, desc=False, nulls_first=False) for column in columns(*names)),
     ]
-    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
-    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
+    absolute, differing = _sizes(aligned)
     first = exp.select(*columns(*names), named(absolute, "absolute"), named(differing, "differing"))
     first = first.from_(aligned.differing, copy=False).where(*conditions, copy=False)
     first = first.group_by(*columns(*names), copy=False)
@@ -203,7 +272,6 @@ def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.
     def carried() -> "list[exp.Column]":
         return [*(exp.column(name, table="first") for name in names), *columns("absolute", "differing")]
 
-    sums = [exp.Sum(this=exp.column(f"{letter}{at}")) for letter in "ab"]
     same = exp.and_(
         *(
             exp.NullSafeEQ(this=exp.column(name, table="aligned"), expression=exp.column(name, table="first"))
@@ -212,7 +280,6 @@ def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.
         copy=False,
     )
     *values, total, count = carried()
-    rows = [exp.Count(this=exp.Star()), *(exp.Sum(this=column) for column in columns("na", "nb"))]
-    statement = exp.select(*values, *sums, total, count, *rows).from_(table("aligned"), copy=False)
+    statement = exp.select(*values, *_sums(aligned), total, count, *_rows()).from_(table("aligned"), copy=False)
     statement = statement.join(first.subquery("first", copy=False), on=same, copy=False)
     return statement.group_by(*carried(), copy=False)
