@@ -83,6 +83,16 @@ def test_what_is_read_fast_is_read_with_care(tmp_path: Path, text: str, form: st
     assert fast(tmp_path, FORMS[form]) == with_care(tmp_path, FORMS[form])
 
 
+@pytest.mark.parametrize("text", ["0.234", "-0.234", "0.234-", "+0.234", " 0.234 ", "0.234,50", "0.234.567", "(0.234)"])
+def test_a_zero_that_stands_alone_begins_no_thousands(tmp_path: Path, text: str) -> None:
+    for name in "ab":
+        written(tmp_path, name, [("x", "1.234"), ("y", text)])
+    assert fast(tmp_path, GERMAN) == with_care(tmp_path, GERMAN) == "refused"
+    for name in "ab":
+        written(tmp_path, name, [("x", "10.234"), ("y", "012.345,67"), ("z", "-10.234,00"), ("w", "0,234"), ("v", "0")])
+    assert fast(tmp_path, GERMAN) == with_care(tmp_path, GERMAN) == Decimal("12345.904")
+
+
 NUMBERS = {
     "1.00": "1", "-12.34": "-12.34", "999.99": "999.99", "1,000.00": "1000", "-999,999.99": "-999999.99",
     "12,345.60-": "-12345.6", "7.89-": "-7.89", "0.00": "0", "-0.00": "0", "1,234,567.89": "1234567.89",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from treadle.analyst.declared.days import BLANKS, day_of
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, KeyType
-from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, looked_at
+from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, grouped_digits, looked_at
 
 _MEASURES = re.compile(
     r"amount|value|total|sum|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
@@ -147,8 +147,8 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
 
 
 def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int) -> Guess | None:
-    point, group = re.escape(decimal), re.escape(thousands)
-    digits = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if thousands else r"\d+"
+    point = re.escape(decimal)
+    digits = rf"(\d+|{grouped_digits(thousands)})" if thousands else r"\d+"
     form = re.compile(rf"[-+]?{digits}?({point}(?P<decimals>\d*))?([eE][-+]?\d+)?-?")
     if decimal == UNKNOWN:
         form = re.compile(r"[-+]?\d[\d.,]*(?P<decimals>)-?")

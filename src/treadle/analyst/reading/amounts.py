@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
-from treadle.analyst.reading.number_spelling import respelled
+from treadle.analyst.reading.number_spelling import grouped_digits, respelled
 from treadle.analyst.reading.plain_numbers import plain_number
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
@@ -300,8 +300,7 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     plain = text
     wrong: list[exp.Expr] = []
     if form.thousands:
-        sign, point = re.escape(form.thousands), re.escape(form.decimal)
-        grouped = matches(text, rf"[-+]?\d{{1,3}}({sign}\d{{3}})*({point}\d*)?-?")
+        grouped = matches(text, rf"[-+]?{grouped_digits(form.thousands)}({re.escape(form.decimal)}\d*)?-?")
         wrong.append(exp.and_(call("contains", text, literal(form.thousands)), exp.Not(this=grouped), copy=False))
         plain = call("replace", plain, literal(form.thousands), literal(""))
     if form.decimal == UNKNOWN:

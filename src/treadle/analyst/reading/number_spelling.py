@@ -50,6 +50,16 @@ def looked_at(text: str) -> tuple[str, str]:
 
 # A blank beside a number; on another line its sign or unit would belong to something else.
 APART = r"[ \x{a0}]"
+
+
+def grouped_digits(sign: str, most: str = "") -> str:
+    """Returns the pattern of digits with signs between thousands, up to `most` of them.
+
+    They begin with no zero that stands alone: `0.234` is a fraction, and would be taken a thousand times.
+    """
+    return rf"([1-9]|\d{{2,3}})({re.escape(sign)}\d{{3}}){{1,{most}}}"
+
+
 _PLAIN = str.maketrans(dict.fromkeys(MINUSES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(BLANKS, " "))
 
 
@@ -94,8 +104,7 @@ def plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     if form.decimal == "." and not form.thousands:
         return text
     trimmed = call("nullif", call("trim", text), literal(""))
-    group = re.escape(form.thousands)
-    digits = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if form.thousands else r"\d+"
+    digits = rf"(\d+|{grouped_digits(form.thousands)})" if form.thousands else r"\d+"
     fraction = "" if form.decimal == UNKNOWN else rf"({re.escape(form.decimal)}\d*)?"
     plain = call("replace", trimmed, literal(form.thousands), literal("")) if form.thousands else trimmed
     plain = call("replace", plain, literal(form.decimal), literal("."))

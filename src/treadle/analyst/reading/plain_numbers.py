@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from treadle.analyst.declared.errors import NOT_PLAIN
 from treadle.analyst.declared.source import UNKNOWN, Measure, TextFormat
-from treadle.analyst.reading.number_spelling import APART, words_for
+from treadle.analyst.reading.number_spelling import APART, grouped_digits, words_for
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, try_cast
 
@@ -37,10 +37,10 @@ def plain_number(column: "exp.Expr", form: TextFormat, places: int, measure: Mea
     """
     if form.decimal == UNKNOWN or places > _MOST_PLACES:
         return None
-    sign, point, most = re.escape(form.thousands), re.escape(form.decimal), _DIGITS - places
+    point, most = re.escape(form.decimal), _DIGITS - places
     whole = rf"\d{{1,{most}}}"
     if form.thousands:
-        whole = rf"(\d{{1,3}}({sign}\d{{3}}){{0,{most // 3 - 1}}}|{whole})"
+        whole = rf"({grouped_digits(form.thousands, str(most // 3 - 1))}|{whole})"
     number = rf"{whole}({point}\d{{0,{places}}})?"
     blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"), copy=False)
     kind = f"DECIMAL({_DIGITS}, {places})"
@@ -97,13 +97,16 @@ def _shaped(column: "exp.Expr", form: TextFormat, groups: int, decimals: int, be
     sooner than by a regular expression.
     """
     digit = "[0-9]"
+    alone = "[1-9]" if groups else digit
     rest = f"{form.thousands}{digit * 3}" * groups + (f"{form.decimal}{digit * decimals}" if decimals else "")
-    signed = [digit, f"[-0-9]{digit}", f"[-0-9]{digit * 2}", f"-{digit * 3}"]
-    shapes = [f"{digit * count}{rest}-" for count in (1, 2, 3)] if behind else [f"{first}{rest}" for first in signed]
-    first = 1 + groups * 4 + (1 + decimals if decimals else 0) + behind
+    signed = [[alone], [digit * 2, f"-{alone}"], [f"[-0-9]{digit * 2}"], [f"-{digit * 3}"]]
+    starts = [[alone], [digit * 2], [digit * 3]] if behind else signed
+    rest += "-" * behind
+    first = 1 + len(rest.replace(digit, "0"))
     found = exp.Case(this=call("strlen", column.copy()))
-    for length, shape in enumerate(shapes, first):
-        found = found.when(literal(length), exp.Glob(this=column.copy(), expression=literal(shape)), copy=False)
+    for length, shapes in enumerate(starts, first):
+        globs = [exp.Glob(this=column.copy(), expression=literal(f"{start}{rest}")) for start in shapes]
+        found = found.when(literal(length), exp.or_(*globs, copy=False), copy=False)
     return found
 
 
