@@ -9,6 +9,8 @@ from typing import Any
 
 from treadle.analyst.declared.errors import AnalystError
 
+_PERIOD = "pandas.period"
+
 
 def arrow_table(name: str, frame: object) -> Any:
     """Returns the frame as an Arrow table, decimals exact.
@@ -36,8 +38,15 @@ def arrow_table(name: str, frame: object) -> Any:
 
 
 def _readable(pyarrow: Any, table: Any) -> Any:
-    """The table with columns that the engine has no type for in the next wider or narrower that holds their values."""
+    """The table with columns that the engine has no type for in the next wider or narrower that holds their values;
+    pandas' periods as text, such as 2024-01."""
     for at, field in enumerate(table.schema):
+        if getattr(field.type, "extension_name", "") == _PERIOD:
+            # What is stored is a number of months, or of days, since 1970.
+            periods = table.column(at).to_pandas()
+            texts = periods.astype(str).where(periods.notna(), None)
+            table = table.set_column(at, field.name, pyarrow.array(texts, pyarrow.string(), from_pandas=True))
+            continue
         kind = None
         if pyarrow.types.is_float16(field.type):
             kind = pyarrow.float32()
