@@ -257,6 +257,8 @@ def _amount(value: object) -> str:
 
 def _percent(value: float | None, diff: object) -> str:
     """A percentage; what is not zero does not look like it."""
+    from treadle.analyst.showing.classify import shown_rate
+
     if value is None:
         return ""
-    return "<0.01" if diff and value < 0.005 else f"{value:,.2f}"
+    return "<0.01" if diff and value < 0.005 else shown_rate(value)

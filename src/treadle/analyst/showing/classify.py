@@ -197,6 +197,12 @@ def percent(value: Decimal) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
+def shown_rate(value: float) -> str:
+    """Returns a percentage as a column of them shows it: with two decimals, and no digit that a float does not have."""
+    return f"{value:,.2f}" if abs(value) < _MOST_WITH_DECIMALS else f"{value:.2e}"
+
+
+_MOST_WITH_DECIMALS = 1e12
 _LEAST_TOLD = Decimal("1e-12")
 
 

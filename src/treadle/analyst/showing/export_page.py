@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
 
-from treadle.analyst.showing.classify import money, percent
+from treadle.analyst.showing.classify import money, percent, shown_rate
 from treadle.analyst.showing.comparison import Comparison, Part
 from treadle.analyst.showing.export_chart import CLASSES, classes_chart, differences_chart
 from treadle.visible import seen
@@ -290,7 +290,7 @@ def _percentage(value: float | None, part: object) -> str:
     """A percentage; that of a part which is not zero does not look like it."""
     if value is None:
         return ""
-    return "&lt; 0.01" if part and value < 0.005 else f"{value:,.2f}"
+    return "&lt; 0.01" if part and value < 0.005 else shown_rate(value)
 
 
 def _share(part: int, whole: int) -> float | None:
