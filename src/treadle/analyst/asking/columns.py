@@ -137,7 +137,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
     filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
     length = max(map(len, distinct))
-    if filled_up and all(len(text) == length for text in filled_up) and length > 2:
+    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not _MEASURES.search(name)):
         return Guess(
             "dimension",
             f"numbers filled up with zeros to {length} characters, such as {filled_up[0]}: SAP's ALPHA",
