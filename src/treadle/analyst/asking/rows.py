@@ -11,7 +11,16 @@ from msgspec.structs import asdict, replace
 from treadle.analyst.asking.stages import Fetched
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Measure
-from treadle.analyst.reading.amounts import Amount, Scale, amount_of, multiplied, readable, scale_for
+from treadle.analyst.reading.amounts import (
+    BLANKS,
+    Amount,
+    Scale,
+    amount_of,
+    floats_refused,
+    multiplied,
+    readable,
+    scale_for,
+)
 from treadle.analyst.reading.computed import computed
 from treadle.analyst.reading.key_values import tells_apart
 from treadle.analyst.reading.keys import Key
@@ -144,11 +153,7 @@ class Side(Fetched, frozen=True, kw_only=True):
         if amount.text is None or not texts:
             return
         if amount.floating and (self.source.kind != "xlsx" or readable(texts)):
-            raise AnalystError(
-                f"{where} has floating-point values that cannot be added up: {', '.join(sorted(texts)[:5])}",
-                argument="measures",
-                given=measure.name,
-            )
+            raise floats_refused(where, measure, texts)
         if self.spelling.scales.get((at, column)):
             raise AnalystError(f"{where} holds amounts of more than 38 digits", argument="measures", given=measure.name)
         spelled = not readable(texts)
@@ -168,7 +173,22 @@ class Side(Fetched, frozen=True, kw_only=True):
         rows = self.filtered(exp.select(named(text.copy(), _TEXT)), parameters).subquery("read")
         longest = exp.select(exp.Max(this=length)).from_(rows).where(plain)
         decimals = session.run(longest, parameters)[0][0] or 0
-        self.spelling.scales[at, column] = scale_for(self.source, measure, column, texts, decimals, spelled=spelled)
+
+        def originals(wrong: Sequence[str]) -> list[str]:
+            return self._originals(session, quoted(column), text, wrong)
+
+        self.spelling.scales[at, column] = scale_for(
+            self.source, measure, column, texts, decimals, originals, spelled=spelled
+        )
+
+    def _originals(self, session: Session, column: "exp.Expr", text: "exp.Expr", wrong: Sequence[str]) -> list[str]:
+        """How the source spells texts of a column: for reading them, their signs were put as the engine has them."""
+        if column.name not in self.table.columns:
+            return list(wrong)
+        parameters = Parameters()
+        among = exp.In(this=text.copy(), expressions=[literal(one) for one in wrong])
+        rows = self.filtered(exp.select(column).distinct(), parameters).where(among)
+        return [str(row[0]).strip(BLANKS) for row in session.run(rows, parameters)]
 
     def _doubtful(self, session: Session, amount: Amount) -> list[str]:
         """The texts that are no number, or do not fit as they are read."""

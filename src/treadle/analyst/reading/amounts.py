@@ -7,7 +7,7 @@ and called approximate. Builds SQLGlot expressions in DuckDB's terms.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +168,39 @@ def readable(texts: Sequence[str]) -> bool:
     return all(_number(text) is not None for text in texts)
 
 
+def floats_refused(where: str, measure: Measure, texts: Sequence[str]) -> AnalystError:
+    """Returns the error of a column of floating-point numbers that holds what has no exact sum, or is no number.
+
+    Args:
+        where: the source and column.
+        measure: the measure.
+        texts: what cannot be added up.
+    """
+    wrong = sorted(text for text in texts if not _floats(text))[:5]
+    told = f"has floating-point values that cannot be added up: {', '.join(sorted(texts)[:5])}"
+    if wrong:
+        listed = ", ".join(repr(text[:40]) for text in wrong)
+        told = f"holds floating-point numbers, and beside them text that is none, such as {listed}; correct the data"
+    return AnalystError(f"{where} {told}", argument="measures", given=measure.name)
+
+
+def _floats(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def scale_for(
-    source: Source, measure: Measure, column: str, texts: Sequence[str], longest: int, *, spelled: bool = False
+    source: Source,
+    measure: Measure,
+    column: str,
+    texts: Sequence[str],
+    longest: int,
+    originals: Callable[[Sequence[str]], Sequence[str]],
+    *,
+    spelled: bool = False,
 ) -> Scale:
     """Returns a scale at which all of a column's text is read whole.
 
@@ -179,6 +210,7 @@ def scale_for(
         column: the column of text.
         texts: the values, cleaned, that the usual scale did not do for.
         longest: the most decimals that any value without an exponent has.
+        originals: finds how the source spells such values.
         spelled: whether they have been read as people spell numbers.
 
     Raises:
@@ -188,14 +220,14 @@ def scale_for(
     for text in texts:
         number = _number(text)
         if number is None:
-            wrong.append(text.removeprefix(_NO_NUMBER)[:40])
+            wrong.append(text)
             continue
         if "e" in text.lower():
             places = max(places, decimals_of(number))
         digits = max(digits, number.adjusted() + 1)
     where = f"source {source.name!r}: column {column!r}"
     if wrong:
-        shown = sorted(wrong)[:5]
+        shown = sorted({text[:40] for text in originals(sorted(wrong)[:5])})[:5]
         listed = ", ".join(map(repr, shown))
         told = f"has text that is no number, {len(wrong)} in all, such as {listed}; correct the data, or declare"
         if source.text.decimal == UNKNOWN:
@@ -269,6 +301,9 @@ def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | N
     if kind in ("DOUBLE", "FLOAT"):
         not_a_number = call("isnan", column)
         column = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
+    else:
+        # SQLite may hold text beside its numbers.
+        column = call("nullif", call("trim", column, literal(BLANKS)), literal(""))
     value = try_cast(column, f"DECIMAL(38, {scale})")
     bad = exp.and_(exp.Not(this=is_null(column)), is_null(value), copy=False)
     return Amount(signed(value, measure), scale, True, column, bad, not_a_number)

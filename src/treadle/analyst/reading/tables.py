@@ -238,7 +238,9 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             header = next(rows, None)
             read = list(islice(again, rows.line_num))
     except (OSError, UnicodeError, csv.Error) as error:
-        raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error
+        told = f"source {source.name!r}: {file.name} cannot be read as {source.text.encoding} text: {error}"
+        advice = "; declare its 'encoding' under 'text', such as cp1252" if isinstance(error, UnicodeError) else ""
+        raise AnalystError(told + advice) from error
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
     # What pandas writes before the first column, and SAP after the last one, has no name.

@@ -1,0 +1,137 @@
+"""What an attack on how amounts, codes and frames are read has found."""
+
+import sqlite3
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    Dimension,
+    Measure,
+    QueryRequest,
+    QueryResult,
+    Source,
+    TextFormat,
+    parse_format,
+    propose,
+    query,
+)
+from treadle.cli.commands.compare import compare as compare_command
+
+
+def sqlite_amounts(folder: Path, values: Sequence[Any], **measure: Any) -> QueryResult:
+    with sqlite3.connect(folder / "books.db") as books:
+        books.execute("CREATE TABLE books (amount)")
+        books.executemany("INSERT INTO books VALUES (?)", [(value,) for value in values])
+    books.close()
+    measures = (Measure(name="amount", **measure), Measure(name="filled", column="amount", aggregation="count"))
+    source = Source(name="s", kind="sqlite", path="books.db", table="books", measures=measures)
+    return query(Catalog([source], folder), QueryRequest(source="s"))
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u00a0"])
+def test_a_blank_beside_floating_point_numbers_is_no_value(tmp_path: Path, blank: str) -> None:
+    found = sqlite_amounts(tmp_path, [1.5, blank, 2.25, None])
+    assert found.totals == {"amount": Decimal("3.75"), "filled": 2}
+
+
+@pytest.mark.parametrize("text", ["n/a", "1,5", "1.5 EUR"])
+def test_text_beside_floating_point_numbers_is_called_text(tmp_path: Path, text: str) -> None:
+    with pytest.raises(AnalystError, match="holds floating-point numbers, and beside them text that is none") as told:
+        sqlite_amounts(tmp_path, [0.1, text, 1e300])
+    assert f"such as {text!r}; correct the data" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (TextFormat(decimal=",", thousands="."), "1,5e3-"),
+        (TextFormat(thousands="'"), "12’34.50"),
+        (TextFormat(decimal=",", thousands="."), "(1.23,50)"),
+        (TextFormat(), "−−5"),
+        (TextFormat(decimal="?"), "1.234"),
+    ],
+)
+def test_what_is_no_number_is_quoted_as_the_file_has_it(tmp_path: Path, form: TextFormat, text: str) -> None:
+    (tmp_path / "books.csv").write_text(f"amount|k\n7|a\n {text} |b\n{text}|c\n", encoding="utf-8")
+    form = replace(form, delimiter="|")
+    source = Source(name="s", kind="csv", path="books.csv", text=form, measures=(Measure(name="amount"),))
+    with pytest.raises(AnalystError) as told:
+        query(Catalog([source], tmp_path), QueryRequest(source="s"))
+    assert told.value.hints["values"] == [text]
+    assert repr(text) in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("every", "texts", "told"),
+    [
+        ("M", ["2024-01", "2024-02"], ["202401", "202402"]),
+        ("D", ["2024-01-31", "2024-02-01"], ["202401", "202402"]),
+        ("Q", ["2024Q1", "2024Q2"], None),
+    ],
+)
+def test_periods_of_pandas_are_periods_and_no_numbers(every: str, texts: list[str], told: list[str] | None) -> None:
+    pandas = pytest.importorskip("pandas")
+    held = pandas.array([*texts, None], dtype=f"period[{every}]")
+    frame = pandas.DataFrame({"month": held, "amount": [1, 2, 4]})
+    found = query(Catalog.of({"f": frame}), QueryRequest(source="f", dimensions=["month"], order=["amount"]))
+    assert [row["amount"] for row in found.rows] == [1, 2, 4]
+    months = [row["month"] and str(row["month"]) for row in found.rows]
+    assert months in ([*texts, None], [*(told or texts), None])
+    month = Dimension(name="month", format=parse_format("fiscal_period" if told else ""))
+    source = Source(name="f", kind="frame", dimensions=(month,), measures=(Measure(name="amount"),))
+    found = query(Catalog.of({"f": frame}, [source]), QueryRequest(source="f", dimensions=["month"], order=["amount"]))
+    assert [row["month"] for row in found.rows] == [*(told or texts), None]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_two_digits_with_a_zero_in_front_are_a_code_and_no_figure(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"sales.{kind}"
+    file.write_text('{"branch": "01", "amount": "1.50"}\n{"branch": "12", "amount": "05"}\n')
+    if kind == "csv":
+        file.write_text("branch,amount\n01,1.50\n12,05\n")
+    (proposal,) = propose(file)
+    assert [one.name for one in proposal.source.dimensions] == ["branch"]
+    assert [one.name for one in proposal.source.measures] == ["amount"]
+
+
+def test_a_file_of_another_encoding_says_what_to_declare(tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_bytes("k,amount\nä,1\n".encode("cp1252"))
+    (tmp_path / "names.csv").write_bytes("ä,amount\na,1\n".encode("cp1252"))
+    for name, key in (("books", "k"), ("names", "ä")):
+        source = Source(
+            name="s",
+            kind="csv",
+            path=f"{name}.csv",
+            dimensions=(Dimension(name=key),),
+            measures=(Measure(name="amount"),),
+        )
+        with pytest.raises(
+            AnalystError, match=r"cannot be read as utf-8 text: .*; declare its 'encoding' under 'text'"
+        ):
+            query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=[key]))
+
+
+def test_a_percentage_beyond_a_float_has_no_digits_made_up(tmp_path: Path) -> None:
+    for name, amount in (("a", "1.5"), ("b", "12345678901234567890.12")):
+        (tmp_path / f"{name}.csv").write_text(f"k,amount\nx,{amount}\n")
+    (tmp_path / "sources.yaml").write_text(
+        "sources:\n"
+        "  a: {kind: csv, path: a.csv, dimensions: {k: {}}, measures: {amount: {}}}\n"
+        "  b: {kind: csv, path: b.csv, dimensions: {k: {}}, measures: {amount: {}}}\n"
+    )
+    given = ["a", "b", "--by", "k", "--sources", str(tmp_path / "sources.yaml")]
+    ran = CliRunner().invoke(compare_command, [*given, "--html", str(tmp_path / "page.html")])
+    assert ran.exit_code == 0
+    table = ran.stdout.partition("amount: a has")[0]
+    assert "8.23e+20" in table
+    assert "823,045" not in table
+    written = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<td>8.23e+20</td>" in written or ">8.23e+20<" in written
