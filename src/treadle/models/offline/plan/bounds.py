@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, parts, stem
 from treadle.models.offline.plan.affinity import is_date
-from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of, unit_after
+from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of, is_strict, unit_after, unit_end
 from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.toolbox import Param
 
+_YEARLY = word_set("after before since until year")
 _TO = re.compile(r"^\s*(?:to|and|-|–|until|till|through|up to)\s*[$€£]?$", re.IGNORECASE)
 _ON = re.compile(r"\s+(?:on|onwards?|and (?:later|after))\b(?!\s+\w)", re.IGNORECASE)
 _NUMBER_OPS = tuple(
@@ -59,7 +61,9 @@ def find_bounds(params: list[Param], clause: Clause, used: list[tuple[int, int]]
         taken = {bound.param.name for bound in found}
         if overlaps(value.start, value.end, spans):
             continue
-        if value.period is not None:
+        if years := [p for p in params if p.shape == "number" and _is_year(p, value)]:
+            more = _years(years, value, clause)
+        elif value.period is not None:
             more = _days([p for p in params if is_date(p) and bound_of(p)], value, clause, digits_only)
         elif value.kind == "number":
             more = _numbers([p for p in params if p.shape == "number" and bound_of(p)], value, clause)
@@ -77,6 +81,11 @@ def _numbers(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
     end = (last or value).end
     start = match.start()
     about = [stem(word) for word in (*clause.words_after(end, 2), *clause.words_before(start, 4))]
+    percent = [p for p in params if unit_end(p, last or value, clause) > end]
+    end = unit_end(percent[0], last or value, clause) if percent else end
+    about = (
+        about if not percent else [stem(word) for word in (*clause.words_after(end, 2), *clause.words_before(start, 4))]
+    )
     spans = _named(clause, params, start, end)
     about_money = bool(re.search(r"[$€£]", clause.text[value.start - 1 : end + 2]))
     sole = len({tuple(_own(p)) for p in params}) == 1 and unit_after(last or value, clause) is None
@@ -85,18 +94,46 @@ def _numbers(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
     low = next((p for p in fitting if bound_of(p) == "low"), None)
     high = next((p for p in fitting if bound_of(p) == "high"), None)
     number = plain_number(value.text)
-    whole = isinstance(number, int)
-    if op == "range" and last is not None and low is not None and high is not None:
-        return [Bound(low, number, *spans), Bound(high, plain_number(last.text), *spans)]
-    if op == ">=" and low is not None:
-        return [Bound(low, number, *spans)]
-    if op == "<=" and high is not None:
-        return [Bound(high, number, *spans)]
-    if op == ">" and low is not None and whole and low.types <= {"integer", "null"}:
-        return [Bound(low, number + 1, *spans)]
-    if op == "<" and high is not None and whole and high.types <= {"integer", "null"}:
-        return [Bound(high, number - 1, *spans)]
-    return []
+    if op == "range" and last is not None:
+        wanted = [(low, number, ">="), (high, plain_number(last.text), "<=")]
+    else:
+        wanted = [(low if op in (">", ">=") else high, number, op)] if op != "range" else []
+    given = [(p, _bounding(p, figure, each)) for p, figure, each in wanted if p is not None]
+    found = [Bound(p, figure, *spans) for p, figure in given if figure is not None]
+    return found if len(found) == len(wanted) else []
+
+
+def _is_year(param: Param, value: Value) -> bool:
+    """Whether a number of years is what bounds the parameter, and a year is what is said."""
+    whole = value.kind in ("number", "period") and value.text.isdigit() and len(value.text) == 4
+    return whole and bound_of(param) != "" and bool(_YEARLY & set(parts(param.name)))
+
+
+def _years(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
+    """Years told as numbers, such as 1925 for `published_after`."""
+    low = next((p for p in params if bound_of(p) == "low"), None)
+    high = next((p for p in params if bound_of(p) == "high"), None)
+    match, op = _operator(_DAY_OPS, clause.text[: value.start])
+    last = _last(value, clause) if op == "range" else None
+    if match is None or (op == "range" and (last is None or not last.text.isdigit())):
+        return []
+    start, end = _named(clause, params, match.start(), (last or value).end)
+    first, final = int(value.text), int((last or value).text)
+    lower, upper = (low, first, ">="), (high, final, "<=")
+    wanted = {"range": [lower, upper], "=": [lower, upper], ">=": [lower], ">": [(low, final, ">")], "<=": [upper]}
+    told = [(p, _bounding(p, year, each)) for p, year, each in wanted.get(op, [(high, first, "<")]) if p is not None]
+    found = [Bound(p, year, start, end) for p, year in told if year is not None]
+    return found if len(found) == len(wanted.get(op, [upper])) else []
+
+
+def _bounding(param: Param, number: int | float, op: str) -> int | float | None:
+    """What the parameter is to be given so that it bounds as was asked; None if no figure does."""
+    strict = is_strict(param)
+    if strict == (op in (">", "<")):
+        return number
+    if not isinstance(number, int) or not param.types <= {"integer", "null"}:
+        return None
+    return number + (1 if op in (">", "<=") else -1)
 
 
 def _named(clause: Clause, params: list[Param], start: int, end: int) -> tuple[int, int]:
@@ -135,19 +172,14 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     if op in ("range", "=", ""):
         last_day = last.period.days(digits_only)[1] if last and last.period else last_day
         # Neither what is after a day nor what is before it is that day.
-        after, before = (
-            low is not None and "after" in parts(low.name),
-            high is not None and "before" in parts(high.name),
-        )
+        after, before = low is not None and is_strict(low), high is not None and is_strict(high)
         wanted = [(low, _moved(first_day, -after)), (high, _moved(last_day, int(before)))]
     elif op in (">=", ">"):
-        strict = "after" in parts(low.name) if low is not None else False
-        wanted = [(low, first_day if op == ">=" else last_day if strict else _moved(last_day, 1))]
-        wanted = [] if op == ">=" and strict else wanted
+        strict = low is not None and is_strict(low)
+        wanted = [(low, _moved(first_day, -strict) if op == ">=" else _moved(last_day, 1 - strict))]
     else:
-        strict = "before" in parts(high.name) if high is not None else False
-        wanted = [(high, last_day if op == "<=" else first_day if strict else _moved(first_day, -1))]
-        wanted = [] if op == "<=" and strict else wanted
+        strict = high is not None and is_strict(high)
+        wanted = [(high, _moved(last_day, int(strict)) if op == "<=" else _moved(first_day, strict - 1))]
     return (
         [] if any(p is None for p, _ in wanted) else [Bound(p, day, start, end) for p, day in wanted if p is not None]
     )
@@ -179,7 +211,8 @@ def _operator(ops: tuple[tuple[re.Pattern[str], str], ...], before: str) -> tupl
 def _last(first: Value, clause: Clause) -> Value | None:
     """The other end of a range."""
     following = next((value for value in clause.values if value.start >= first.end), None)
-    if following is None or following.kind != first.kind:
+    years = following is not None and all(v.text.isdigit() and len(v.text) == 4 for v in (first, following))
+    if following is None or (following.kind != first.kind and not years):
         return None
     gap = re.sub(r"^\s*[A-Za-z$€£]{1,12}(?=\s+(?:and|to)\b)", "", clause.text[first.end : following.start])
     return following if _TO.match(gap) else None

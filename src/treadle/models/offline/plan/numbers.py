@@ -15,6 +15,18 @@ LOW = word_set("min minimum least above over more from greater since after start
 HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
 _TIMES = word_set("since until after before")
 _COMPARED = re.compile(r"\b(?:between|above|below|than)\s*[$€£]?(?:[\d.,]+\s*\w*\s+and\s+[$€£]?)?$", re.IGNORECASE)
+_INCLUSIVE = re.compile(
+    r"\b(?:or (?:on|after|before|more|less|fewer|newer|older|above|below|equal)|(?:and|or) (?:later|earlier)|on or|"
+    r"inclusiv\w*|includ\w+|at (?:least|most)|since|until|from|up to|not (?:before|after)|first|last|earliest|latest|"
+    r"highest|lowest|minimum|maximum)\b",
+    re.IGNORECASE,
+)
+_STRICT = re.compile(
+    r"\b(?:(?:more|less|fewer|later|earlier|greater|higher|lower|larger|smaller|older|newer|[a-z]{3,}er)\b[^.,;]*?\bthan|"
+    r"after|before|above|below|over|under|exclusiv\w*|exclud\w+|strictly)\b",
+    re.IGNORECASE,
+)
+_STRICT_NAMES = word_set("after before")
 _IDENTIFIERS = word_set("id number no nr")
 _PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
 _PLAIN = frozenset(stem(word) for word in word_set("value amount number x n input num quantity measurement"))
@@ -67,6 +79,14 @@ def bound_of(param: Param) -> str:
         return ""
     ends = {words[0], words[-1]}
     return "low" if ends & LOW else "high" if ends & HIGH else ""
+
+
+def is_strict(param: Param) -> bool:
+    """Whether what bounds a figure or a day leaves out the bound itself, as its description says, else its name."""
+    told = param.description
+    if _INCLUSIVE.search(told):
+        return False
+    return bool(_STRICT.search(told)) or bool(_STRICT_NAMES & set(parts(param.name)))
 
 
 def counts(param: Param) -> bool:
@@ -172,7 +192,7 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     kind = family(unit) if unit is not None else None
     own = {family(word) for word in param.stems} - {None}
     money = kind == family("dollar") and bool(_MONEY & set(param.stems))
-    if kind is None or not (kind in own or money or (kind == 0 and _PERCENT & set(param.stems))):
+    if kind is None or not (kind in own or money or (kind == 0 and _PERCENT & {*param.stems, *param.words})):
         return value.end
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
     if match is not None:
