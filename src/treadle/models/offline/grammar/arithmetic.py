@@ -20,14 +20,19 @@ _WORD_VALUES |= {word: str(10 * (place + 2)) for place, word in enumerate(_TENS)
 _COMPOUND = re.compile(rf"\b({'|'.join(_TENS)})[- ]({'|'.join(_SMALL[1:10])})\b", re.IGNORECASE)
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(_WORD_VALUES)})\b", re.IGNORECASE)
 
+_GOES_ON = r"[\d.,]*\w|\s*[-+*/%^×÷x(]|\s+(?:plus|minus|times|over|divided|multiplied|per|to|mod|squared|cubed)"
 _REWRITES = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
         (rf"\b(?:the )?square root of {_N}", r"\1 ** 0.5"),
         (rf"\bhalf of {_N}", r"\1 / 2"),
+        (rf"\b(?:a|one) third of {_N}", r"\1 / 3"),
+        (rf"\b(?:a|one) quarter of {_N}", r"\1 / 4"),
+        (rf"(?<![-+*/%^(] )\b(?:twice|double) {_N}(?!{_GOES_ON})", r"2 * \1"),
+        (rf"{_N}\s*(?:%|percent|per cent) more than {_N}", r"\2 * (1 + \1 / 100)"),
+        (rf"{_N}\s*(?:%|percent|per cent) (?:less than|off) {_N}", r"\2 * (1 - \1 / 100)"),
         (rf"{_N}\s*(?:%|percent|per cent) of {_N}", r"\1 / 100 * \2"),
         (rf"\b(?:add|sum) {_N} (?:and|to|with) {_N}", r"\1 + \2"),
-        (rf"\bsum of {_N} and {_N}", r"\1 + \2"),
         (rf"\bdifference (?:between|of) {_N} and {_N}", r"\1 - \2"),
         (rf"\bsubtract {_N} from {_N}", r"\2 - \1"),
         (rf"(?<!^is )(?<![-+*/%] ){_N} less than {_N}", r"\2 - \1"),
@@ -49,6 +54,11 @@ _REWRITES = tuple(
         (r"(?<=[\d)])\s*\bmod(?:ulo)?\b\s*(?=[\d(.])", " % "),
     )
 )
+_LISTED = rf"((?:{_NUMBER})(?:,\s+(?:{_NUMBER}))*,?\s+and\s+(?:{_NUMBER}))(?![\w.,]*\w)"
+_SUM = re.compile(rf"\b(?:sum|total) of {_LISTED}", re.IGNORECASE)
+_MEAN = re.compile(rf"\b(?:average|mean) of {_LISTED}(?!\s*(?:[-+*/]|plus|minus|times))", re.IGNORECASE)
+# "Is 3 times 4 less than 10?" compares, and subtracts nothing.
+_COMPARING = re.compile(r"^\W*(?:is|are|was|were|does|do|did|would|will|isn't|aren't)\b", re.IGNORECASE)
 _DATE = re.compile(r"^\d{4}-\d{1,2}(?:-\d{1,2})?$|^\d{1,2}/\d{1,2}/\d{2,4}$")
 _OPERAND = rf"(?:[-+]\s?)?(?:[a-z]\w*\(|\(\s*)*(?:{_NUMBER})(?:\s*\))*"
 _EXPRESSION = re.compile(rf"(?<![\w.]){_OPERAND}(?:\s*(?:\*\*|//|[-+*/%])\s*{_OPERAND})*(?![\w])")
@@ -67,22 +77,28 @@ def find_arithmetic(text: str) -> str | None:
 
 
 _WORDS = re.compile(
-    r"\b(?:square root of|half of|(?:the )?(?:sum|product|quotient) of|difference (?:between|of)|add|sum|subtract|"
+    r"\b(?:square root of|half of|(?:a|one) (?:third|quarter) of|twice|double|(?:the )?(?:average|mean) of|"
+    r"(?:the )?(?:sum|total|product|quotient) of|difference (?:between|of)|add|sum|subtract|"
     r"multiply|divide|divided by|multiplied by|over|plus|minus|times|to the power of|raised to|percent|per cent|"
     r"(?:less|more) than|mod(?:ulo)?|squared|cubed)\b|\bsqrt\b|[-+*/%^×÷()=]",
     re.IGNORECASE,
 )
 _MEANT = {
-    "+": ("sum", "add", "plus", "more", "+"),
+    "+": ("sum", "total", "add", "plus", "more", "+"),
     "-": ("difference", "subtract", "minus", "less", "-"),
     "*": ("product", "multipl", "times", "*", "×"),
-    "/": ("quotient", "divide", "over", "half", "/", "÷"),
+    "/": ("quotient", "divide", "over", "/", "÷"),
     "**": ("square root", "to the power", "raised", "squared", "cubed", "sqrt", "^", "*"),
     "%": ("mod", "%"),
     "/ 100": ("percent", "per cent", "%"),
     "": ("(", ")", "="),
 }
 """For each sign, how the words begin that it was made of."""
+_MEANT_WITH = {
+    "*": ("twice", "double"),
+    "/": ("half", "a third", "one third", "a quarter", "one quarter", "average", "mean"),
+}
+"""The same, of words that say a number as well."""
 
 
 def number_words(text: str) -> list[tuple[int, int, str]]:
@@ -114,14 +130,17 @@ def expression_span(expression: str, text: str, numbers: Sequence[tuple[int, int
             run = numbers[place : place + size]
             if Counter(number.replace(",", "").lstrip("-") for *_, number in run) <= own:
                 start, end = run[0][0], run[-1][1]
-                return [(start, end), *_beside(text, start, end, expression)]
+                more = sum(own.values()) > len(run)
+                return [(start, end), *_beside(text, start, end, expression, more)]
     return []
 
 
-def _beside(text: str, start: int, end: int, expression: str) -> list[tuple[int, int]]:
-    """The words of arithmetic right before and right after a stretch that are in its expression."""
+def _beside(text: str, start: int, end: int, expression: str, more: bool) -> list[tuple[int, int]]:
+    """The words of arithmetic right before and right after a stretch that are in its expression, which has `more`
+    numbers than the stretch or not."""
     found = []
-    meant = tuple(word for sign, words in _MEANT.items() if sign in expression for word in words)
+    known = [*_MEANT.items(), *(_MEANT_WITH.items() if more else ())]
+    meant = tuple(word for sign, words in known if sign in expression for word in words)
     for match in _WORDS.finditer(text):
         before = match.end() <= start and not re.search(r"\w", text[match.end() : start])
         after = match.start() >= end and not re.search(r"\w", text[end : match.start()])
@@ -132,9 +151,17 @@ def _beside(text: str, start: int, end: int, expression: str) -> list[tuple[int,
 
 def _rewrite(text: str) -> str:
     text = re.sub(r"[$€£](?=\d)", "", text)
+    text = _SUM.sub(lambda match: " + ".join(re.findall(_NUMBER, match[1])), text)
+    text = _MEAN.sub(lambda match: _mean(re.findall(_NUMBER, match[1])), text)
+    compared = _COMPARING.match(text) is not None
     for pattern, replacement in _REWRITES:
-        text = pattern.sub(replacement, text)
+        if not compared or "than" not in pattern.pattern:
+            text = pattern.sub(replacement, text)
     return text
+
+
+def _mean(numbers: list[str]) -> str:
+    return f"({' + '.join(numbers)}) / {len(numbers)}"
 
 
 def _digits(text: str) -> str:
