@@ -28,8 +28,9 @@ def how_many_are_listed(result: Any, clause: Clause) -> str:
 
     Of a list among other fields it cannot be known whether it is whole.
     """
-    counts = isinstance(result, list) and len(result) > 1 and _HOW_MANY.search(clause.text)
-    return f"{len(result)} listed:" if counts else ""
+    only = next(iter(result.values()), None) if isinstance(result, dict) and len(result) == 1 else result
+    counts = _HOW_MANY.search(clause.text) is not None
+    return f"{len(only)} listed:" if isinstance(only, list) and only and counts else ""
 
 
 def number_of_rows(subject: str, fields: Sequence[Field], exchange: Exchange, clause: Clause) -> str:

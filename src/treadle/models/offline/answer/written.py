@@ -274,7 +274,9 @@ def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, cla
 def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_rows: bool = False) -> str:
     """ "apple: unit price 0.40 USD": what was asked about, then the fields that the question asks for, else all."""
     subject, rest = _split(fields, exchange, outcome.called)
-    wanted = asked(rest, outcome.clause)
+    # What only repeats an argument that was left at its default answers nothing.
+    given = {param.name for tool in outcome.tools if tool.name == exchange.tool for param in tool.params}
+    wanted = asked([found for found in rest if found.name not in given] or rest, outcome.clause)
     if not wanted and not beside_rows:
         wanted = rest
     unit = next((found for found in rest if found.name in _QUALIFIERS), None)

@@ -54,8 +54,8 @@ COMPUTING = word_set(
 
 ASKED_FOR = {
     "who": word_set(
-        "person people employe staff customer client author owner user member colleagu borrower sender recipient nam "
-        "name contact assigne manager by team passenger attende"
+        "person people employe staff customer client author owner user member colleagu borrower sender recipient "
+        "contact assigne manager by team passenger attende"
     ),
     "when": word_set(
         "dat date day time start end du due deadlin month year period schedul hour until since week open opening at"
@@ -100,6 +100,21 @@ _SAME_UNITS = tuple(
     percent
     """.strip().splitlines()
 )
+_SUPERLATIVE = re.compile(
+    r"[a-z]{3,}(?<!for)(?<!inter)(?<!qu)(?<!gu)(?<!cont)(?<!harv)(?<!prot)(?<!dig)(?<!mod)(?<!hon)est"
+)
+_NO_SUPERLATIVES = word_set(
+    "request conquest bequest inquest chest crest quest guest invest divest suggest digest ingest manifest attest "
+    "arrest tempest midwest northwest southwest nest pest vest wrest earnest"
+)
+
+
+def is_computing(word: str) -> bool:
+    """Whether the word asks for a computation, or for the one of many that is most of something."""
+    low = word.lower()
+    return low in COMPUTING or (word == low and low not in _NO_SUPERLATIVES and bool(_SUPERLATIVE.fullmatch(low)))
+
+
 UNITS = frozenset().union(*_SAME_UNITS) - {"eur", "usd"}
 """Units: one of them is never as good as another."""
 
@@ -109,7 +124,7 @@ IDLE_VERBS = word_set(
     exist exists contain contains figure determine compute calculate evaluate report reports amounts think wonder learn
     understand like love hold holds keep keeps own owns carry stand stands come comes go goes going run runs work works
     ask asking asked answer happen happens there's query search lookup locate enumerate remind inform state name let's
-    let follow following concerning regarding according based given available""",
+    let follow following concerning regarding according based given""",
 )
 """Verbs that say no more than "let me know", "there is" or "it is so"."""
 
@@ -141,7 +156,8 @@ _HARMLESS = re.compile(
     r"good (?:morning|afternoon|evening)|find out|work out|figure out|"
     r"look up|no problem|no doubt|but (?=before|after|since|until|only)|"
     r"(?:what|how) about|(?:i|you|we|they|it|that|this|to) mean)\b|^\W*but\b|"
-    r"^\W*(?:please )?return\b|(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
+    r"^\W*(?:please )?return\b(?=\s+(?:an?|the|all|me|my|our|every|each|only|just|what|how|which|\d))|"
+    r"(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
 )
 _GARBLED = re.compile(

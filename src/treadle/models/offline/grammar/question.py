@@ -11,7 +11,7 @@ from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
 from treadle.models.offline.grammar.english import CHANGES, word_set
-from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
+from treadle.models.offline.grammar.meaning import is_computing, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
@@ -247,7 +247,7 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
     runs: list[list[Token]] = [[]]
     for token in clause.tokens:
         inside = any(value.start <= token.start < value.end for value in clause.values)
-        turns = is_turning(token.text) or token.low in COMPUTING or token.low in _DETERMINERS
+        turns = is_turning(token.text) or is_computing(token.text) or token.low in _DETERMINERS
         plain = not inside and not turns and not is_function_word(token.text) and not is_verb(token.text)
         plain = plain and token.stem not in taken
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""

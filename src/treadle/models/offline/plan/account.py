@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
+from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -73,7 +74,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             (turning if strict else spare).append((value.start, value.end))
         else:
             spoken += 1
-    turning += speech.turned_round(clause, used)
+    senses = Senses(clause, tools, speech.own, speech.told, used)
+    turning += senses.turning()
+    spare += senses.spare()
     counted = [match.span(1) for match in _COUNTED.finditer(clause.text)]
     for token in clause.tokens:
         span = (token.start, token.end)
@@ -142,6 +145,7 @@ class _Speech:
         self.options -= {w for t in tools for p in t.params if p.required or p.shape != "text" for w in p.nouns}
         self.wording = {word.low for tool in tools for word in tokens(tool.spec.description)}
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
+        self.expression = any(p.is_expression for t in tools for p in t.params)
         self.states = bool({"status", "state", "stat"} & self.own)
         self.told = frozenset(word for tool in tools for word in tool.told)
         self.groups = frozenset(group for tool in tools for word in tool.named for group in groups_of(word))
@@ -151,29 +155,13 @@ class _Speech:
         many = token.stem in self.options and singular(token.low) != token.low and token.low not in self.wording
         return many or (token.stem in self.opposites and token.start > 0)
 
-    def turned_round(self, clause: Clause, used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The word by which an argument is the one who does what the tools tell the doer of: in "Who does Sara manage?"
-        and "Whose manager is Sara?" for a tool that tells the manager of somebody."""
-        takes = {w for t in self.tools for p in t.params for w in p.nouns}
-        doers = [w for w in self.own - takes if w.endswith(("er", "or"))]
-        for before, verb, after in zip(clause.tokens, clause.tokens[1:], (*clause.tokens[2:], None), strict=False):
-            does = next((t for t in reversed(clause.tokens) if t.end <= before.start), None)
-            subject = (
-                does is not None and does.low in ("do", "does", "did") and overlaps(before.start, before.end, used)
-            )
-            if subject and any(doer in (f"{verb.stem}er", f"{verb.stem}or") for doer in doers):
-                return [(verb.start, verb.end)]
-            if before.low == "whose" and verb.stem in doers and after is not None and after.low in ("is", "was"):
-                return [(before.start, verb.end)]
-        return []
-
     def accounts(self, token: Token) -> bool:
         """Whether a tool speaks of the word."""
         low, word = token.low, token.stem
         if meaning.is_negation(low):
             return False
         if low in meaning.ASKED_FOR:
-            return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.own)
+            return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.own) or low in self.wording
         if self.compares and low in _COMPARING:
             # A comparison tells the largest differences, and is one of all amounts.
             return low not in _LARGEST or self.differing
@@ -183,7 +171,10 @@ class _Speech:
             return True
         if low in ("today", "now"):
             return bool(self.own & {"current", "today", "date", "time", "now"})
-        if low in meaning.COMPUTING or low in meaning.TURNING:
+        if self.expression and low in meaning.COMPUTING:
+            # What an expression computes is written in it.
+            return word in _SUMS
+        if meaning.is_computing(token.text) or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
         if low in meaning.UNITS:
             return word in self.own or any(stem(each) in self.own for each in meaning.same_unit(low))
@@ -200,6 +191,6 @@ class _Speech:
     def turns(self, token: Token) -> bool:
         """Whether a word that nothing accounts for makes the question another one."""
         low = token.low
-        if meaning.is_turning(low) or low in meaning.COMPUTING or low in meaning.UNITS:
+        if meaning.is_turning(low) or meaning.is_computing(token.text) or low in meaning.UNITS:
             return True
         return self.change or is_verb(token.text) or self.filters

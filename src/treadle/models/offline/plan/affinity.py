@@ -31,6 +31,7 @@ _DATE_STEMS = frozenset(
 )
 _MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
 _NOT_PEOPLE = word_set("in at within on many much")
+_TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _SEARCHED = word_set("query search keyword keywords term terms")
 _ARTICLES = word_set("the a an our my your")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
@@ -165,6 +166,10 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
     before = clause.words_before(value.start, 1)
     if person and not place and value.kind == "phrase" and before and before[0] in _NOT_PEOPLE:
+        return 0.0
+    if place and not person and (_TITLED.match(value.text) or before[:1] == ("by",)):
+        return 0.0
+    if person and not place and value.kind == "name" and before and before[0] in ("in", "at", "within"):
         return 0.0
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
     if value.kind == "name" and (place or person or title):

@@ -232,7 +232,8 @@ class _Filler:
             self.out.used += [(other.start, other.end) for other in others]
 
     def _fill_lists(self) -> None:
-        for param in self._open("names"):
+        # A word that is a field and a figure as well is a field behind "by".
+        for param in sorted(self._open("names"), key=lambda each: not _GROUPING & set(each.stems)):
             names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self.can.owners())
             if _GROUPING & set(param.stems):
                 said = grouping_spans(self.clause, self.can.spellings(param.nouns, names))

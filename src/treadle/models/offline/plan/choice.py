@@ -10,7 +10,7 @@ from treadle.models.offline.grammar.change import find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, UNDOING, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import alike, is_verb, names_match, stem
+from treadle.models.offline.grammar.words import alike, is_verb, names_match, singular, stem
 from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
@@ -23,6 +23,9 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
 _HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\bhow many ((?:[\w-]+ ?){1,4})", re.IGNORECASE)
+_MANY = re.compile(
+    r"^\W*(?:and |please )*(?:which|what|list|show)(?: me)?(?: all| the)* (?:\w+ )??(\w+s)\b", re.IGNORECASE
+)
 _LISTING = re.compile(r"^\W*(?:and )?(?:what|which) \w+ (?:does|do|has|have|are|is|can|exist)\b", re.IGNORECASE)
 _COUNTING = frozenset(stem(word) for word in word_set("count total number sum"))
 _NUMBERS = frozenset({"number", "integer"})
@@ -246,7 +249,10 @@ def _is_of_one(filling: Filling, clause: Clause) -> bool:
     """Whether a tool tells of one thing by its identifier, of which the clause asks how many there are."""
     counted = _HOW_MANY.search(clause.text)
     lacking = {word for param in filling.missing if param.stems[-1:] == ("id",) for word in param.nouns}
-    return counted is not None and any(stem(word) in lacking for word in counted[1].split())
+    if counted is not None and any(stem(word) in lacking for word in counted[1].split()):
+        return True
+    many = _MANY.match(clause.text)
+    return many is not None and stem(many[1]) in lacking and singular(many[1].lower()) != many[1].lower()
 
 
 def _complete(tool: KnownTool, filling: Filling, clause: Clause, fit: float) -> bool:

@@ -18,6 +18,7 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
+from treadle.models.offline.plan.kinds import of_another_kind
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.refusals import shared_number
 from treadle.models.offline.plan.results import headline, measured_in, value_for
@@ -159,6 +160,10 @@ class Planner:
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
+        strange = next((s for each in outcome.done if (s := of_another_kind(outcome.clause, each.result))), None)
+        if strange is not None:
+            word = outcome.clause.text[slice(*strange)]
+            outcome.left = Left((*outcome.left.turning, word), outcome.left.spare, outcome.left.spoken)
         if outcome.left.forbids:
             outcome.calls.clear()
             outcome.done.clear()

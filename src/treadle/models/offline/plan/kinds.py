@@ -1,0 +1,74 @@
+"""Of what kind an answer has to be: a time for "when", somebody for "who", a number for "how many".
+
+A tool that was asked may tell of the right thing, and not what was asked of it. Called by `planner` once there is a
+result.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts
+from treadle.models.offline.plan.results import Field, fields_of, number_of, rows_of
+
+_WHEN = re.compile(
+    r"^\W*(?:and |so |then )?(when\b(?=\W+(?:is|are|was|were|do|does|did|has|have|had|will|can|must|should)\b)|"
+    r"(?:on|in|since|until|from|by) (?:which|what) (?:day|date|month|year|time)s?\b|(?:which|what) (?:day|date)s?\b)",
+    re.IGNORECASE,
+)
+_WHO = re.compile(r"^\W*(?:and |so |then )?(who|whom)\b", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\b(how many)\b", re.IGNORECASE)
+_TIME = re.compile(
+    rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
+    rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
+    re.IGNORECASE,
+)
+_TIMED = word_set("year month day week quarter hour date time minute timestamp epoch")
+
+
+def of_another_kind(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks for a kind of thing that a result does not have; None if it has it, or nothing is asked for
+    that could be told from other things."""
+    fields = list(_all_fields(result))
+    if not fields:
+        return None
+    for asking, holds in ((_WHEN, _is_time), (_WHO, _is_somebody), (_HOW_MANY, _is_number)):
+        match = asking.search(clause.text)
+        counted = asking is _HOW_MANY and (isinstance(result, list) or bool(rows_of(result)))
+        if match is not None and not counted and not any(holds(found) for found in fields):
+            return match.span(1)
+    return None
+
+
+def _all_fields(result: Any) -> Iterator[Field]:
+    yield from fields_of(result)
+    for name, rows in rows_of(result):
+        for row in rows:
+            yield from fields_of(row, () if isinstance(row, dict) else (name,))
+
+
+def _is_time(found: Field) -> bool:
+    if isinstance(found.value, str):
+        return _TIME.search(found.value) is not None
+    number = number_of(found.value)
+    plain = number is not None and number == number.to_integral_value()
+    return plain and (
+        bool(_TIMED & set(parts(found.name))) or (not found.path and 1000 <= int(str(found.value)) < 3000)
+    )
+
+
+def _is_somebody(found: Field) -> bool:
+    return (
+        isinstance(found.value, str)
+        and number_of(found.value) is None
+        and re.search(r"[^\W\d_]", found.value) is not None
+    )
+
+
+def _is_number(found: Field) -> bool:
+    return (
+        not isinstance(found.value, bool)
+        and re.search(r"\d|\b(?:no|none|nobody|nothing)\b", str(found.value)) is not None
+    )

@@ -1,0 +1,394 @@
+"""What small words make of a question: who does what to whom, what may or should be, what is counted, per what.
+
+"Which books may Max borrow?" has no word that a tool of his loans does not speak of, and asks for something else.
+Called by `account`, which forbids an answer, or says first what it leaves out.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.meaning import IDLE_VERBS
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, stem, tokens
+from treadle.models.offline.plan.operands import operation_of
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool
+
+Span = tuple[int, int]
+
+_MODALS = word_set("should shall must may might ought can could will")
+_ASKING_LEAVE = re.compile(
+    r"\b(?:(?:can|could|will|would|may) you|(?:can|could|may|might|shall) (?:i|we|one|somebody|someone|anyone) "
+    r"(?:please |also |just )?(?:ask|see|have|get|know|find|check|look|learn|read|view|expect))\b",
+    re.IGNORECASE,
+)
+_COMING_TO = re.compile(r"\b(?:will|can|could)\b.*\b(?:cost|come to|amount to|be worth|total)\b", re.IGNORECASE)
+_FUTURE = word_set("forecast next due upcom com predict tomorrow futur schedul ahead expect")
+_AUXILIARIES = word_set("do does did will would can could should shall must may might")
+# To have, hold or cost something is so; to need, want or like it is another matter.
+_BEING = word_set(
+    "have has had got get gets exist exists contain contains amounts come comes go goes run runs work works "
+    "stand stands happen happen hold holds keep keeps carry concern follow following"
+)
+_WISHES = word_set("need needs want wants like likes love loves use uses know knows understand think thinks")
+_WE = word_set("we i you they there it")
+_HOW_TO = re.compile(r"^\W*(?:and |so )?(how) (?:do|does|did|can|could|should|would|must|to)\b", re.IGNORECASE)
+_WAYS = word_set(
+    "compar differ differenc explain explan step instruct guid manual recip way develop trend rout direct path"
+)
+_WHO_HAS = word_set("have has had exist exists")
+_GOT = word_set("buy get have purchase order own pay be")
+_THINGS = re.compile(r"^\W*(?:(?:which|what|list|show|name|all|the)\s+)*(\w+)", re.IGNORECASE)
+_PRICED = re.compile(r"\b(?:costs?|price[sd]?|pay|pays|charged?|fees?|expensive)\b[^.?!]*?\bto\s+(\w+)", re.IGNORECASE)
+_OWN = ("'s ", "’s ", "' ", "’ ")
+_EACH = word_set("each every")
+_WHOLE = word_set("all each every both")
+_STATES = word_set(
+    "present good great fine quick sure current right whole entire complete full exact precise available"
+)
+_IS = word_set("is are was were be been")
+_WAS = word_set("was were did had used")
+_NOW = word_set("current currently now latest today")
+_PAST = word_set(
+    "was were did had has have came made won lost sold spent paid wrote took ran left been history past last previous "
+    "since between during transactions log absent"
+)
+_USED_TO = re.compile(r"\b(?:used?|accustomed) to (?=[a-z])", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_COUNTING = word_set("count counts number numbers total quantity headcount tally balance amount")
+
+
+class Senses:
+    """What the words of a clause mean to the tools that are called for it.
+
+    Args:
+        clause: the clause.
+        tools: the tools.
+        own: the stems that the tools speak of, and `told` those of their names and descriptions.
+        used: the stretches that went into arguments.
+    """
+
+    def __init__(
+        self,
+        clause: Clause,
+        tools: Sequence[KnownTool],
+        own: frozenset[str],
+        told: frozenset[str],
+        used: Sequence[Span],
+    ) -> None:
+        self.clause, self.tools, self.own, self.told, self.used = clause, tools, own, told, used
+        self.tokens = clause.tokens
+        self.used_values = [value for value in clause.values if overlaps(value.start, value.end, used)]
+        self.takes = {word for tool in tools for param in tool.params for word in param.nouns}
+        self.text = " ".join(tool.spec.description for tool in tools)
+        self.wording = {word.low for word in tokens(self.text)}
+        self.wording |= {word for tool in tools for word in parts(tool.name)}
+        self.wording |= {word for tool in tools for output in tool.outputs for word in parts(output.name)}
+
+    def turning(self) -> list[Span]:
+        """The stretches that make the question another one."""
+        rules: tuple[Callable[[], Iterator[Span]], ...] = (
+            self._turned_round,
+            self._chosen_by_somebody,
+            self._twice_related,
+            self._counted_otherwise,
+            self._priced_otherwise,
+            self._each_of_others,
+            self._taken_is_asked_for,
+            self._owned,
+            self._summed,
+            self._between_one,
+        )
+        return [span for rule in rules for span in rule()]
+
+    def spare(self) -> list[Span]:
+        """The stretches that no tool speaks of, although their words are plain."""
+        rules = (
+            self._how_to,
+            self._may_or_should,
+            self._wanted,
+            self._liked,
+            self._is_so,
+            self._was,
+            self._broken_down,
+        )
+        return [span for rule in rules for span in rule()]
+
+    def _is_used(self, token: Token | None) -> bool:
+        return token is not None and overlaps(token.start, token.end, self.used)
+
+    def _filtered(self) -> bool:
+        return any(param.shape in ("filters", "mapping") for tool in self.tools for param in tool.params)
+
+    def _is_value(self, token: Token) -> bool:
+        return any(value.start < token.end and token.start < value.end for value in self.clause.values)
+
+    def _after(self, token: Token) -> Token | None:
+        return next((other for other in self.tokens if other.start >= token.end), None)
+
+    def _before(self, token: Token) -> Token | None:
+        return next((other for other in reversed(self.tokens) if other.end <= token.start), None)
+
+    def _turned_round(self) -> Iterator[Span]:
+        """Where an argument is the one who does what the tools tell the doer of: "Who does Sara manage?", "Whose
+        manager is Sara?", "Who is managed by Sara?" and "Who has Sara as a manager?" for a tool that tells managers."""
+        doers = {word for word in self.own - self.takes if word.endswith(("er", "or"))}
+        for token in self.tokens:
+            after, before = self._after(token), self._before(token)
+            does = any(f"{token.stem}{ending}" in doers for ending in ("er", "or", "r"))
+            by = after is not None and after.low == "by"
+            named = self._is_value_used(before) and not by
+            if does and (named or (self._is_used(before) and self._has_before(before, _AUXILIARIES))):
+                yield token.start, token.end
+            elif does and after is not None and by and self._is_used(self._after(after)):
+                yield token.start, after.end
+            elif token.stem in doers and self._is_reversed(token, before, after):
+                yield token.start, token.end
+
+    def _is_reversed(self, doer: Token, before: Token | None, after: Token | None) -> bool:
+        """Whether the clause calls the argument the doer: "as a manager", "manager of whom", "whose manager is"."""
+        while before is not None and before.low in ("a", "an", "the", "their", "his", "her", "its"):
+            before = self._before(before)
+        if before is not None and before.low == "whose":
+            return after is None or after.low in ("is", "was")
+        if after is not None and any(
+            v.kind == "name" and v.start == after.start == doer.end + 1 for v in self.used_values
+        ):
+            return True
+        if before is not None and before.low == "as":
+            return True
+        of = after is not None and after.low in ("of", "for")
+        behind = self._after(after) if after is not None else None
+        return of and (behind is None or behind.low in ("who", "whom", "which", "what"))
+
+    def _has_before(self, token: Token | None, words: frozenset[str]) -> bool:
+        """Whether one of `words` stands before a token and what belongs to it."""
+        start = token.start if token is not None else 0
+        near = [each for each in self.tokens if each.end <= start and not self._is_used(each)][-1:]
+        return any(each.low in words for each in near)
+
+    def _taken_is_asked_for(self) -> Iterator[Span]:
+        """The things that are asked for where they are what the tools take, and the clause has given one already: of
+        "Which employees has Sara as manager?" the employees."""
+        match = _THINGS.match(self.clause.text)
+        if match is None or singular(match[1].lower()) == match[1].lower():
+            return
+        if stem(match[1]) in self.takes - self._names() and self.used and not overlaps(*match.span(1), self.used):
+            yield match.span(1)
+
+    def _owned(self) -> Iterator[Span]:
+        """The same of somebody: "Omar's employees"."""
+        for token in self.tokens:
+            if token.stem not in self.takes - self._names() or singular(token.low) == token.low or self._is_used(token):
+                continue
+            if any(self.clause.text[end : token.start] in _OWN for _, end in self.used):
+                yield token.start, token.end
+
+    def _summed(self) -> Iterator[Span]:
+        """The numbers that are to be added or subtracted, where no tool does: of "the sum of 4 and 5" neither is a
+        quantity."""
+        if re.search(r"\d\s*[-+]\s*-?\d", self.clause.arithmetic or "") is None:
+            return
+        if any(operation_of(tool) or any(param.is_expression for param in tool.params) for tool in self.tools):
+            return
+        if all(sum(param.shape == "number" for param in tool.params) < 2 for tool in self.tools):
+            return
+        numbers = [(v.start, v.end) for v in self.clause.values if v.kind == "number"]
+        if sum(overlaps(*span, self.used) for span in numbers) > 1:
+            yield from numbers
+
+    def _names(self) -> set[str]:
+        return {word for tool in self.tools for word in tool.name_stems}
+
+    def _between_one(self) -> Iterator[Span]:
+        """A "between" with one end only: two things that a tool is asked about one after the other are no ends."""
+        for token in self.tokens:
+            if token.low != "between" or self._is_used(token) or token.low in self.wording:
+                continue
+            if re.search(r"\band\b|[-–&]|\bto\b", self.clause.text[token.end :]) is None:
+                yield token.start, token.end
+
+    def _chosen_by_somebody(self) -> Iterator[Span]:
+        """A choice, or what was done to an argument, that the clause says somebody did: "tickets closed by Dana" is not
+        which closed ones are hers, and "assigned by Dana" not which are assigned to her."""
+        chosen = {stem(str(each)) for tool in self.tools for param in tool.params for each in param.enum}
+        for token in self.tokens:
+            after, before = self._after(token), self._before(token)
+            takes = any(noun in (f"{token.stem}e", f"{token.stem}ee") for noun in self.takes)
+            if not takes and not (token.stem in chosen and self._is_used(token)):
+                continue
+            if after is not None and after.low == "by" and self._is_value_used(self._after(after)):
+                yield token.start, after.end
+            elif self._is_value_used(before) and self._has_before(before, word_set("did has have had that which")):
+                yield token.start, token.end
+
+    def _is_value_used(self, token: Token | None) -> bool:
+        return token is not None and self._is_used(token) and self._is_value(token)
+
+    def _twice_related(self) -> Iterator[Span]:
+        """The second of two of one word, such as in "the manager of Sara's manager": a tool is asked once."""
+        free = [token for token in self.tokens if token.stem in self.own and not self._is_used(token)]
+        for place, token in enumerate(free):
+            for other in free[:place]:
+                between = self.clause.text[other.end : token.start]
+                if (
+                    other.stem == token.stem
+                    and re.search(r"['’]s?\s|\bof\b", between)
+                    and not is_function_word(token.text)
+                ) and not re.search(r"\b(?:and|or|than)\b|,", between):
+                    yield token.start, token.end
+
+    def _counted_otherwise(self) -> Iterator[Span]:
+        """The things of a "how many" of which the tools tell no number: they speak of one, as taken or told."""
+        match = _HOW_MANY.search(self.clause.text)
+        if match is None or self._filtered():
+            return
+        run: list[Token] = []
+        for token in (each for each in self.tokens if each.start >= match.end()):
+            verb = is_verb(token.text) and singular(token.low) == token.low
+            if is_function_word(token.text) or verb or (run and self._is_used(token)):
+                break
+            run.append(token)
+        if not run or self._is_used(run[-1]) or run[-1].stem not in self.own or singular(run[-1].low) == run[-1].low:
+            return
+        head = run[-1]
+        plural = any(stem(word) == head.stem and singular(word) != word for word in self.wording)
+        if not plural and not self._is_counted(head.stem):
+            yield match.start(), head.end
+
+    def _is_counted(self, word: str) -> bool:
+        """Whether the tools tell a number of things by their name: "seat count", "number of seats"."""
+        texts = [self.text, *(" ".join(parts(t.name)) for t in self.tools)]
+        texts += [" ".join(parts(output.name)) for tool in self.tools for output in tool.outputs]
+        for said in ([each.low for each in tokens(text) if not is_function_word(each.text)] for text in texts):
+            for left, right in itertools.pairwise(said):
+                if {stem(left), stem(right)} & {word} and {left, right} & _COUNTING:
+                    return True
+        return False
+
+    def _priced_otherwise(self) -> Iterator[Span]:
+        """What something costs to do, other than to get it: "What does it cost to ship 3 gadgets?"."""
+        match = _PRICED.search(self.clause.text)
+        if match is not None and is_verb(match[1]) and match[1].lower() not in _GOT and stem(match[1]) not in self.told:
+            yield match.span(1)
+
+    def _each_of_others(self) -> Iterator[Span]:
+        """What a figure is wanted for each of, of a tool that tells one: "How many does each assignee have?"."""
+        if self.clause.is_yes_or_no:
+            whole = [t for t in self.tokens if t.low in _WHOLE and not self._is_used(t) and t.stem not in self.told]
+            opens = self.tokens[0].low in _IS | {"do", "does", "did", "have", "has"}
+            yield from ((t.start, t.end) for t in whole if opens and not self._is_used(self._after(t)))
+        listed = self._names()
+        for token in self.tokens:
+            after = self._after(token)
+            if token.low not in _EACH or after is None or self._is_used(after):
+                continue
+            if after.stem in self.takes - listed:
+                yield token.start, after.end
+
+    def _how_to(self) -> Iterator[Span]:
+        """The "how" of a question for the way in which something is done."""
+        match = _HOW_TO.match(self.clause.text)
+        if match is not None and not _WAYS & self.own and not self._filtered():
+            yield match.span(1)
+
+    def _may_or_should(self) -> Iterator[Span]:
+        """A word by which something may, should or will be so, where the tools tell what is."""
+        if "comparison" in self.told or self._measures():
+            return
+        leave = [match.span() for match in _ASKING_LEAVE.finditer(self.clause.text)]
+        for token in self.tokens:
+            if token.low not in _MODALS or self._is_value(token) or self._is_used(token):
+                continue
+            if overlaps(token.start, token.end, leave) or token.low in self.wording:
+                continue
+            if token.low == "will" and (_FUTURE & self.told or _COMING_TO.search(self.clause.text)):
+                continue
+            yield token.start, token.end
+
+    def _measures(self) -> bool:
+        """Whether the clause holds a figure against a number: "Can we ship 80 gadgets?" """
+        numbers = [v for v in self.clause.values if v.kind == "number"]
+        return self.clause.is_yes_or_no and any(overlaps(v.start, v.end, self.used) for v in numbers)
+
+    def _wanted(self) -> Iterator[Span]:
+        """A plain verb that somebody or something does: "How many gadgets do we need?", "Who owns B-7?"."""
+        leave = [match.span() for match in _ASKING_LEAVE.finditer(self.clause.text)]
+        for place, token in enumerate(self.tokens):
+            if token.low not in IDLE_VERBS or self._is_used(token) or token.stem in self.told:
+                continue
+            if overlaps(token.start, token.end, leave):
+                continue
+            before = self._before(token)
+            if before is not None and before.low == "who" and token.low not in _WHO_HAS:
+                yield token.start, token.end
+            does = next((each for each in reversed(self.tokens[:place]) if each.low in _AUXILIARIES), None)
+            if does is None or before is does or before is None:
+                continue
+            subject = [each for each in self.tokens[:place] if each.start >= does.end]
+            if len(subject) > 4 or any(is_verb(each.text) and not self._is_value(each) for each in subject):
+                continue
+            if subject[0].low == "you" or re.match(r"\s+to\b", self.clause.text[token.end :]):
+                continue
+            named = any(self._is_value_used(each) for each in subject)
+            owned = token.low in word_set("hold holds keep keeps carry own owns") and not named
+            if not owned and (token.low not in _BEING or (named and token.low in ("hold", "keep", "carry"))):
+                yield token.start, token.end
+
+    def _liked(self) -> Iterator[Span]:
+        """A word for what somebody wishes, or for what is similar: "people like working here", "books like Emma"."""
+        for token in self.tokens:
+            before, after = self._before(token), self._after(token)
+            if token.low not in _WISHES or before is None or token.stem in self.told or self._is_used(token):
+                continue
+            asking = before.low in _WE or (is_function_word(before.text) and before.low not in ("people", "one"))
+            alike = token.low == "like" and (after is None or is_function_word(after.text))
+            if not asking and not alike and not re.match(r"\s+to\b", self.clause.text[token.end :]):
+                yield token.start, token.end
+
+    def _is_so(self) -> Iterator[Span]:
+        """A word that tells nothing beside a noun, and all behind one: "How many days was Will present?"."""
+        for token in self.tokens:
+            after = self._after(token)
+            ends = after is None or after.low in ("in", "on", "at", "for", "of", "today", "now", "or", "and")
+            if token.low not in _STATES or not ends or token.stem in self.told or self._is_used(token):
+                continue
+            if any(each.low in _IS for each in self.tokens if each.end <= token.start):
+                yield token.start, token.end
+
+    def _was(self) -> Iterator[Span]:
+        """What was so, of tools that do not say that they tell what was, and have been given no time."""
+        yield from (match.span() for match in _USED_TO.finditer(self.clause.text) if self._is_past(match.start()))
+        timed = any(v.period is not None and overlaps(v.start, v.end, self.used) for v in self.clause.values)
+        past = any(word in _PAST or (len(word) > 4 and word.endswith("ed")) for word in self.wording)
+        now = bool(_NOW & self.wording or _FUTURE & self.told or {"is", "are"} & self.wording)
+        computed = self.clause.arithmetic is not None
+        if timed or computed or (past and not now):
+            return
+        if self._filtered():
+            return
+        for token in self.tokens:
+            done = any(
+                each.low.endswith(("ed", "en")) and (self._is_used(each) or each.stem in self.own)
+                for each in self.tokens
+                if each.start > token.end
+            )
+            if token.low in ("was", "were", "had") and not done and not {"was", "were"} & self.wording:
+                yield token.start, token.end
+
+    def _is_past(self, start: int) -> bool:
+        return not any(each.low in _IS and each.end <= start <= each.end + 1 for each in self.tokens)
+
+    def _broken_down(self) -> Iterator[Span]:
+        """What a list or a figure is wanted by, of tools that cannot break anything down: "tickets by assignee"."""
+        for token in self.tokens:
+            after = self._after(token)
+            if token.low != "by" or self._is_used(token) or after is None or self._is_used(after):
+                continue
+            if after.stem not in self.own or self._is_value(after) or self._is_used(self._after(after)):
+                continue
+            verb = self._before(token)
+            if verb is not None and not verb.low.endswith(("ed", "en")):
+                yield token.start, after.end
