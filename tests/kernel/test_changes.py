@@ -613,6 +613,16 @@ def test_a_pause_and_its_end():
     assert fold_all([*before, RunPaused(stop, at=110.0), RunResumed(at=500.0)]).elapsed == 10.0
 
 
+def test_budgets_are_those_that_it_was_last_given():
+    given = RunResumed(budgets=("budget all",), at=200.0)
+    found = changed(RUNNING, given)
+    assert found.pop("step")
+    assert found == {"budgets": ("budget all",), "earlier": fold_all(RUNNING).elapsed, "resumed_at": 200.0}
+    assert fold_all([*RUNNING, given, RunResumed()]).budgets == ()
+    # Of the run that it is a fork of, and not of the fork.
+    assert fold_all([*RUNNING, given, RunForked("f")]).budgets == ()
+
+
 def test_a_crash_in_the_middle_of_a_batch():
     record = fold_all([*RUNNING, RunResumed(at=200.0)]).step.calls
     assert (record[0].status, record[0].in_doubt) == ("interrupted", True)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from treadle import Agent, Budget, Limits, MemoryJournal, Misuse, ModelSettings, tool
+from treadle.kernel.events import RunForked
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -112,3 +113,27 @@ async def test_a_run_goes_on_under_another_budget_than_one_of_an_earlier_go():
     assert (await hanging.cancel(ended.run_id, budget=second)).stop.reason == "cancelled"
     await asyncio.gather(task, return_exceptions=True)
     assert (first.spent().held_tokens, second.spent().held_tokens) == (0, 0)
+
+
+async def test_a_fork_has_no_budget_of_the_run_that_it_is_a_fork_of():
+    """Also where it tells again that this one was taken up under it."""
+
+    @tool
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    budget, journal = Budget(tokens=100_000), MemoryJournal()
+    script = ScriptedModel([[("look", {}), ("ask", {})], "Thanks."])
+    agent = Agent(script, tools=[look, ask], journal=journal, settings=SETTINGS)
+    paused = await agent.run("go")
+    ended = await agent.resume(paused.run_id, approve=paused.pending, budget=budget)
+    first = ended.steps[0].calls[0].id
+    model = Hangs()
+    hanging = Agent(model, tools=[look, ask], journal=journal, settings=SETTINGS)
+    task = asyncio.get_running_loop().create_task(hanging.fork(ended.run_id, at=1, tool_results={first: "nothing"}))
+    await until_asked(model, task)
+    (fork,) = [line.run_id for line in await journal.list() if line.status == "running"]
+    assert [event.again for event in await journal.read(fork) if isinstance(event, RunForked)] > [0]
+    assert (await hanging.cancel(fork)).stop.reason == "cancelled"
+    await asyncio.gather(task, return_exceptions=True)
