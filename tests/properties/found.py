@@ -1,6 +1,7 @@
 """Combinations that broke something once, or that nobody had thought of: the smallest setup of each, by name."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 from below import HELPER, PASS_ON, Below
 from biller import Biller
@@ -10,7 +11,7 @@ from journals import Paper
 from player import Breaks, Calls, Says, Stream
 from skilled import asking, with_asks
 from texts import LONE
-from worlds import PREPARES, SETTLES, Decides, Setup
+from worlds import PREPARES, SETTLES, Decides, Second, Setup
 
 from treadle import Limits
 from treadle.result import fingerprint
@@ -222,6 +223,14 @@ LIMITED |= {
         decides=(Decides(("approve",), calls=most),),
     )
     for most in (1, 2, 20)
+}
+LIMITED |= {
+    "the first of two models counts nothing and is free": Setup(
+        (calls("look"), DONE),
+        biller=Biller(input=0, output=0, read=0, write=Decimal(0)),
+        reports=False,
+        second=Second(Biller(input=500, output=1500)),
+    ),
 }
 STEPS = {
     "a step by hand calls an agent": calling(Setup((calls("look"), DONE)), one_step=True),

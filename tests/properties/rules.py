@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 import msgspec
+from biller import MILLION
 from checks import requests_valid, same, valid
 from clock import HOUR
 from counted import metrics_are_those_of_the_journal
@@ -278,6 +279,25 @@ def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
             yield f"{trial.path(run)} was billed {tokens} tokens ({dollars}), and tells {usage.total_tokens} ({cost})"
 
 
+def a_reply_costs_no_more_than_at_its_model(trial: Trial) -> Iterator[str]:
+    """What is told of a reply is at most what its usage costs, in whatever way, at the model whose name it bears."""
+    billers: dict[str, set[Any]] = defaultdict(set)
+    for _, _, player in trial.world.players:
+        billers[player.name].add(player.biller)
+    for run in trial.journal.runs:
+        for event in trial.journal.events(run):
+            if not isinstance(event, ModelReplied) or event.cost is None or event.model not in billers:
+                continue
+            usage = event.usage
+            most = max(
+                (usage.input_tokens * max(one.input, one.read, one.write) + usage.output_tokens * one.output) / MILLION
+                # Several may have the name: then it may have been any of them.
+                for one in billers[event.model]
+            )
+            if event.cost > most:
+                yield f"{trial.path(run)}: a reply of {event.model} cost {event.cost}, at most {most} by its prices"
+
+
 def parents_pay_for_all(trial: Trial) -> Iterator[str]:
     """Usage and cost of a run that has ended cover those of the runs that worked for it."""
     for run in trial.journal.runs:
@@ -435,6 +455,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     every_run_has_one_end,
     limits_are_kept,
     what_was_billed_is_told,
+    a_reply_costs_no_more_than_at_its_model,
+    a_reply_costs_no_more_than_at_its_model,
     parents_pay_for_all,
     spending_comes_to_what_is_told,
     looking_back_tells_what_was_spent,

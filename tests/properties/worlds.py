@@ -172,6 +172,15 @@ billers = st.builds(
 )
 
 
+def _at(biller: Biller, times: int) -> Biller:
+    """`biller` at so many times its prices."""
+    prices = {name: getattr(biller, name) * times for name in ("input", "output", "read", "write")}
+    return replace(biller, **prices)
+
+
+# The model beside the first may be free, as a server of one's own is, or much dearer.
+other_billers = st.builds(_at, billers, st.sampled_from([1, 0, 50]))
+
 dialects = mostly(st.just(""), st.sampled_from(DIALECTS), times=1)
 turns_of_two = st.sampled_from([(), (), (), (False, True), (False, True, True), (False, False, True), (True, False)])
 
@@ -520,7 +529,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
         biller=billers,
-        second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
+        second=mostly(st.none(), st.builds(Second, other_billers, turns_of_two, dialects), times=3),
         dialect=dialects,
         server=mostly(st.none(), served, times=5 if depth == 2 else 9),
         skills=mostly(st.just(0), st.integers(1, 3), times=3),
