@@ -252,3 +252,40 @@ def test_a_run_blocks_on_none_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(Outcome, "__getattr__", counted)
     assert asyncio.run(run()) > 40
     assert asked == []
+
+
+class _Halting(dict[str, object]):
+    """What a future has, handed out up to what others are told by, and the rest when the test says so."""
+
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def items(self) -> Any:
+        for name, value in super().items():
+            if name == "_waiters":
+                self.reached.set()
+                self.goes_on.wait(30)
+            yield name, value
+
+
+def test_whoever_waits_while_another_begins_to_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was told in the middle of his looking at it, before he could be, and he waited for ever."""
+    real, made = concurrent.futures.Future, []
+
+    def future() -> concurrent.futures.Future[int]:
+        one = real[int]()
+        if not made:
+            one.__dict__ = _Halting(vars(one))
+        made.append(one)
+        return one
+
+    outcome = Outcome[int]()
+    monkeypatch.setattr(outcome_module, "Future", future)
+    other = soon(lambda: concurrent.futures.wait([outcome], 30))
+    assert _Halting.reached.wait(30)
+    outcome.set_result(1)
+    try:
+        assert concurrent.futures.wait([outcome], 10).done == {outcome}
+    finally:
+        _Halting.goes_on.set()
+        other.join(30)
+    assert not other.is_alive()

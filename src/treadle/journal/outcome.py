@@ -40,7 +40,9 @@ class Outcome(Future[T]):
         if name.startswith("__"):
             raise AttributeError(name)
         # Of two threads that come at once, each thing is the first one's; and no lock that a fork could leave closed.
-        for part, value in vars(Future()).items():
+        # The lock of that future comes last: whoever holds it finds all else, and nothing is told in the middle of his
+        # looking at it, so that he would wait for what is over.
+        for part, value in sorted(vars(Future()).items(), key=_is_lock):
             vars(self).setdefault(part, value)
         self.__made = True
         if self.__over:
@@ -121,3 +123,7 @@ class Outcome(Future[T]):
                 callback(self)
             except Exception:
                 log.exception("exception calling callback for %r", self)
+
+
+def _is_lock(item: tuple[str, object]) -> bool:
+    return hasattr(item[1], "acquire")

@@ -172,7 +172,7 @@ class PostgresWorker:
         async with self._app.open_async():
             again = await self._deliveries.queue_again(self._queue, time.time())
             if again:
-                log.info("%d runs that say that they are queued were queued again, those that were not any more", again)
+                log.info("%d runs say that they are queued; those that were not any more are queued again", again)
             queues = [([queue_of(name) for name in names], most) for names, most in shares]
             if self._begins:
                 queues.append((self._begins, 1))
