@@ -141,3 +141,33 @@ def test_a_question_after_a_change_makes_no_other() -> None:
     for said in ("Transfer 250 from account 4711 to account 4712", "And to account 4714", "And to 4713?"):
         agent.run_sync(said, conversation=conversation)
     assert [call["to"] for _, call in CALLS] == ["4712", "4714"]
+
+
+@pytest.mark.parametrize(
+    ("question", "made"),
+    [
+        ("Who reminded Echo?", 0),
+        ("How many reminders did Echo get?", 0),
+        ("Should we remind Echo?", 0),
+        ("Remind Echo", 1),
+        ("Please vaccinate Rex", 1),
+        ("Was Rex vaccinated?", 0),
+    ],
+)
+def test_a_tool_that_is_called_by_what_it_does_is_called_only_on_command(question: str, made: int) -> None:
+    done: list[str] = []
+
+    @tool
+    def remind(client: str) -> str:
+        """Reminds a client."""
+        done.append(client)
+        return "reminded"
+
+    @tool
+    def vaccinate(animal: str) -> str:
+        """Vaccinates an animal."""
+        done.append(animal)
+        return "vaccinated"
+
+    Agent("offline", tools=[remind, vaccinate]).run_sync(question)
+    assert len(done) == made

@@ -267,6 +267,18 @@ def test_a_word_that_says_which_is_no_ingredient_and_not_idle(question: str, abo
     assert "Asked with" not in answer.text
 
 
+@pytest.mark.parametrize("question", ["Which parcels were sent by Lima?", "Whose parcel is P-11?"])
+def test_what_was_done_is_nobody(question: str) -> None:
+    @tool
+    def parcels_to(receiver: str) -> list[str]:
+        """Lists the parcels that go to a receiver."""
+        return []
+
+    answer = asked(question, parcels_to).text
+    assert "receiver sent" not in answer
+    assert DECLINED.match(answer) or answer.startswith("Left out of account")
+
+
 def test_a_person_is_no_town() -> None:
     @tool
     def find_homes(town: str | None = None) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ VERBS = word_set(
     exist exists pay paid spend owe contain remain wrote written borrowed borrow lent lend own owns owned
     worked hired available left remaining search lookup locate like love hate enough sufficient many few
     several worth asked ask asking learn understand plan report reports create open file raise delete remove
-    repeat continue undo redo meant
+    repeat continue undo redo meant sent bought sold gave given taken brought
     count update change modify edit cancel close resolve send email notify schedule reserve assign submit request
     register rename forecast looks look"""
 )
@@ -57,6 +57,29 @@ CHANGES = (
     word_set("enable activate unlock unblock"),
     word_set("disable deactivate lock block ban"),
     word_set("acknowledge archive"),
+    word_set("remind alert warn nudge ping"),
+    word_set("invite uninvite"),
+    word_set("publish unpublish share upload"),
+    word_set("hire fire promote demote"),
+    word_set("subscribe unsubscribe enrol enroll"),
+    word_set("escalate dispatch trigger"),
+    word_set("merge swap sell"),
+    word_set("pause resume"),
+)
+
+# Verbs by which a tool only tells something. A tool that is called by another verb than these, and described by it, may
+# change something: "remind: Reminds a client."
+TELLING_VERBS = word_set(
+    """tell list find get count search check calculate compute convert show return translate estimate look read fetch
+    compare query evaluate explain describe summarize summarise summarizes track predict forecast measure multiply add
+    subtract divide sum rank sort filter validate verify test analyze analyse parse extract classify detect identify
+    recommend suggest answer ask determine define browse view inspect monitor plan match split format encode decode hash
+    round solve generate draw plot simulate locate retrieve load lookup drill trace preview examine diagnose work figure
+    see give say name map rate score grade weigh price quote cost report state express spell pronounce reverse repeat
+    echo print average total combine join concatenate negate square raise power mod greet roll flip pick choose sample
+    scan collect gather select enumerate provide display output resolve expand shorten reduce geocode route navigate
+    annotate group cluster aggregate profile audit review assess judge interpret think reason recall remember guess
+    download crawl scrape wait sleep help use need want have make do run"""
 )
 
 # Names of things, such as departments, that have no singular.

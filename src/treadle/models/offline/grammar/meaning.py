@@ -52,11 +52,13 @@ COMPUTING = word_set(
 )
 """Words that ask for a computation; only a tool that speaks of it itself can do it."""
 
+_SOMEBODY = word_set(
+    "person people employe staff customer client author owner user member colleagu borrower sender recipient "
+    "contact assigne manager by team passenger attende"
+)
 ASKED_FOR = {
-    "who": word_set(
-        "person people employe staff customer client author owner user member colleagu borrower sender recipient "
-        "contact assigne manager by team passenger attende"
-    ),
+    "who": _SOMEBODY,
+    "whose": _SOMEBODY,
     "when": word_set(
         "dat date day time start end du due deadlin month year period schedul hour until since week open opening at"
     ),

@@ -68,10 +68,15 @@ class Clause:
         return self.command is None and not self.text.endswith("?") and _ASKING.search(self.text) is None
 
     @property
+    def opening(self) -> str:
+        """The word that would be the order, if the clause is one."""
+        match = _COMMAND.match(self.text.lower())
+        return match.group(1) if match else ""
+
+    @property
     def command(self) -> str | None:
         """The verb that the clause opens with as an order ("please book …", "I want to cancel …"), if it does."""
-        match = _COMMAND.match(self.text.lower())
-        word = match.group(1) if match else ""
+        word = self.opening
         known = is_verb(word) or any(word in group or word.removeprefix("re") in group for group in CHANGES)
         return word if word and known else None
 

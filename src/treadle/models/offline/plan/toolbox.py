@@ -12,7 +12,14 @@ from functools import cached_property
 from typing import Any, Literal
 
 from treadle.kernel.messages import Json, ToolSpec
-from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, LIGHT_VERBS, PLAIN_VERBS, word_set
+from treadle.models.offline.grammar.english import (
+    CHANGES,
+    EXPRESSION_WORDS,
+    LIGHT_VERBS,
+    PLAIN_VERBS,
+    TELLING_VERBS,
+    word_set,
+)
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 
@@ -119,6 +126,10 @@ class KnownTool:
         numbers = [param for param in self.params if param.shape == "number"]
         adds = first == "add" and len(numbers) == len(self.params) >= 2
         groups = [group for group in CHANGES if first in group]
+        if not groups and first.isalpha() and first not in TELLING_VERBS:
+            # "Reminds a client": it is called by what it does.
+            told = next(iter(parts(self.summary)), "")
+            return frozenset({first}) if first in (told, singular(told)) and told != "" else None
         return frozenset().union(*groups) | {first} if groups and not adds else None
 
     @property
