@@ -64,10 +64,15 @@ class Appends:
         self._written: dict[str, RunStatus | None] = {}
         self._events: list[Any] = []
 
-    def begin(self, connection: sqlite3.Connection) -> bool:
-        """A transaction has begun: looks whether somebody else has written since the last one; False if so."""
+    def over(self, connection: sqlite3.Connection) -> sqlite3.Cursor:
+        """What the next transaction is carried out by."""
         if connection is not self._connection:
             self._connection, self._cursor, self._version = connection, connection.cursor(), None
+        cursor: sqlite3.Cursor = self._cursor
+        return cursor
+
+    def begin(self) -> bool:
+        """A transaction has begun: looks whether somebody else has written since the last one; False if so."""
         version = self._cursor.execute("PRAGMA data_version").fetchone()[0]
         if version == self._version and len(self._lines) <= MOST_KNOWN:
             return True

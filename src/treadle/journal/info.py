@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Accounts
+from treadle.kernel.accounts import Spent
 from treadle.kernel.events import (
     ContextEdited,
     Event,
@@ -25,7 +25,7 @@ from treadle.kernel.events import (
     ToolReacted,
 )
 from treadle.kernel.messages import Usage, UserMessage
-from treadle.kernel.money import NOTHING
+from treadle.kernel.money import NOTHING, total
 from treadle.kernel.stop import Stop
 
 RunStatus = Literal["running", "waiting", "finished", "damaged"]
@@ -187,17 +187,17 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     if not events:
         return line
     count, steps, calls = line.events, line.steps, line.tool_calls
-    spent: Accounts | None = None
+    usage, cost = line.usage, line.cost
     for event in events:
         kind = type(event)
         if kind in _COUNTED:
             if isinstance(event, RunForked):
                 # What came before, that other run has paid.
-                line, spent = _forked(line, count, event), Accounts()
+                line, usage, cost = _forked(line, count, event), Usage(), NOTHING
             elif isinstance(event, ToolReacted):
                 calls += event.call is not None
             else:
-                spent = _charged(spent or Accounts(line.usage, line.cost, unpriced=line.cost is None), event)
+                usage, cost = _charged(usage, cost, event)
                 if isinstance(event, ModelReplied):
                     steps, calls = steps + 1, calls + len(event.message.calls)
         count += 1
@@ -210,8 +210,8 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
         events=count,
         steps=steps,
         tool_calls=calls,
-        usage=line.usage if spent is None else spent.usage,
-        cost=line.cost if spent is None else spent.whole_cost,
+        usage=usage,
+        cost=cost,
     )
 
 
@@ -227,13 +227,17 @@ _COUNTED = frozenset({ModelReplied, ModelFailed, ContextEdited, RunResumed, RunF
 """What changes more of a line than when the run was last heard of."""
 
 
-def _charged(spent: Accounts, event: Event) -> Accounts:
-    """The accounts with what the run's own model was paid by `event`."""
-    if isinstance(event, RunResumed):
-        return spent if event.lost is None else spent.charged(event.lost.usage, event.lost.cost)
-    if isinstance(event, (ModelReplied, ModelFailed, ContextEdited)):
-        return spent.charged(event.usage, event.cost)
-    return spent
+def _charged(usage: Usage, cost: Decimal | None, event: Event) -> tuple[Usage, Decimal | None]:
+    """`usage` and `cost` with those of the run's own model call that `event` tells of, if it does."""
+    call = event.lost if isinstance(event, RunResumed) else event
+    if not isinstance(call, (ModelReplied, ModelFailed, ContextEdited, Spent)):
+        return usage, cost
+    if call.usage is not None:
+        usage += call.usage
+    if call.cost is not None:
+        return usage, None if cost is None else total(cost, call.cost) or NOTHING
+    # Tokens whose price is not known.
+    return usage, None if call.usage is not None and call.usage.total_tokens > 0 else cost
 
 
 def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:

@@ -4,10 +4,12 @@ import os
 import sqlite3
 import weakref
 from contextlib import closing
+from os import stat_result
+from os.path import samestat
 from pathlib import Path
 
 from treadle.journal.os_fork import Gate, at_work, closed_before_a_fork, is_torn
-from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen, version_of
+from treadle.journal.sqlite_file import RESCUE, FileKind, is_whole, seen, version_of
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
 _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
@@ -36,8 +38,8 @@ class OpenFile:
         self._kind, self._path, self._patience, self._looks = kind, path, patience, looks
         self._name = str(path)
         self._kept: list[sqlite3.Connection] = []
-        self._seen: Seen | None = None
-        self._log: Seen | None = None
+        self._seen: stat_result | None = None
+        self._log: stat_result | None = None
         self._gate: Gate | None = None
         closed_before_a_fork(self)
         with at_work().lock:
@@ -83,7 +85,7 @@ class OpenFile:
     def _look_again(self, connection: sqlite3.Connection) -> None:
         """Lets go of a file that is not any more as it was opened."""
         now, before = seen(self._name), self._seen
-        if now is None or before is None or now.is_other(before):
+        if now is None or before is None or not samestat(now, before):
             # While the new one is refused the old one stays open: it may be put back.
             self._see_that_the_log_is_its_own(now)
             # A new file could have the number of one that nobody holds any more, and be taken for that.
@@ -91,22 +93,22 @@ class OpenFile:
                 self._open()
             return
         self._seen = now
-        if now.size < before.size and not is_whole(self._path):
+        if now.st_size < before.st_size and not is_whole(self._path):
             self.let_go()
-            what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
+            what = f"was cut short while it was open, from {before.st_size:,} to {now.st_size:,} bytes"
             raise self._kind.unavailable(self._path, what, RESCUE)
         if self._looks and version_of(connection) != self._kind.version:
             # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
             self.let_go()
 
-    def _see_that_the_log_is_its_own(self, now: Seen | None) -> None:
+    def _see_that_the_log_is_its_own(self, now: stat_result | None) -> None:
         log = None if now is None else _log_beside(self._name)
         if now is None or log is None:
             return
         with at_work().lock:
             others = [(one._seen, one._log) for one in _files if one._kept]
         for file, its_log in others:
-            if file is not None and its_log is not None and now.is_other(file) and not log.is_other(its_log):
+            if file is not None and its_log is not None and not samestat(now, file) and samestat(log, its_log):
                 raise self._kind.unavailable(self._path, _REPLACED, _PART.format(again=self._kind.again))
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ _files: "weakref.WeakSet[OpenFile]" = weakref.WeakSet()
 """All of this process, which share what they know of each other's logs; under the lock of `at_work`."""
 
 
-def _log_beside(name: str) -> Seen | None:
+def _log_beside(name: str) -> stat_result | None:
     # Beside the file itself, where its name is a link.
     return seen(f"{os.path.realpath(name)}-wal")
 

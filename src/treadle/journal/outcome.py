@@ -89,14 +89,12 @@ class Outcome(Future[T]):
     def set_result(self, result: T) -> None:
         """See `Future.set_result`."""
         self.__given = result
-        self.__settled()
+        self.__over = True
+        self.__call()
 
     def set_exception(self, exception: BaseException | None) -> None:
         """See `Future.set_exception`."""
         self.__fault = exception
-        self.__settled()
-
-    def __settled(self) -> None:
         self.__over = True
         self.__call()
 

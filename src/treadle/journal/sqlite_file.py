@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
@@ -215,21 +215,33 @@ _BEGIN = {"DEFERRED": "BEGIN DEFERRED", "IMMEDIATE": "BEGIN IMMEDIATE"}
 
 
 class transaction:
-    """Everything in it is written and synced at its end, or nothing is. A "DEFERRED" one that only looks waits not."""
+    """Everything in it is written and synced at its end, or nothing is. A "DEFERRED" one that only looks waits not.
 
-    __slots__ = ("_connection", "_kind")
+    Args:
+        connection: over which.
+        kind: as above.
+        cursor: one of the connection's, to begin and end it by; None makes one for each, which costs half as much more.
+    """
 
-    def __init__(self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> None:
+    __slots__ = ("_connection", "_execute", "_kind")
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE",
+        cursor: sqlite3.Cursor | None = None,
+    ) -> None:
         self._connection, self._kind = connection, kind
+        self._execute: Callable[[str], object] = connection.execute if cursor is None else cursor.execute
 
     def __enter__(self) -> None:
-        self._connection.execute(_BEGIN[self._kind])
+        self._execute(_BEGIN[self._kind])
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         connection = self._connection
         try:
             if error is None:
-                connection.execute("COMMIT")
+                self._execute("COMMIT")
         finally:
             # After some errors SQLite has given it up itself.
             if connection.in_transaction:
@@ -247,25 +259,12 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-class Seen(NamedTuple):
-    """A file as it was found at its path: which one, and how large."""
-
-    device: int
-    number: int
-    size: int
-
-    def is_other(self, before: "Seen") -> bool:
-        """Whether another file than `before` is there now."""
-        return (self.device, self.number) != (before.device, before.number)
-
-
-def seen(path: Path | str) -> Seen | None:
-    """The file that is at `path`; None if there is none."""
+def seen(path: Path | str) -> os.stat_result | None:
+    """The file as it is found at `path`; None if there is none. `os.path.samestat` tells whether two are the same."""
     try:
-        status = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None
-    return Seen(status.st_dev, status.st_ino, status.st_size)
 
 
 def is_whole(path: Path) -> bool:

@@ -111,8 +111,8 @@ class Commits:
         appends = self._appends
         others: list[Job[Action]] = []
         try:
-            with transaction(connection):
-                if not appends.begin(connection) and version_of(connection) != JOURNAL_FILE.version:
+            with transaction(connection, cursor=appends.over(connection)):
+                if not appends.begin() and version_of(connection) != JOURNAL_FILE.version:
                     # A later treadle has brought it up: what this one would write there it would take for damage.
                     raise OtherVersion(path)
                 for job in jobs:

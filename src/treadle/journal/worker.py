@@ -33,11 +33,12 @@ T = TypeVar("T")
 class Job(Outcome[Any], Generic[A]):
     """Something to do over the connection, and the future of its outcome."""
 
+    value: Any = None
+    error: BaseException | None = None
+
     def __init__(self, action: A) -> None:
         super().__init__()
         self.action = action
-        self.value: Any = None
-        self.error: BaseException | None = None
 
     def settle(self) -> None:
         """Hand the outcome over."""

@@ -6,11 +6,12 @@ it is not there. So nothing is told of runs until the file is back, or the serve
 
 import asyncio
 import logging
+import os
 import time
 from typing import Final
 
 from treadle.journal import Journal, JournalError, SqliteJournal
-from treadle.journal.sqlite_file import Seen, seen
+from treadle.journal.sqlite_file import seen
 from treadle.serve.refused import Refused, of_journal
 
 log = logging.getLogger("treadle.serve")
@@ -29,7 +30,7 @@ class Health:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._path = journal.path if isinstance(journal, SqliteJournal) else None
-        self._first: Seen | None = None
+        self._first: os.stat_result | None = None
         self._lost = False
         self._looking = asyncio.Lock()
         self._looked = -_FRESH
@@ -47,7 +48,7 @@ class Health:
             # It is made when it is first used.
             self._first = now
             return
-        lost = now is None or now.is_other(self._first)
+        lost = now is None or not os.path.samestat(now, self._first)
         if lost and not self._lost:
             log.error("the journal's file %s was removed or replaced: nothing is told of runs now", self._path)
         self._lost = lost
