@@ -762,7 +762,7 @@ def test_what_a_call_that_was_left_open_is_shown_as():
     why = "This call was made, but its result had not been released when the run stopped (cancelled)."
     assert (back.content, back.is_error) == (told(why, executed=True), True)
     asked = left(*BACK, ResultAwaited(0, "a", True, question="right?")).result
-    why = "A person was asked about its result, and had not answered when the run stopped (cancelled)."
+    why = "A person was asked about its result, and had not answered yet when the run stopped (cancelled)."
     why = f"This call was made. {why}"
     assert (asked.content, asked.is_error) == (told(why, executed=True), True)
     below = left(*RUNNING, ResultAwaited(0, "a", True, "below")).result
@@ -772,7 +772,7 @@ def test_what_a_call_that_was_left_open_is_shown_as():
     )
     assert (below.content, below.is_error) == (told(why, executed="unknown"), True)
     outside = left(*acting(ResultAwaited(0, "a", True))).result
-    why = "This call has no result: it was waiting for one from outside when the run stopped (cancelled)."
+    why = "This call has no result yet: it was waiting for one from outside when the run stopped (cancelled)."
     assert (outside.content, outside.is_error) == (told(why, executed="unknown"), True)
     ended = left(*acting(ResultAwaited(0, "a")), reason="external_tool").result
     assert (ended.content, ended.is_error) == ("The run ended with this call.", False)

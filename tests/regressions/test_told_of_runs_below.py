@@ -125,5 +125,5 @@ async def test_what_waited_when_the_run_was_cancelled_is_not_told_as_waiting() -
     below, outside, asked = [message.text for message in model.requests[-1].messages if message.role == "tool"]
     assert "was waiting for somebody when the run stopped (cancelled)" in below
     assert "was waiting for one from outside when the run stopped (cancelled)" in outside
-    assert "had not answered when the run stopped (cancelled)" in asked
+    assert "had not answered yet when the run stopped (cancelled)" in asked
     assert (await agent.replay(result.run_id)).same

@@ -221,9 +221,7 @@ def _exact_text(text: str) -> float | str:
 
 _WITH_DECIMALS = msgspec.json.Decoder(float_hook=_exact)
 _WITH_TEXT = msgspec.json.Decoder(float_hook=_exact_text)
-
-
-OUTCOME_UNKNOWN = "its outcome is unknown: it may or may not have taken effect."
+UNKNOWN = "its outcome is unknown: it may or may not have taken effect."
 """How the model is told of a call of which nobody knows what it did; a note about one ends so too."""
 
 
@@ -239,16 +237,7 @@ def unexecuted(content: str) -> str:
 
 def cut_off(reason: str = "") -> str:
     """The result of a call whose outcome nobody knows, as the model is shown it."""
-    return told(f"This call was under way when the run stopped{reason}; {OUTCOME_UNKNOWN}", executed="unknown")
-
-
-def told_executed(result: ToolMessage | None) -> bool | str:
-    """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
-    if result is None or result.text.endswith(OUTCOME_UNKNOWN):
-        return "unknown"
-    said = plain(result.text) if result.is_error else None
-    executed = said.get("executed", True) if isinstance(said, dict) else True
-    return executed if isinstance(executed, (bool, str)) else True
+    return told(f"This call was under way when the run stopped{reason}; {UNKNOWN}", executed="unknown")
 
 
 BLOCK = 64

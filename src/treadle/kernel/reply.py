@@ -5,17 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import (
-    NO_CALLS,
-    OUTCOME_UNKNOWN,
-    CallRecord,
-    Calls,
-    EarlyCall,
-    alike,
-    cut_off,
-    told,
-    unexecuted,
-)
+from treadle.kernel.calls import NO_CALLS, UNKNOWN, CallRecord, Calls, EarlyCall, alike, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -116,25 +106,22 @@ def left_open(record: CallRecord, stop: Stop, at: float, ended_by: str = "") -> 
 
 
 def _awaited(record: CallRecord, stop: Stop, ended_by: str) -> tuple[str, bool]:
-    """What is shown for a call that waits for a result from outside, and whether as an error."""
+    """What is shown for a call that waits, or waited until the run ended, for a result from outside; if as an error."""
     if stop.reason == "external_tool":
         if record.id == ended_by:
             return "The run ended with this call.", False
         return unexecuted(
             f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
         ), True
-    # What waited for somebody when the run ended waits no more, though the run may go on otherwise.
     over = "" if stop.reason in ("waiting", "running") else f" when the run stopped{_because(stop)}"
+    waits, has = ("was waiting", "had") if over else ("waits", "has")
     if record.found is not None:
-        answered = f"had not answered{over}" if over else "has not answered yet"
-        return told(f"This call was made. A person was asked about its result, and {answered}.", executed=True), True
+        why = f"This call was made. A person was asked about its result, and {has} not answered yet{over}."
+        return told(why, executed=True), True
+    why = f"This call has no result yet: it {waits} for one from outside{over}."
     if record.run_id:
-        waits = f"was waiting for somebody{over}" if over else "waits for somebody"
-        why = f"The agent that works on this call {waits}; it is not done, and may have done a part of it."
-    elif over:
-        why = f"This call has no result: it was waiting for one from outside{over}."
-    else:
-        why = "This call has no result yet: it waits for one from outside."
+        agent = f"The agent that works on this call {waits} for somebody{over}"
+        why = f"{agent}; it is not done, and may have done a part of it."
     return told(why, executed="unknown"), True
 
 
@@ -148,7 +135,7 @@ def in_doubt(record: CallRecord, why: str, at: float) -> CallRecord:
     if record.found is None:
         return record.answered(cut_off(why), is_error=True, at=at)
     doing = f"{record.doing.name} was called in its place and was under way when the run stopped{why}"
-    return _noted(record, record.found, f"{doing}; {OUTCOME_UNKNOWN}", at)
+    return _noted(record, record.found, f"{doing}; {UNKNOWN}", at)
 
 
 def _noted(record: CallRecord, found: ToolMessage, note: str, at: float) -> CallRecord:

@@ -27,7 +27,7 @@ from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
 from treadle.kernel.accounts import Spent
-from treadle.kernel.calls import Awaited, CallRecord, cut_off, told_executed
+from treadle.kernel.calls import UNKNOWN, Awaited, CallRecord, cut_off, plain
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
@@ -334,7 +334,7 @@ def _changes(child: Run) -> tuple[list[str], list[str]]:
     made: list[str] = []
     unknown: list[str] = []
     for record in records_of(child):
-        last = told_executed(record.result) if record.executed else True
+        last = _executed(record.result) if record.executed else True
         for place, call in enumerate(record.calls_run, 1 - len(record.calls_run)):
             # Those before the last came back, or no other would have been made in their place.
             executed = True if place else last
@@ -342,6 +342,15 @@ def _changes(child: Run) -> tuple[list[str], list[str]]:
                 continue
             (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
     return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
+
+
+def _executed(result: ToolMessage | None) -> bool | str:
+    """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
+    if result is None or result.text.endswith(UNKNOWN):
+        return "unknown"
+    said = plain(result.text) if result.is_error else None
+    executed = said.get("executed", True) if isinstance(said, dict) else True
+    return executed if isinstance(executed, (bool, str)) else True
 
 
 def _spent(state: RunState) -> Spent:
