@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
@@ -13,12 +14,14 @@ from msgspec.structs import replace
 from treadle.analyst import (
     AnalystError,
     Catalog,
+    CompareRequest,
     Dimension,
     Measure,
     QueryRequest,
     QueryResult,
     Source,
     TextFormat,
+    compare,
     parse_format,
     propose,
     query,
@@ -135,3 +138,48 @@ def test_a_percentage_beyond_a_float_has_no_digits_made_up(tmp_path: Path) -> No
     assert "823,045" not in table
     written = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<td>8.23e+20</td>" in written or ">8.23e+20<" in written
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"])
+def test_times_of_any_fineness_are_times(tmp_path: Path, kind: str) -> None:
+    with duckdb.connect(tmp_path / "events.db") as events:
+        events.execute(f"CREATE TABLE events (moment {kind}, amount INTEGER)")
+        events.execute("INSERT INTO events VALUES ('2024-01-01', 1), ('2024-01-01 13:00:05', 2), (NULL, 4)")
+    (tmp_path / "events.csv").write_text("moment,amount\n2024-01-01 00:00:00,1\n2024-01-01T13:00:05.000,2\n,4\n")
+    measures = (Measure(name="amount"),)
+    a = Source(
+        name="a",
+        kind="duckdb",
+        path="events.db",
+        table="events",
+        dimensions=(Dimension(name="moment"),),
+        measures=measures,
+    )
+    at = (Dimension(name="moment", type="timestamp"),)
+    catalog = Catalog([a, Source(name="b", kind="csv", path="events.csv", dimensions=at, measures=measures)], tmp_path)
+    found = compare(catalog, CompareRequest(source_a="a", source_b="b", dimensions=["moment"]))
+    assert (found.summary.matches, found.summary.total_rows) == (3, 3)
+    late = QueryRequest(
+        source="a", dimensions=["moment"], filters=[{"dimension": "moment", "op": ">=", "value": "2024-01-01 12:00"}]
+    )
+    assert query(catalog, late).totals == {"amount": 2}
+
+
+def test_a_time_that_is_finer_than_keys_can_be_is_refused_and_not_cut_off(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "events.db") as events:
+        events.execute("CREATE TABLE events (moment TIMESTAMP_NS, amount INTEGER)")
+        events.execute("INSERT INTO events VALUES ('2024-01-01', 1), ('2024-01-01 00:00:00.000000001', 2)")
+
+    def asked(dimension: Dimension) -> list[object]:
+        source = Source(
+            name="a", kind="duckdb", path="events.db", table="events", dimensions=(dimension,),
+            measures=(Measure(name="amount"),),
+        )  # fmt: skip
+        return [
+            row["moment"]
+            for row in query(Catalog([source], tmp_path), QueryRequest(source="a", dimensions=["moment"])).rows
+        ]
+
+    with pytest.raises(AnalystError, match=r"'2024-01-01 00:00:00\.000000001'; correct it in the data, or declare"):
+        asked(Dimension(name="moment"))
+    assert asked(Dimension(name="moment", type="string")) == ["2024-01-01", "2024-01-01 00:00:00.000000001"]

@@ -8,6 +8,7 @@ from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, when
+from treadle.analyst.sql.types import FINEST
 
 ENGINE_TYPES: dict[str, str] = {
     "integer": "HUGEINT",
@@ -32,13 +33,20 @@ def typed_column(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
         case "date" | "timestamp" if kind == "VARCHAR":
             # Text may name an offset from UTC, which a type without a time zone would leave out.
             return cast(cast(text, "TIMESTAMPTZ"), ENGINE_TYPES[type_])
+        case "timestamp" if kind == FINEST:
+            whole = exp.EQ(this=cast(cast(column, ENGINE_TYPES[type_]), FINEST), expression=column.copy())
+            return _right(text, exp.or_(is_null(column.copy()), whole), ENGINE_TYPES[type_])
         case _:
             return cast(text if kind == "VARCHAR" else column, ENGINE_TYPES[type_])
 
 
 def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
     """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
-    right = exp.or_(is_null(text), matches(text, pattern))
+    return _right(text, exp.or_(is_null(text), matches(text, pattern)), kind)
+
+
+def _right(text: "exp.Expr", right: "exp.Expr", kind: str) -> "exp.Expr":
+    """The text as another type where `right` holds; else the engine raises an error that quotes it."""
     return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
 
 

@@ -10,7 +10,7 @@ from treadle.analyst.declared.errors import unknown
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
-from treadle.analyst.sql.types import INTEGERS, decimals_in
+from treadle.analyst.sql.types import INTEGERS, TIMES, decimals_in
 
 MOST_KEY_DECIMALS = 10
 
@@ -103,5 +103,7 @@ def natural_type(kind: str) -> KeyType:
     decimals = decimals_in(kind)
     if decimals is not None:
         return "decimal" if decimals <= MOST_KEY_DECIMALS else "string"
-    simple: dict[str, KeyType] = {"TIMESTAMP": "timestamp", "DATE": "date", "BOOLEAN": "boolean"}
+    if kind in TIMES:
+        return "timestamp"
+    simple: dict[str, KeyType] = {"DATE": "date", "BOOLEAN": "boolean"}
     return simple.get(kind, "string")

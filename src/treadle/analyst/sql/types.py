@@ -1,8 +1,12 @@
-"""Types: what the engine calls those of numbers."""
+"""Types: what the engine calls those of numbers and of times without a zone."""
 
 INTEGERS = frozenset(
     f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "HUGEINT")
 )
+
+FINEST = "TIMESTAMP_NS"
+"""Times in billionths of a second, which other times have no room for."""
+TIMES = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", FINEST))
 
 
 def decimals_in(kind: str) -> int | None:
