@@ -237,7 +237,8 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
         for side, measure in zip(sides, pair.measures, strict=True):
             name, amount = side.name(pair.at), side.amount(pair.at)
             valued = valued.select(named(figure(measure, amount, name, pair.scale), name), copy=False)
-            sizes.append(noise(measure, amount, name, pair.scale))
+            if pair.noisy:
+                sizes.append(noise(measure, amount, name, pair.scale))
         if pair.noisy:
             valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"), copy=False)
     differing = exp.select(exp.Star()).from_(valued.subquery("valued", copy=False), copy=False)

@@ -18,7 +18,7 @@ from treadle.analyst.showing.interpret import Largest
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import call, columns, literal, named, table
+from treadle.analyst.sql.terms import call, columns, count_if, literal, named, table
 
 _PARTS = 10
 
@@ -243,7 +243,7 @@ def _together(session: Session, aligned: Aligned, by: Sequence[Sequence[str]]) -
 def _sizes(aligned: Aligned) -> "tuple[exp.Expr, exp.Expr]":
     """The differences of several keys without their signs, and how many of these do not match."""
     unlike = exp.NEQ(this=aligned.column("s"), expression=literal("match"))
-    return exp.Sum(this=exp.Abs(this=aligned.column("d"))), exp.func("count_if", unlike)
+    return exp.Sum(this=exp.Abs(this=aligned.column("d"))), count_if(unlike)
 
 
 def _sums(aligned: Aligned) -> "list[exp.Expr]":

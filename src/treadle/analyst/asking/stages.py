@@ -138,13 +138,13 @@ class Fetched(Typed, frozen=True, kw_only=True):
 
     def filtered(self, select: "exp.Select", parameters: Parameters, besides: Collection[str] = ()) -> "exp.Select":
         """Returns `select` from these rows where the filters hold, except those on the dimensions `besides`."""
-        select = select.from_(self.table.relation.copy())
+        select = select.from_(self.table.relation.copy(), copy=False)
         conditions = [
             self._holds(one, parameters)
             for one in self.conditions
             if one[1] not in self.pushed and one[0].members[self.index].name not in besides
         ]
-        return select.where(*conditions) if conditions else select
+        return select.where(*conditions, copy=False) if conditions else select
 
     def examine(self, session: Session) -> None:
         """Looks for values that a range cannot place, among the rows that pass the other filters.

@@ -15,7 +15,7 @@ from treadle.analyst.showing.comparison import Summary, Total, match_rate
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import columns, literal
+from treadle.analyst.sql.terms import columns, count_if, literal
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -94,7 +94,7 @@ def _besides(pair: Pair) -> "dict[str, exp.Expr]":
     )
     there = [exp.GT(this=row.copy(), expression=zero.copy()) for row in rows]
     uneven = exp.and_(exp.NEQ(this=rows[0], expression=rows[1]), *there, copy=False)
-    return {"equal": exp.func("count_if", equal), "uneven": exp.func("count_if", uneven)}
+    return {"equal": count_if(equal), "uneven": count_if(uneven)}
 
 
 def by_currency(units: Units) -> list[str]:
@@ -106,10 +106,12 @@ def counted(pair: Pair) -> "dict[str, exp.Expr]":
     """How many keys are of each class and how many are not equal, and their differences without signs."""
     status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
     more: dict[str, exp.Expr] = {
-        name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
+        name: count_if(exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
     }
-    off = exp.or_(exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)))
-    return more | {"unequal": exp.func("count_if", off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
+    off = exp.or_(
+        exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)), copy=False
+    )
+    return more | {"unequal": count_if(off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
 
 
 def total_of(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Units) -> Total:

@@ -21,12 +21,12 @@ def call(function: str, *arguments: "exp.Expr") -> "exp.Expr":
 
 def cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; the engine raises an error if it is none."""
-    return exp.Cast(this=_free(value), to=_type(kind).copy())
+    return exp.Cast(this=_free(value), to=_type(kind))
 
 
 def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; NULL if it is none."""
-    return exp.TryCast(this=_free(value), to=_type(kind).copy())
+    return exp.TryCast(this=_free(value), to=_type(kind))
 
 
 def named(value: "exp.Expr", name: str) -> "exp.Expr":
@@ -80,11 +80,28 @@ def matches(value: "exp.Expr", pattern: str) -> "exp.Expr":
 
 def quoted(column: str) -> "exp.Expr":
     """A column of the data, by its exact name."""
-    return exp.column(exp.to_identifier(column, quoted=True))
+    return exp.Column(this=exp.to_identifier(column, quoted=True))
+
+
+def count_if(condition: "exp.Expr") -> "exp.Expr":
+    """How many rows fulfil the condition."""
+    return exp.CountIf(this=_free(condition))
+
+
+def _type(kind: str) -> "exp.DataType":
+    name, _, within = kind.removesuffix(")").partition("(")
+    # Most are one of these two, which take longer to parse, and to copy, than to make.
+    if name == "DECIMAL" and within:
+        digits = [exp.DataTypeParam(this=literal(int(number))) for number in within.split(",")]
+        return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=digits, nested=False)
+    if name == "ENUM":
+        words = [literal(word.strip(" '")) for word in within.split(",")]
+        return exp.DataType(this=exp.DataType.Type.ENUM, expressions=words, nested=False)
+    return _parsed(kind).copy()
 
 
 @cache
-def _type(kind: str) -> "exp.DataType":
+def _parsed(kind: str) -> "exp.DataType":
     return exp.DataType.build(kind, dialect="duckdb")
 
 
