@@ -1,4 +1,4 @@
-"""What an attack on how amounts, codes and frames are read has found."""
+"""How amounts, codes, times and frames are read as they are spelled, and what is quoted of them."""
 
 import sqlite3
 from collections.abc import Sequence
