@@ -242,6 +242,14 @@ async def test_a_condition_that_raises_does_not_say_the_reason_of_its_rule(async
     assert [record.tool for record in logged] == ["pay", "pay"]
     assert all("to_eve" in record.getMessage() and record.call_id and record.run_id for record in logged)
 
+    def exits(arguments):
+        raise SystemExit(3)
+
+    result, bank = await run_with([deny("pay", when=exits, reason="Eve is blocked")])
+    assert result.finished
+    assert not bank.ran
+    assert "SystemExit" in result.tool_calls_made[0].result.text
+
     waiting, _ = await run_with([ask_before("pay", when=when, reason="Eve is new")])
     assert all("KeyError" in one.question and "Eve is new" not in one.question for one in waiting.pending)
 

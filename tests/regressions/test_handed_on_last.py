@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, MemoryJournal, SqliteJournal, ask_before, handoff, tool
+from treadle import Agent, MemoryJournal, SqliteJournal, ask_before, external_tool, handoff, tool
 from treadle.kernel.messages import Message, ToolMessage
 from treadle.models import ModelRequest
 from treadle.testing import ScriptedModel
@@ -70,3 +70,26 @@ async def test_a_hand_off_that_waits_is_made_after_what_else_waited(tmp_path) ->
         result = await agent.resume(waiting.run_id, approve=waiting.pending)
     assert made == ["paid 5", "paid 6", "billing is asked"]
     assert result.text == "paid 5; paid 6"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_nothing_is_handed_on_where_the_run_ends_with_a_call_of_the_same_reply(place: int) -> None:
+    """The other agent was asked and paid, and what it said was dropped."""
+    asked: list[str] = []
+
+    def billing_says(request: ModelRequest) -> str:
+        asked.append("billing")
+        return "It is paid."
+
+    done = external_tool("done", "Ends with an answer.", {"type": "object", "properties": {"text": {"type": "string"}}})
+    calls: list[tuple[str, dict[str, object]]] = [("done", {"text": "Bye."})]
+    calls.insert(place, ("transfer_to_billing", {"reason": "a bill"}))
+    billing = Agent(ScriptedModel(billing_says), name="billing")
+    agent = Agent(ScriptedModel([calls]), tools=[done, handoff(billing)], journal=MemoryJournal())
+    result = await agent.run("Bye.")
+    assert (result.stop.reason, result.output) == ("external_tool", {"text": "Bye."})
+    assert not asked
+    other = next(call for call in result.tool_calls_made if call.name == "transfer_to_billing")
+    assert not other.executed
+    assert "nothing is handed on" in other.result.text
+    assert (await agent.replay(result.run_id)).same

@@ -171,7 +171,7 @@ class Failed(NamedTuple):
     be about."""
 
     name: str
-    error: Exception
+    error: BaseException
 
     def __str__(self) -> str:
         return f"the condition {self.name} raised {type(self.error).__name__}, and nobody knows whether it holds"
@@ -182,7 +182,7 @@ async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own) -> b
     try:
         # A copy: what it does to the arguments must not become what is run.
         return bool(await own(predicate, name, deepcopy(arguments)))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Failed(name, error)
 
 

@@ -102,8 +102,7 @@ Command = PrepareStep | CallModel | RunTools | Nudge | Pause | Finish
 def decide(state: RunState, judgement: Judgement = UNJUDGED) -> Command | None:
     """What to do next in `state`; None if the run has finished, is paused, has not started, or has calls in flight.
 
-    `judgement` is what was found about a run that is `ready`: whether enough has been done, and whether it gets
-    anywhere.
+    `judgement` is what was found about a run that is `ready`: has enough been done, and does it get anywhere?
     """
     match state.phase:
         case "ready":

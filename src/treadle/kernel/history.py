@@ -23,8 +23,7 @@ def completed(messages: Iterable[Message]) -> list[Message]:
 
     Each tool call is answered exactly once, right after the assistant message that made it and in call order: a result
     that comes later is moved up, one that is missing is given, one that answers nothing is left out. A message that
-    says nothing is left out too, calls of one message get ids that differ, and several system messages become one at
-    the beginning.
+    says nothing is left out too, calls of one message get ids that differ, and of several system messages one is made.
     """
     given = list(messages)
     instructions = "\n\n".join(message.content for message in given if isinstance(message, SystemMessage))

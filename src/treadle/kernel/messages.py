@@ -257,9 +257,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 class ToolSpec(Struct, frozen=True, gc=False):
     """What a model is told of a tool: its name, what it is for, and the JSON Schema of its input.
 
-    `output_schema` is the JSON Schema of what it returns, where that is known; providers have no place for it, the
-    offline planner reads it. The same goes for `changes`: whether a call changes something; None if the tool does not
-    say.
+    `output_schema` is the JSON Schema of what it returns, where that is known, and `changes` whether a call changes
+    something, where the tool says so; providers have no place for them, the offline planner reads them.
     """
 
     name: str

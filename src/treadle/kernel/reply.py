@@ -31,8 +31,7 @@ class Recorded(Struct, frozen=True, gc=False):
 def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]) -> Recorded:
     """The records of a reply's calls, those that must not be executed already answered.
 
-    A call that began early did run, whatever the whole reply says, and so did one that the whole reply does not have:
-    it counts.
+    A call that began early did run, and counts, whatever the whole reply says; so does one that it does not have.
     """
     begun = len(state.early)
     if not calls:

@@ -133,8 +133,7 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
         consecutive_errors: steps in a row in which everything went wrong (`consecutive_errors`).
 
     Raises:
-        ValueError: a limit is negative, not finite, not a number, or larger than anything there is; or is none of these
-            (`Misuse`).
+        ValueError: a limit is negative, not finite, no number, or too large; or none of these (`Misuse`).
     """
 
     steps: int | None = 20

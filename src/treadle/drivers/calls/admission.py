@@ -70,8 +70,8 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if record.status == "interrupted" and tool.effect == "write" and not asked:
         return unknown_outcome(run, record)
-    if tool.agent is not None and _hands_on(tool) and _handed_on_before(run, record):
-        return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
+    if tool.agent is not None and _hands_on(tool) and (why := _why_not_handed_on(run, record)):
+        return refused(run, record, ToolError(why, executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
     except ToolError as error:
@@ -128,7 +128,7 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     async def own(function: Callable[..., Any], what: str, *given: Any) -> Any:
         try:
             return await run.driven.own(function, what, *given)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # The careful answer is taken for its own, so nobody else is told.
             about = about_call(run, admitted.record.id, tool)
             log_raised(f"the condition {what} of a rule about {tool.name} raised", error, run.redact, about)
@@ -161,13 +161,19 @@ def _hands_on(tool: Tool) -> bool:
     return isinstance(tool.agent, Below) and tool.agent.final
 
 
-def _handed_on_before(run: Run, record: CallRecord) -> bool:
-    """Whether another call of the same reply has handed the conversation on, or is about to: one that has begun goes
-    before one that has not, and of those the first.
+def _why_not_handed_on(run: Run, record: CallRecord) -> str:
+    """Why the conversation is not handed on by a call; empty if it is.
+
+    Of a reply's calls that do so one that has begun goes before one that has not, and of those the first. What another
+    agent answers would be paid and dropped where the run ends with a call of the same reply.
     """
-    rivals = [one for one in calls_so_far(run) if hands_on(run, one) and (one.final or one.result is None)]
+    calls = calls_so_far(run)
+    rivals = [one for one in calls if hands_on(run, one) and (one.final or one.result is None)]
     first = ([one for one in rivals if one.executed] or rivals)[:1]
-    return record.id not in [one.id for one in first]
+    if record.id not in [one.id for one in first]:
+        return "The conversation is handed on already."
+    ends = next((one.doing.name for one in calls if one.status == "awaited" and not one.wait), "")
+    return f"The run ends with the call of {ends}: nothing is handed on." if ends and not record.executed else ""
 
 
 def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | None:
