@@ -82,7 +82,7 @@ async def undriven(journal: Journal, run_id: str) -> AsyncIterator[None]:
             lease.give_back(over=gone)
 
 
-async def holds_money(journal: Journal, run_id: str, below: Iterable[str]) -> bool:
+async def may_hold_money(journal: Journal, run_id: str, below: Iterable[str]) -> bool:
     """Whether a run that nobody drives was left in the middle under a budget, which only an agent that has it settles.
 
     Those `below` it may have budgets of their own. Once it has ended, nobody has them go on.

@@ -14,7 +14,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked
 from treadle.drivers.checks import Input, asked_of
 from treadle.drivers.dispatch import cancelled
-from treadle.drivers.lease import holds_money, undriven
+from treadle.drivers.lease import may_hold_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, RunHeld
@@ -304,11 +304,11 @@ class Runs:
                 await self._ended(user, whose)
             try:
                 async with undriven(self.journal, whose.top):
-                    if await kept(holds_money(self.journal, whose.top, await kept(family(self.journal, whose.top)))):
+                    if await kept(may_hold_money(self.journal, whose.top, await kept(family(self.journal, whose.top)))):
                         raise Refused(
                             "conflict",
-                            f"run {whose.top} was left in the middle, with money of a budget set aside that would stay "
-                            "so for ever",
+                            f"run {whose.top} was left in the middle under a budget, and what that set aside for it, "
+                            "if anything, would stay so for ever",
                             "Have it go on, or cancel it, where its agent is; then delete it.",
                         )
                     for one in reversed(await kept(family(self.journal, run_id))):

@@ -15,7 +15,7 @@ from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened
 from treadle.cli.terminal import note
 from treadle.cli.words import OneOf
-from treadle.drivers.lease import holds_money, undriven
+from treadle.drivers.lease import may_hold_money, undriven
 from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.addresses import without_password
 from treadle.journal.families import families, family
@@ -180,11 +180,11 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | st
     """How many of these runs, which are `top` or work for it, were deleted; or why none is."""
     try:
         async with undriven(journal, top):
-            if await holds_money(journal, top, runs):
+            if await may_hold_money(journal, top, runs):
                 return (
-                    f"run {top} was left in the middle, with money of a budget set aside that would stay so for ever: "
-                    f"have it go on, or end it in Python with agent.cancel({top!r}), and the budget= that it was "
-                    "given if it was, and then delete it"
+                    f"run {top} was left in the middle under a budget, and what that set aside for it, if anything, "
+                    f"would stay so for ever: have it go on, or end it in Python with agent.cancel({top!r}), and the "
+                    "budget= that it was given if it was, and then delete it"
                 )
             return sum([await journal.delete(run_id) for run_id in reversed(runs)])
     except RunHeld as held:
