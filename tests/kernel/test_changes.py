@@ -617,10 +617,11 @@ def test_budgets_are_those_that_it_was_last_given():
     given = RunResumed(budgets=("budget all",), at=200.0)
     found = changed(RUNNING, given)
     assert found.pop("step")
-    assert found == {"budgets": ("budget all",), "earlier": fold_all(RUNNING).elapsed, "resumed_at": 200.0}
-    assert fold_all([*RUNNING, given, RunResumed()]).budgets == ()
+    accounts = replace(fold_all(RUNNING).accounts, budgets=("budget all",))
+    assert found == {"accounts": accounts, "earlier": fold_all(RUNNING).elapsed, "resumed_at": 200.0}
+    assert fold_all([*RUNNING, given, RunResumed()]).accounts.budgets == ()
     # Of the run that it is a fork of, and not of the fork.
-    assert fold_all([*RUNNING, given, RunForked("f")]).budgets == ()
+    assert fold_all([*RUNNING, given, RunForked("f")]).accounts.budgets == ()
 
 
 def test_a_crash_in_the_middle_of_a_batch():

@@ -34,6 +34,7 @@ from treadle import (
     Price,
     SqliteJournal,
     Usage,
+    ask_before,
     replay,
     statistics,
     tool,
@@ -283,3 +284,25 @@ async def test_a_redaction_that_fails_at_a_pause_is_told_and_lets_the_conversati
         await till.agent.run("pay", conversation=conversation, on_event=watch)
     redact.wrong = False
     assert (await till.agent.run("pay", conversation=conversation)).stop.reason == "waiting"
+
+
+async def test_arguments_for_a_tool_that_is_gone_are_refused_and_the_call_can_still_be_decided():
+    """Nothing is there that could check them; approved as it is, the call is answered as one of an unknown tool."""
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pays."""
+        return "paid"
+
+    journal, rules = MemoryJournal(), [ask_before(effect="write")]
+    begun = Agent(ScriptedModel([[("pay", {"amount": 5})]]), tools=[pay], approvals=rules, journal=journal)
+    waiting = await begun.run("Pay 5.")
+    (one,) = waiting.pending
+    without = Agent(ScriptedModel(["I cannot."]), approvals=rules, journal=journal)
+    events = await journal.read(waiting.run_id)
+    with pytest.raises(Misuse, match="has no tool 'pay'"):
+        await without.resume(waiting.run_id, approve={one.key: {"amount": 1}})
+    assert await journal.read(waiting.run_id) == events
+    result = await without.resume(waiting.run_id, approve=[one])
+    assert result.text == "I cannot."
+    assert "There is no tool 'pay'" in result.tool_calls_made[0].result.text
