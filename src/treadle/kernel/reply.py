@@ -93,14 +93,14 @@ def left_open(record: CallRecord, stop: Stop, at: float, ended_by: str = "") -> 
         return record.answered(*_awaited(record, stop, ended_by), at=at)
     goes_on = stop.reason in ("waiting", "running")
     if record.found is not None and record.status != "returned":
-        note = f"{record.doing.name} is to be called in its place; its run has not ended and may still execute that."
+        note = f"{record.doing.name} was to be called in its place; it may have been since, or may be yet."
         return _noted(record, record.found, note, at) if goes_on else record.settled(at)
     executed: bool | str = record.status == "returned"
     why = f"This call was not executed: the run stopped{_because(stop)}."
     if executed:
         why = f"This call was made, but its result had not been released when the run stopped{_because(stop)}."
     elif goes_on:
-        why, executed = "This call is not executed so far; its run has not ended and may still execute it.", "unknown"
+        why, executed = "This call was waiting when this was said; it may have been made since, or may be.", "unknown"
     return record.answered(told(why, executed), is_error=True, at=at)
 
 
