@@ -38,8 +38,9 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
 from treadle.kernel.stop import stopped
+from treadle.models import ModelReply, RateLimited, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import result_of
 from treadle.testing import ScriptedModel
 from treadle.timetravel.waterfall import waterfall_of
@@ -234,3 +235,39 @@ def test_show_names_the_call_below_that_is_settled_in_full(note, tmp_path):
     shown = CliRunner().invoke(show, ["r", "--journal", str(path)], standalone_mode=False).output
     assert f'its outcome is unknown: pay(amount=5, note="{note}") (a/b)\n' in shown
     assert "unknown: inner(" not in shown
+
+
+async def test_a_waterfall_ends_an_early_call_that_the_reply_which_stands_does_not_make():
+    """A later call had the same id, and the bar of the first had no end."""
+
+    @tool(effect="read")
+    async def look(n: int) -> str:
+        """Looks."""
+        await asyncio.sleep(0.01 if n == 3 else 60)
+        return "seen"
+
+    class Early:
+        name = "early"
+
+        def __init__(self):
+            self.asked = 0
+
+        async def stream(self, request):
+            self.asked += 1
+            if self.asked == 1:
+                for piece in (ToolCallStarted("a", "look"), ToolCallDelta("a", '{"n": 1}'), ToolCallCompleted("a")):
+                    yield piece
+                await asyncio.sleep(0.05)
+                raise RateLimited("too many", retry_after=0.01)
+            call = (ToolCall("a", "look", '{"n": 3}'),) if self.asked == 3 else ()
+            said = (Text("Done."),) if self.asked == 4 else ()
+            yield ModelReply(AssistantMessage((*call, *said)), Usage(1, 1), "tool_calls" if call else "stop")
+
+    journal = MemoryJournal()
+    result = await within(Agent(Early(), tools=[look], journal=journal).run("go"))
+    assert result.finished
+    (begun,) = [one for one in await journal.read(result.run_id) if isinstance(one, ToolStarted) and one.name]
+    bars = [bar for bar in (await waterfall(journal, result.run_id)).bars if bar.kind == "tool"]
+    assert begun.call_id == "a"
+    assert [bar.name for bar in bars] == ["look (a)", "look (a)"]
+    assert all(bar.seconds is not None for bar in bars)

@@ -259,6 +259,7 @@ class _Laid:
                 self._asked = event.at + (event.retry_in or 0.0)
             case ModelReplied():
                 self._model("model", event, before, event.usage, failed=False)
+                self._heard_out(event.at)
             case ContextEdited() if event.usage is not None or event.cost is not None:
                 bar = self._begin("summary", event.model, before.now, 0 if before.step is None else 1)
                 bar.ended, bar.usage, bar.cost = event.at, event.usage or Usage(), event.cost
@@ -345,6 +346,15 @@ class _Laid:
         bar.below = run_id_below(self.state.run_id, event.step, event.call_id, made)
         bar.step, bar.call_id, bar.made = event.step, event.call_id, made
         self._calls[event.call_id] = bar
+
+    def _heard_out(self, at: float) -> None:
+        """Of the calls that began early those that the reply makes go on, under its ids; the others were given up."""
+        early, self._calls = self._calls, {}
+        for record in () if self.state.step is None else self.state.step.calls:
+            if record.began_as in early:
+                self._calls[record.id] = early.pop(record.began_as)
+        for bar in early.values():
+            bar.ended = max(bar.at, at)
 
     def _came_back(self, event: ToolFinished | ResultAwaited) -> None:
         bar = self._calls.pop(event.call_id, None)
