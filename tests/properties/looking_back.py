@@ -10,7 +10,8 @@ from treadle.drivers.purse.spending import Charge, Spending, spending_of
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Usage
-from treadle.timetravel.waterfall import Bar, waterfall_of
+from treadle.timetravel.bars import Bar
+from treadle.timetravel.waterfall import waterfall_of
 
 
 def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:

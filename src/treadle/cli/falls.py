@@ -6,7 +6,8 @@ from decimal import Decimal
 import click
 
 from treadle.cli.terminal import clean, console, shorten, showable
-from treadle.timetravel.waterfall import Bar, Waterfall, under_way
+from treadle.timetravel.bars import Bar
+from treadle.timetravel.waterfall import Waterfall, under_way
 
 _LEAST_NAME, _LEAST_BAR, _WIDEST_BAR = 12, 6, 60
 _WORDS = {"attempt": "failed: ", "summary": "summary: ", "run": "agent ", "wait": "waits: ", "interrupted": ""}
