@@ -41,7 +41,9 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models import GoogleModel, ModelReply, ModelRequest
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.anthropic_model import AnthropicModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.transport import HttpReply
 
 DELTAS = 5000

@@ -15,9 +15,11 @@ from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, handoff, has_to
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.fallback import FallbackModel
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.profile import OutputMode, profile_of
 from treadle.testing import ReplayModel, ScriptedModel
 

@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -38,7 +39,6 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.http_model import AnthropicModel
 from treadle.models.port import (
     ModelReply,
     ModelRequest,

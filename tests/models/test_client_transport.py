@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ToolSpec, Usage, UserMessage
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.aws_stream import AwsEventParser
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -27,7 +28,8 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.models.timeouts import Timeouts
 

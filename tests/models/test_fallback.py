@@ -28,8 +28,9 @@ from treadle.models import (
     TextDelta,
     UsageReported,
 )
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.fallback import FallbackModel
-from treadle.models.http_model import AnthropicModel, OpenAIChatModel
+from treadle.models.openai_model import OpenAIChatModel
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -9,10 +9,12 @@ import pytest
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, ToolSpec, Usage, UserMessage
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
 from treadle.models.names import UnknownModel, model_from_name
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.permission import forbid_real_models
 from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.models.price import Price

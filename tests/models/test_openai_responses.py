@@ -37,8 +37,8 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.http_model import OpenAIResponsesModel
 from treadle.models.openai_chat import ChatCodec
+from treadle.models.openai_model import OpenAIResponsesModel
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import (
     ModelReply,

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle import Agent, Limits, Misuse, Price, Usage
-from treadle.models.http_model import AnthropicModel, OpenAIChatModel
+from treadle.models.anthropic_model import AnthropicModel
+from treadle.models.openai_model import OpenAIChatModel
 from treadle.models.prices import _price, context_window, cost, known_cost
 
 KNOWN = [

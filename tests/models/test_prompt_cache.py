@@ -26,12 +26,14 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
 from treadle.models.google import GoogleCodec
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
 from treadle.models.openai_chat import ChatCodec
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import ModelReply, ModelRequest
 

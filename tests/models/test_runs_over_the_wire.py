@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, Retries, tool
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolStarted
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelTimeout, Overloaded, RateLimited
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.timeouts import Timeouts
 
 pytestmark = pytest.mark.anyio

@@ -31,7 +31,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.http_model import OpenAIChatModel
+from treadle.models.openai_model import OpenAIChatModel
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, TextDelta
 from treadle.models.timeouts import Timeouts
 

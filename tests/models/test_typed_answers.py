@@ -8,9 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from treadle import Agent, tool
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 
 pytestmark = pytest.mark.anyio
 Serve = Callable[..., Any]

@@ -20,7 +20,9 @@ from typing import Any
 
 import pytest
 
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.anthropic_model import AnthropicModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 
 LONG = ["test_llama_server.py", "test_mcp_peers.py", "test_phoenix.py"]
 collect_ignore = [] if os.environ.get("TREADLE_PEERS") else LONG

@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from treadle.kernel.messages import AssistantMessage, Thinking, ToolCall, Usage, UserMessage
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -20,7 +21,8 @@ from treadle.models.errors import (
     Overloaded,
     RateLimited,
 )
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import ModelReply, ModelRequest
 
 pytestmark = pytest.mark.anyio

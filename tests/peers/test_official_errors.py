@@ -30,7 +30,9 @@ from treadle.models import (
     QuotaExceeded,
     RateLimited,
 )
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.anthropic_model import AnthropicModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from treadle.kernel.messages import Thinking, UserMessage
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.anthropic_model import AnthropicModel
+from treadle.models.http_model import HttpModel
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import ModelReply, ModelRequest
 
 

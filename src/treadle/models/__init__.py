@@ -57,21 +57,22 @@ from treadle.models.price_table import PriceTable
 from treadle.models.profile import ModelProfile
 
 if TYPE_CHECKING:
+    from treadle.models.anthropic_model import AnthropicModel
     from treadle.models.bedrock_model import BedrockModel
     from treadle.models.fallback import FallbackModel
     from treadle.models.google_model import GoogleModel
-    from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
     from treadle.models.named import model_from_name
     from treadle.models.offline import OfflineModel
+    from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.text_tools import TextTools
     from treadle.models.timeouts import Timeouts
 
 _LATER = {
-    "AnthropicModel": "http_model",
+    "AnthropicModel": "anthropic_model",
     "BedrockModel": "bedrock_model",
-    "OpenAIChatModel": "http_model",
-    "OpenAIResponsesModel": "http_model",
+    "OpenAIChatModel": "openai_model",
+    "OpenAIResponsesModel": "openai_model",
     "FallbackModel": "fallback",
     "GoogleModel": "google_model",
     "LangChainModel": "langchain",

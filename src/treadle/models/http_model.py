@@ -8,7 +8,7 @@ port), `treadle.models.transport`, `treadle.models.providers`.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import anyio
 from msgspec import structs
@@ -29,17 +29,16 @@ from treadle.models.errors import (
 from treadle.models.extra import held_to_length, merged
 from treadle.models.failures import request_id
 from treadle.models.fixed import billed
-from treadle.models.given import check_cache, check_options
+from treadle.models.given import check_options
 from treadle.models.hidden import Hidden
 from treadle.models.hosts import host_of
-from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.profile import ModelProfile, profile_with_window
-from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.providers import Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
@@ -313,84 +312,6 @@ class HttpModel:
         if not isinstance(self._transport, HttpTransport):
             return "Check the credentials of the client that was given"
         return self._access.advice
-
-
-class OpenAIChatModel(HttpModel):
-    """A model that speaks Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
-
-    Args:
-        model: the model's name, as the provider knows it.
-        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
-            "groq"; "local" for any other, with `base_url`.
-        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
-        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
-            "12h" since. None leaves it to the provider.
-        options: see `HttpOptions`.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        provider: str = "openai-chat",
-        cache_key: str | None = None,
-        cache: Keep | None = None,
-        **options: Unpack[HttpOptions],
-    ) -> None:
-        from treadle.models.openai_chat import ChatCodec
-
-        served_by = PROVIDERS.get(provider)
-        if served_by is None or served_by.dialect != "chat":
-            known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
-            raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
-        check_cache(cache, KEEPS, cache_key)
-        codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
-        super().__init__(model, served_by, codec, **options)
-
-
-class OpenAIResponsesModel(HttpModel):
-    """A model that speaks OpenAI's Responses.
-
-    Args:
-        model: the model's name, as the provider knows it.
-        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
-        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
-            "12h" since. None leaves it to the provider.
-        options: see `HttpOptions`.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        cache_key: str | None = None,
-        cache: Keep | None = None,
-        **options: Unpack[HttpOptions],
-    ) -> None:
-        from treadle.models.openai_responses import ResponsesCodec
-
-        provider = PROVIDERS["openai"]
-        check_cache(cache, KEEPS, cache_key)
-        codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
-        super().__init__(model, provider, codec, **options)
-
-
-class AnthropicModel(HttpModel):
-    """A model that speaks Anthropic Messages.
-
-    Args:
-        model: the model's name, as the provider knows it.
-        cache: how long the provider is to keep the prefix of a run; None for no prompt caching.
-        options: see `HttpOptions`.
-    """
-
-    def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
-        from treadle.models.anthropic import AnthropicCodec
-
-        provider = PROVIDERS["anthropic"]
-        check_cache(cache, ("5m", "1h"))
-        codec = AnthropicCodec(host=host_of(hostname(provider, options)), cache=cache)
-        super().__init__(model, provider, codec, **options)
 
 
 def hostname(provider: Provider, options: HttpOptions) -> str:

@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from typing import Final, Unpack, assert_never
 
 from treadle.kernel.errors import Misuse
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
-from treadle.models.http_model import AnthropicModel, HttpOptions, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.http_model import HttpOptions
+from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import Model
 from treadle.models.providers import ALIASES, MAKERS, PROVIDERS
 

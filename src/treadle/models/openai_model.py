@@ -1,0 +1,74 @@
+"""OpenAI's models over HTTP, and those that speak as they do: the dialects of Chat Completions and of Responses.
+
+Neighbours: `treadle.models.http_model`, which does the work; `treadle.models.openai_chat` and
+`treadle.models.openai_responses`, the dialects.
+"""
+
+from typing import Unpack
+
+from treadle.kernel.errors import Misuse
+from treadle.models.given import check_cache
+from treadle.models.hosts import host_of
+from treadle.models.http_model import HttpModel, HttpOptions, hostname
+from treadle.models.openai_cache import KEEPS, Keep
+from treadle.models.providers import PROVIDERS
+
+
+class OpenAIChatModel(HttpModel):
+    """A model that speaks Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
+            "groq"; "local" for any other, with `base_url`.
+        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
+        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
+            "12h" since. None leaves it to the provider.
+        options: see `HttpOptions`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        provider: str = "openai-chat",
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        from treadle.models.openai_chat import ChatCodec
+
+        served_by = PROVIDERS.get(provider)
+        if served_by is None or served_by.dialect != "chat":
+            known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
+            raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
+        check_cache(cache, KEEPS, cache_key)
+        codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
+        super().__init__(model, served_by, codec, **options)
+
+
+class OpenAIResponsesModel(HttpModel):
+    """A model that speaks OpenAI's Responses.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
+        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
+            "12h" since. None leaves it to the provider.
+        options: see `HttpOptions`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        from treadle.models.openai_responses import ResponsesCodec
+
+        provider = PROVIDERS["openai"]
+        check_cache(cache, KEEPS, cache_key)
+        codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
+        super().__init__(model, provider, codec, **options)
