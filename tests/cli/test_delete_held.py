@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hanging import Hangs
 
 from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, tool
 from treadle.cli.app import run
@@ -81,19 +82,6 @@ async def test_a_run_that_was_left_with_money_set_aside_is_ended_before_it_is_de
     assert budget.spent().held_usd == 0
     assert (await deleted("delete", crashed.run_id))[0] == 0
     assert crashed.run_id not in [line.run_id for line in await journal.list()]
-
-
-class Hangs(ScriptedModel):
-    """A model that is asked, and whose answer does not come."""
-
-    def __init__(self):
-        super().__init__([])
-        self.asked = asyncio.Event()
-
-    async def stream(self, request):
-        self.asked.set()
-        await asyncio.Event().wait()
-        yield
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(tokens=1_000_000)], ids=["no limits", "limits"])

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hanging import Hangs
 
 from treadle import Agent, Budget, Limits, MemoryJournal, Misuse, ModelSettings, tool
 from treadle.kernel.events import RunForked
@@ -22,19 +23,6 @@ def anyio_backend():
 def ask() -> str:
     """Asks."""
     return "asked"
-
-
-class Hangs(ScriptedModel):
-    """A model that is asked, and whose answer does not come."""
-
-    def __init__(self):
-        super().__init__([])
-        self.asked = asyncio.Event()
-
-    async def stream(self, request):
-        self.asked.set()
-        await asyncio.Event().wait()
-        yield
 
 
 async def until_asked(model, task):

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hanging import Hangs
 from served import clerk, run_when, serving, talker, waiter
 
 from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal
@@ -84,18 +85,11 @@ async def test_of_a_run_that_is_under_way_it_is_said_where(tmp_path, gate):
 async def test_money_of_a_budget_that_a_program_gave_a_run_is_not_lost_as_a_server_deletes_it():
     """The server's agent has no such budget: it ended the run without, and what was set aside stayed so for ever."""
     journal, crashing, budget = MemoryJournal(), MemoryJournal(), Budget(tokens=100_000)
-    asked = asyncio.Event()
-
-    class Hangs(ScriptedModel):
-        async def stream(self, request):
-            asked.set()
-            await asyncio.Event().wait()
-            yield
-
+    model = Hangs()
     ended = await Agent(ScriptedModel(["fine"]), name="talker", journal=crashing).run("go", user="local")
-    hanging = Agent(Hangs([]), name="talker", journal=crashing, limits=Limits(tokens=50_000))
+    hanging = Agent(model, name="talker", journal=crashing, limits=Limits(tokens=50_000))
     task = asyncio.get_running_loop().create_task(hanging.resume(ended.run_id, message="more", budget=budget))
-    await asyncio.wait_for(asked.wait(), 20)
+    await asyncio.wait_for(model.asked.wait(), 20)
     # What a crash leaves: recorded, and nobody's.
     await journal.append(ended.run_id, 0, await crashing.read(ended.run_id))
     held = budget.spent().held_tokens

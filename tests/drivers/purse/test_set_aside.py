@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hanging import Hangs
 
 from treadle import Agent, Budget, MemoryJournal, ModelSettings, Usage
 from treadle.drivers.purse.claims import Claim
@@ -19,19 +20,6 @@ USED = 15
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-class Hangs(ScriptedModel):
-    """A model that is asked, and whose answer does not come."""
-
-    def __init__(self):
-        super().__init__([])
-        self.asked = asyncio.Event()
-
-    async def stream(self, request):
-        self.asked.set()
-        await asyncio.Event().wait()
-        yield
 
 
 def agent(model, journal, budget=None):
