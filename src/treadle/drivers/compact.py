@@ -29,6 +29,8 @@ from treadle.context.policies import (
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens, likely, most
+from treadle.drivers.commit import require_lease
+from treadle.drivers.hearing import unexpected, whole_reply
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
@@ -54,7 +56,7 @@ from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by, fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.profile import profile_of
-from treadle.models.sound import sound_event
+from treadle.models.sound import sound_reply
 from treadle.tools.agent_skills.active import ACTIVATE
 
 LONGEST_TOLD = 2000
@@ -254,8 +256,6 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     await aside()
     try:
         reply, usage = await _asked(run, model, request, bill, aside)
-    except (Misuse, PassesThrough):
-        raise
     except asyncio.CancelledError:
         if bill.usage is not None:
             made = Made(messages, None, "no summary: cancelled", bill.usage, bill.cost, model.name)
@@ -263,8 +263,8 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except _TooDear as error:
         return Made(messages, without, f"no summary: {error}", bill.usage, bill.cost, model.name)
-    except Exception as error:
-        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
+    except ModelError as error:
+        return Made(messages, without, f"no summary: {error.kind}: {error}", bill.usage, bill.cost, model.name)
     bill.add(answered_by(model, reply.model), usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
@@ -300,49 +300,42 @@ async def _asked(
     What the attempts that failed have taken is added to `bill`.
     """
     attempt, asked, most = 1, _request_tokens(run, model, request), request.settings.max_tokens
-    while True:
+    arrived = Arrived()
+
+    def count(failed: Model, ended: str) -> None:
+        bill.add(failed, arrived.usage(asked, most, ended), arrived.cost, request.settings)
+
+    async def passed_over(event: AttemptFailed) -> Arrived:
+        nonlocal arrived
+        count(event.error.model or model, event.error.kind)
         arrived = Arrived()
+        if why := await bill.refused(run, model, request.settings, asked):
+            raise _TooDear(why)
+        await aside()
+        return arrived
+
+    while True:
+        if run.lease is not None:
+            require_lease(run)
         try:
-            reply: ModelReply | None = None
-            async for given in model.stream(request):
-                # Also what is no event that a model may send has to be paid for.
-                arrived.hear(given)
-                event = sound_event(given)
-                if isinstance(event, ModelReply):
-                    reply = event
-                elif isinstance(event, AttemptFailed):
-                    usage = arrived.usage(asked, most, event.error.kind)
-                    bill.add(event.error.model or model, usage, arrived.cost, request.settings)
-                    arrived = Arrived()
-                    if why := await bill.refused(run, model, request.settings, asked):
-                        raise _TooDear(why)
-                    await aside()
-            if reply is None:
-                raise ModelError(f"{model.name} ended its stream without a ModelReply")
+            reply = sound_reply(await whole_reply(run, model, request, arrived, passed_over))
             return reply, arrived.paid(reply, asked, most)
-        except _TooDear:
+        except asyncio.CancelledError as error:
+            if run.driven.is_cancelled():
+                count(model, "cancelled")
+                raise
+            failure: ModelError = unexpected(error)
+        except (Misuse, PassesThrough, _TooDear):
             raise
-        except BaseException as error:
-            failed = error.model if isinstance(error, ModelError) else None
-            bill.add(failed or model, arrived.usage(asked, most, _kind(error)), arrived.cost, request.settings)
-            if not isinstance(error, ModelError):
-                raise
-            wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None or await bill.refused(run, model, request.settings, asked):
-                raise
-            await aside()
-            await asyncio.sleep(wait)
-            attempt += 1
-
-
-def _kind(error: BaseException) -> str:
-    if isinstance(error, asyncio.CancelledError):
-        return "cancelled"
-    return error.kind if isinstance(error, ModelError) else ""
-
-
-def _words(error: Exception) -> str:
-    return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        except (Exception, SystemExit) as error:
+            failure = error if isinstance(error, ModelError) else unexpected(error)
+        count(failure.model or model, failure.kind)
+        wait = run.config.retries.delay(failure, attempt, seconds_left(run))
+        if wait is None or await bill.refused(run, model, request.settings, asked):
+            raise failure
+        await aside()
+        await asyncio.sleep(wait)
+        attempt, arrived = attempt + 1, Arrived()
 
 
 def _request_tokens(run: Run, model: Model, request: ModelRequest) -> int:

@@ -6,14 +6,13 @@ withdrawn.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any
 
-from treadle.context.storable import storable_text
 from treadle.drivers.commit import require_lease
 from treadle.drivers.configuration import asked_to_wait
+from treadle.drivers.hearing import unexpected, whole_reply
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import claim
 from treadle.drivers.purse.patience import patiently
@@ -23,31 +22,23 @@ from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished
 from treadle.kernel.messages import ModelSettings, Usage
-from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.errors import ModelError
 from treadle.models.port import (
     AttemptFailed,
     Model,
+    ModelEvent,
     ModelReply,
-    ThinkingDelta,
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
     UsageReported,
 )
-from treadle.models.sound import sound_event
 from treadle.tools.output import cut
-from treadle.tools.raised import log_raised
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
 LONGEST_WORDS = 10_000
 """Characters of an error's message that are recorded; its middle is left out where it is longer."""
-
-TURN = 64
-"""Pieces of a reply after which the event loop gets its turn: a stream that never waits is cancelled too."""
-
-_PIECES: frozenset[type] = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
-"""What is only there to be shown or started early: the whole reply has it all."""
 
 
 async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -> None:
@@ -69,13 +60,13 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
                 run.error = None
                 run.feed(_cut_off(run, attempt))
                 raise
-            failure: ModelError = _unexpected(error)
+            failure: ModelError = unexpected(error)
         except (Misuse, PassesThrough):
             raise
         except _Enough:
             return
         except (Exception, SystemExit) as error:
-            failure = error if isinstance(error, ModelError) else _unexpected(error)
+            failure = error if isinstance(error, ModelError) else unexpected(error)
         else:
             run.error = None
             run.feed(event)
@@ -112,64 +103,27 @@ class _Enough(Exception):
     """A model that stands for several may not ask the next of them: what the last one took leaves too little."""
 
 
-async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> ModelReply:
+def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> Awaitable[ModelReply]:
     """The whole reply; its pieces are shown as they come."""
-    reply: ModelReply | None = None
     show = run.audience.show if run.audience.watches else None
-    arrived = run.asking.arrived
-    unheard = _PIECES if hear is None and show is None else frozenset()
-    pieces = 0
-    stream: Any = run.asking.model.stream(run.request())
-    try:
-        async for given in stream:
-            pieces += 1
-            if not pieces % TURN:
-                await asyncio.sleep(0)
-            if type(given) in unheard:
-                arrived.hear(given)
-                continue
-            if isinstance(given, ModelReply):
-                # `Asking.replied` looks at it. It is the last event; what comes after it cannot take it back.
-                reply = given
-                arrived.hear(given)
-                break
-            event = sound_event(given)
-            arrived.hear(event)
-            if isinstance(event, AttemptFailed):
-                run.feed(_passed_over(run, event, attempt))
-                run.asking.arrived = arrived = Arrived()
-                await run.commit()
-                if not await _may_call_again(run):
-                    raise _Enough
-                continue
-            if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
-                hear(event)
-            if show is not None and not isinstance(event, UsageReported):
-                show(event)
-    finally:
-        await _closed(run, stream)
-    if reply is None:
-        raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
-    return reply
 
+    async def passed_over(event: AttemptFailed) -> Arrived:
+        run.feed(_passed_over(run, event, attempt))
+        run.asking.arrived = arrived = Arrived()
+        await run.commit()
+        if not await _may_call_again(run):
+            raise _Enough
+        return arrived
 
-async def _closed(run: Run, stream: Any) -> None:
-    """Lets `stream` clean up. That it fails to changes nothing of what it gave."""
-    close = getattr(stream, "aclose", None)
-    try:
-        if close is not None:
-            await close()
-    except asyncio.CancelledError as error:
-        if run.driven.is_cancelled():
-            raise
-        log_raised("a model's stream cancelled itself as it was closed", error, run.redact, _about(run))
-    except Exception as error:
-        log_raised("a model's stream failed as it was closed", error, run.redact, _about(run))
+    def tell(event: ModelEvent) -> None:
+        if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
+            hear(event)
+        if show is not None and not isinstance(event, UsageReported):
+            show(event)
 
-
-def _about(run: Run) -> dict[str, object]:
-    """The fields of a line that is logged about a call of a model."""
-    return {"run_id": run.run_id, "agent": run.state.agent, "step": len(run.state.steps), "model": run.model.name}
+    watched = hear is not None or show is not None
+    asking = run.asking
+    return whole_reply(run, asking.model, run.request(), asking.arrived, passed_over, tell if watched else None)
 
 
 def _cut_off(run: Run, attempt: int) -> ModelReplied | ModelFailed:
@@ -208,13 +162,6 @@ def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     cost = _cost(run, event.error.model or run.model, usage)
     info = error_info(event.error)
     return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)
-
-
-def _unexpected(error: BaseException) -> ModelError:
-    """A model that raises anything else is at fault itself; the same call would most likely fail again."""
-    failure = ModelError(storable_text(f"{type(error).__name__}: {error}"))
-    failure.__cause__ = error
-    return failure
 
 
 def seconds_left(run: Run) -> float | None:

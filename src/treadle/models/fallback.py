@@ -6,10 +6,10 @@ remembers is which model failed lately, so that the next call does not begin wit
 """
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -28,6 +28,7 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.fixed import fixed_tokens
+from treadle.models.inner import inner_events
 from treadle.models.port import (
     AttemptFailed,
     Model,
@@ -39,7 +40,7 @@ from treadle.models.port import (
     longest_reply_of,
 )
 from treadle.models.profile import ModelProfile, profile_of, profile_of_any
-from treadle.models.sound import cost_of, reported_of, sound_event
+from treadle.models.sound import cost_of
 from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
@@ -193,7 +194,7 @@ class FallbackModel:
                 yield last
             begun, asked = False, model
             try:
-                async with aclosing(_whole(model, request)) as events:
+                async with aclosing(inner_events(model, request)) as events:
                     async for event in events:
                         begun = begun or not isinstance(event, (AttemptFailed, UsageReported))
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
@@ -244,27 +245,6 @@ class FallbackModel:
         """Seconds until a model can be asked; None if all cool down, but not all on their provider's word."""
         cooling = self._cooling()
         return _soonest(list(cooling.values())) if len(cooling) == len(self.models) else 0.0
-
-
-async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    """The model's events up to the whole reply, which must come. Its stream is closed when this one is."""
-    events: Any = model.stream(request)
-    try:
-        async for event in events:
-            try:
-                sound = sound_event(event)
-            except ModelError:
-                if isinstance(event, ModelReply):
-                    yield reported_of(event)
-                raise
-            yield sound
-            if isinstance(sound, ModelReply):
-                return
-        raise ProtocolError(f"{model.name} ended its stream without a ModelReply, which must be the last event")
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def _copied(error: ModelError) -> ModelError:

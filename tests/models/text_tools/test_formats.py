@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from treadle.models.errors import UnfinishedReply
+
 X = ("search", '{"query":"x"}')
 NOW = ("get_time", "{}")
 ADD = ("add", '{"a":1,"b":2}')
@@ -275,12 +277,16 @@ def test_a_reply_that_the_model_did_not_end_keeps_its_finish(protocols, finish):
     [
         ("stop", JSON["bare"][0], "tool_calls"),
         ("tool_calls", "Hello", "stop"),
-        ("unknown", "Hello", "unknown"),
-        ("unknown", JSON["bare"][0], "unknown"),
     ],
 )
 def test_the_finish_says_whether_there_are_calls(protocols, finish, text, expected):
     assert protocols.reply(text, "json", finish=finish).finish == expected
+
+
+@pytest.mark.parametrize("text", ["Hello", JSON["bare"][0]])
+def test_of_a_reply_that_is_not_known_to_be_whole_nothing_is_read(protocols, text):
+    with pytest.raises(UnfinishedReply):
+        protocols.reply(text, "json", finish="unknown")
 
 
 @pytest.mark.parametrize("format", ["json", "react", "tags"])

@@ -80,13 +80,13 @@ def calls_of(protocols, text, format, **asked):
     return [(call.name, json.loads(call.arguments)) for call in protocols.reply(text, format, **asked).message.calls]
 
 
-@pytest.mark.parametrize("finish", ["stop", "tool_calls", "unknown", "length"])
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "length"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("form", READ)
 def test_a_reply_that_is_a_call_in_any_form_is_that_call(protocols, form, format, finish):
     reply = protocols.reply(READ[form], format, finish=finish)
     assert [(call.name, json.loads(call.arguments)) for call in reply.message.calls] == [("search", ARGUMENTS)]
-    assert reply.finish == (finish if finish in ("length", "unknown") else "tool_calls")
+    assert reply.finish == ("length" if finish == "length" else "tool_calls")
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -5,8 +5,8 @@ what the model writes. It does no input or output of its own. Neighbours: `histo
 request, `reader.py` and the formats read the reply.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
 from decimal import Decimal
 from typing import Any, Final, Literal, Protocol, assert_never, cast, get_args
 
@@ -32,6 +32,7 @@ from treadle.kernel.messages import (
 from treadle.models.bounds import check_reply, size_of_piece
 from treadle.models.errors import ReplyTooLong, ToolUseFailed
 from treadle.models.fixed import fixed_tokens, members
+from treadle.models.inner import inner_events
 from treadle.models.invalid_call import INVALID_CALL
 from treadle.models.port import (
     Model,
@@ -174,19 +175,19 @@ class TextTools:
         if any(tool.name == INVALID_CALL for tool in request.tools):
             raise Misuse(f"no tool can be called {INVALID_CALL!r} with TextTools, which uses the name; rename it")
         if not request.tools and not _has_calls(request.messages):
-            async with _closing(self.model.stream(request)) as events:
+            async with aclosing(inner_events(self.model, request)) as events:
                 async for event in events:
                     yield event
             return
         offer = _offer(request)
-        reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
-        whole: ModelReply | None = None
+        reader = self._reader(request, offer)
         counted, weight, size = Usage(), 0, 0
         try:
-            async with _closing(self.model.stream(self._request(request, offer))) as events:
+            async with aclosing(inner_events(self.model, self._request(request, offer))) as events:
                 async for event in events:
                     if isinstance(event, ModelReply):
-                        whole = event
+                        for made in self._ended(event, reader, request, offer):
+                            yield made
                     elif isinstance(event, TextDelta):
                         # What is held back until it shows to be a call is seen by nobody above.
                         size += size_of_piece(event)
@@ -211,18 +212,22 @@ class TextTools:
             # A server that looks for tool calls although it was given no tools, and shows the one that it found.
             if not failure.failed_text or reader.text:
                 raise
-            whole = ModelReply(AssistantMessage((Text(failure.failed_text),)), request_id=failure.request_id)
-        if whole is None:
-            return
-        text = whole.message.text
-        if not text.startswith(reader.text):
-            reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
-            reader.feed(text)
-        else:
-            for made in reader.feed(text[len(reader.text) :]):
+            shown = ModelReply(AssistantMessage((Text(failure.failed_text),)), request_id=failure.request_id)
+            for made in self._ended(shown, reader, request, offer):
                 yield made
-        for made in reader.close(complete=whole.finish in ("stop", "tool_calls")):
-            yield made
+
+    def _reader(self, request: ModelRequest, offer: Offer) -> Reader:
+        return Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
+
+    def _ended(self, whole: ModelReply, reader: Reader, request: ModelRequest, offer: Offer) -> Iterator[ModelEvent]:
+        """What of a reply that is whole `reader` has not told yet, and that reply with its calls."""
+        text = whole.message.text
+        if text.startswith(reader.text):
+            yield from reader.feed(text[len(reader.text) :])
+        else:
+            reader = self._reader(request, offer)
+            reader.feed(text)
+        yield from reader.close(complete=whole.finish in ("stop", "tool_calls"))
         yield _reply(whole, reader.parts)
 
     def _request(self, request: ModelRequest, offer: Offer) -> ModelRequest:
@@ -273,11 +278,6 @@ def _form(format: str | TextFormat) -> Format:
                 "TextTools has the formats 'json', 'react' and 'tags', and takes a TextFormat of your own; "
                 f"it was given {format!r}"
             )
-
-
-def _closing(events: AsyncIterator[ModelEvent]) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    """Closes the inner model's stream when ours is closed, if it can be."""
-    return aclosing(cast(Any, events)) if hasattr(events, "aclose") else nullcontext(events)
 
 
 def _has_calls(messages: Sequence[Message]) -> bool:
