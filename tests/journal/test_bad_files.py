@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from treadle import Budget
 from treadle.journal import JournalUnavailable, SqliteJournal
 from treadle.journal.database import APPLICATION_ID
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunStarted
 
 pytestmark = pytest.mark.anyio
@@ -306,3 +308,12 @@ async def test_a_link_to_nothing_is_told_as_one(tmp_path: Path) -> None:
     async with SqliteJournal(tmp_path / "link.db") as journal:
         with pytest.raises(JournalUnavailable, match=r"is a link to what is no file, or is not there\. Make the link"):
             await journal.list()
+
+
+@pytest.mark.parametrize("path", [None, 5, b"j.db", ["j.db"], "", "j\0.db", "j\ud800.db"])
+def test_what_no_file_can_be_called_is_refused_in_words(path: str) -> None:
+    with pytest.raises(Misuse, match="SqliteJournal takes the path of a file; it was given"):
+        SqliteJournal(path)
+    if path is not None:
+        with pytest.raises(Misuse, match="Budget takes path= as the path of a file"):
+            Budget(tokens=1, path=path)

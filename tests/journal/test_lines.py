@@ -23,6 +23,7 @@ from treadle.journal import (
     import_runs,
 )
 from treadle.journal.lines import TOGETHER
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, Parent, RunForked, RunStarted
 from treadle.testing import ScriptedModel
 
@@ -120,6 +121,14 @@ HARMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda data: b"", "it is no export of runs"),
     "another file": (lambda data: b"\x89PNG\r\n" + data, "it is no export of runs"),
     "a list": (lambda data: b"[1]\n", "it is no export of runs"),
+    "no version of the form": (
+        lambda data: changed(data, 0, b'{"treadle_runs":0}'),
+        "no export of runs: there is no version 0",
+    ),
+    "a form in words": (
+        lambda data: changed(data, 0, b'{"treadle_runs":"1"}'),
+        "no export of runs: there is no version '1'",
+    ),
     "a later form": (lambda data: changed(data, 0, b'{"treadle_runs":2}'), "by a later treadle .version 2 .*update"),
     "a word": (lambda data: data.replace(b"why?", b"how?"), "line 4: run 'a' was altered"),
     "a time": (lambda data: data.replace(b'"at":2.0', b'"at":2.5'), "line 4: run 'a' was altered"),
@@ -158,6 +167,39 @@ async def test_what_is_not_as_it_was_exported_is_refused_and_nothing_is_written(
     with pytest.raises(NotImported, match=f"^nothing was imported: .*{why}"):
         await import_runs(journal, io.BytesIO(harmed(await exported(source, ["a", "b"]))))
     assert await journal.list() == []
+
+
+class Pipe(io.BytesIO):
+    """What cannot go back."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def closed(data: bytes) -> io.BytesIO:
+    file = io.BytesIO(data)
+    file.close()
+    return file
+
+
+@pytest.mark.parametrize("kind", [list, bytes, str, iter, Path, Pipe, closed, type(None)])
+async def test_what_is_no_open_file_is_refused_in_words(
+    journal: Journal, started: Started, finished: Event, kind: Callable[[Any], Any]
+) -> None:
+    await filled(journal, started, finished)
+    data = await exported(journal)
+    given: Any = {str: str(data), Path: Path("runs.jsonl"), list: [data], iter: iter([data]), type(None): None}
+    file = given[kind] if kind in given else kind(data)
+    other = MemoryJournal()
+    with pytest.raises(Misuse, match=r"takes a file that is open for reading and can go back.* and not this ") as told:
+        await import_runs(other, file)
+    assert "run_started" not in str(told.value)
+    assert await other.list() == []
+
+
+async def test_one_id_in_the_place_of_a_list_of_them_is_refused_in_words(journal: Journal) -> None:
+    with pytest.raises(Misuse, match=r"takes a list of ids, such as \['top'\]"):
+        await exported(journal, "top")
 
 
 async def test_an_event_under_the_name_of_another_run_is_refused(journal: Journal, started: Started) -> None:

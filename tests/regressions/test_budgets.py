@@ -1060,16 +1060,56 @@ async def test_the_file_is_the_owners_and_holds_nothing_that_was_said(tmp_path):
     budget.close()
 
 
-async def test_a_file_that_was_removed_begins_anew(tmp_path):
-    path = tmp_path / "spend.db"
+@pytest.mark.parametrize("how", ["removed", "renamed", "the folder renamed"])
+async def test_a_file_that_is_gone_while_it_is_open_is_refused_and_not_begun_anew(how, tmp_path):
+    """A new one would allow all of it once more, and nobody would hear of it."""
+    folder = tmp_path / "spend"
+    path = folder / "spend.db"
     budget = Budget(tokens=150, path=path)
     one = agent(budget=budget)
     await one.run("go")
+    if how == "the folder renamed":
+        folder.rename(tmp_path / "away")
+    else:
+        for file in list(folder.iterdir()):
+            file.unlink() if how == "removed" else file.rename(tmp_path / file.name)
+    for _ in range(2):
+        with pytest.raises(BudgetUnavailable, match=r"was removed or moved while it was open.*resume the run"):
+            await one.run("go")
+        with pytest.raises(BudgetUnavailable, match="was removed"):
+            budget.spent()
+    if how == "removed":
+        budget.close()
+        assert budget.spent().tokens == 0
+        assert (await one.run("go")).finished
+    else:
+        if how == "the folder renamed":
+            (tmp_path / "away").rename(folder)
+        for file in tmp_path.glob("spend.db*"):
+            file.rename(folder / file.name)
+        assert budget.spent().tokens == 100
+        await one.run("go")
+        assert 100 < budget.spent().tokens <= 150
+    budget.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
+def test_a_file_that_is_removed_before_a_fork_is_not_begun_anew_after_it(tmp_path):
+    budget = Budget(tokens=150, path=tmp_path / "spend.db")
+    run_sync = agent(budget=budget).run_sync
+    run_sync("go")
     for file in list(tmp_path.iterdir()):
         file.unlink()
-    assert budget.spent().tokens == 0
-    assert (await one.run("go")).finished
-    budget.close()
+    child = os.fork()
+    if not child:
+        try:
+            budget.spent()
+        except BudgetUnavailable:
+            os._exit(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    with pytest.raises(BudgetUnavailable, match="was removed"):
+        budget.spent()
 
 
 # --- warnings

@@ -8,6 +8,8 @@ intact, nothing more is done, and it goes on when the disk is well again.
   while the run ended as answered -> test_what_happens_to_the_file[put_in_place],
   test_a_file_that_is_put_in_the_place_of_an_open_one_is_not_written_over,
   test_a_budget_whose_file_is_put_in_place_is_not_written_over
+- a journal that was moved away from its -wal file was begun anew, and that file thrown away with what was written last
+  -> test_what_stands_in_the_log_of_a_journal_that_is_moved_away_is_there_when_it_is_put_back
 - a journal that was cut short to nothing became a fresh one without a word -> test_a_file_that_is_cut_short_is_told
 - a network disk -> test_a_network_disk_is_warned_of
 """
@@ -274,6 +276,42 @@ async def test_a_budget_whose_file_is_put_in_place_is_not_written_over(tmp_path)
     without_log(path)
     assert old.spent().tokens == other.usage.total_tokens
     old.close()
+
+
+async def test_what_stands_in_the_log_of_a_journal_that_is_moved_away_is_there_when_it_is_put_back(tmp_path):
+    """SQLite removes the log that lies beside a new file; what was written last stood there alone."""
+    path, away = tmp_path / "j.db", tmp_path / "away.db"
+    one = Agent(ScriptedModel(lambda _: "done"), journal=SqliteJournal(path))
+    journal = one.journal
+    await one.run("first")
+    path.rename(away)
+    for _ in range(2):
+        with pytest.raises(JournalUnavailable, match=r"its -wal file.*is still there.*Put the file back.*resume"):
+            await one.run("lost")
+        with pytest.raises(JournalUnavailable, match="is still there"):
+            await journal.list()
+    away.rename(path)
+    await one.run("second")
+    assert [line.question for line in await journal.list()] == ["second", "first"]
+    path.rename(away)
+    await journal.close()
+    async with SqliteJournal(path) as later:
+        with pytest.raises(JournalUnavailable, match="is still there"):
+            await later.list()
+        away.rename(path)
+        assert [line.question for line in await later.list()] == ["second", "first"]
+        await later.check()
+
+
+async def test_a_journal_is_begun_anew_where_it_is_gone_with_its_log(tmp_path):
+    path = tmp_path / "j.db"
+    async with SqliteJournal(path) as journal:
+        one = Agent(ScriptedModel(lambda _: "done"), journal=journal)
+        await one.run("first")
+        path.unlink()
+        without_log(path)
+        await one.run("second")
+        assert [line.question for line in await journal.list()] == ["second"]
 
 
 @pytest.mark.parametrize("left", [0, 4096, -100])

@@ -1,6 +1,8 @@
 """Addresses: whether the name of a journal, or of a budget's ledger, is that of a file or of a database. Pure."""
 
 import re
+from os import fsencode, fspath
+from typing import Any
 
 _POSTGRES = re.compile(
     r"(?:postgres(?:ql)?://|(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=)", re.I
@@ -27,6 +29,16 @@ _QUERY = re.compile(r"([^:]+://(?:[^@/]*@)?[^?]*)\?(.*)", re.DOTALL)
 def in_postgres(where: str) -> bool:
     """Whether the name is the address of a PostgreSQL database."""
     return _POSTGRES.match(where) is not None
+
+
+def named_file(given: Any) -> str | None:
+    """The path that a file can have which was given as text or as a path; None if it is none."""
+    try:
+        named = fspath(given)
+        fsencode(named)
+    except (TypeError, UnicodeEncodeError):
+        return None
+    return named if isinstance(named, str) and named and named != ":memory:" and "\0" not in named else None
 
 
 def fault_in(where: str) -> str:

@@ -19,6 +19,7 @@ from treadle.journal.families import families, family, is_there
 from treadle.journal.line import decoded
 from treadle.journal.port import Journal, check_first
 from treadle.journal.redaction import Redact, redacted
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunStarted, encode_event
 
 VERSION = 1
@@ -71,9 +72,12 @@ async def export_runs(
         on_damage: called with what cannot be read, which is then left out; None raises it.
 
     Raises:
+        Misuse: `run_ids` is one text, and no list of ids.
         UnknownRun: there is no such run.
         JournalDamaged: a run cannot be read; of it no line was given out.
     """
+    if isinstance(run_ids, str):
+        raise Misuse(f"export_runs takes a list of ids, such as [{run_ids!r:.100}]; it was given a text")
     done: set[str] = set()
     count = 0
     yield _encoded(Line(treadle_runs=VERSION))
@@ -148,11 +152,12 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
 
     Raises:
         RedactionFailed: the journal's `redact` raised; the journal is as it was.
+        Misuse: it is no file that is open for reading, or one that cannot go back.
         NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already
             with other events; the journal is as it was.
         JournalError: the journal cannot be written; what was written before that is deleted again, where that can be.
     """
-    start = file.tell()
+    start = _beginning(file)
     above: dict[str, str] = {}
     there: set[str] = set()
     for run_id, events in _runs_in(file):
@@ -242,6 +247,24 @@ def _encoded(line: Line) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
+def _beginning(file: IO[bytes]) -> int:
+    """Where the file stands, to go back there.
+
+    Raises:
+        Misuse: see `import_runs`.
+    """
+    try:
+        if file.seekable() and file.readable():
+            return file.tell()
+    except (AttributeError, TypeError, ValueError):
+        # It is something else, or closed.
+        pass
+    raise Misuse(
+        f'import_runs takes a file that is open for reading and can go back, such as open("runs.jsonl", "rb"), and not '
+        f"this {type(file).__name__}"
+    )
+
+
 def _runs_in(file: IO[bytes]) -> Iterator[tuple[str, Sequence[Event]]]:
     """Each run of an export with its events, once it is known to be whole.
 
@@ -292,6 +315,8 @@ def _check_head(row: bytes) -> None:
         version = msgspec.json.decode(row)["treadle_runs"]
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError):
         raise NotImported("it is no export of runs: its first line does not say so") from None
+    if type(version) is not int or version < 1:
+        raise NotImported(f"it is no export of runs: there is no version {version!r:.100} of the form")
     if version != VERSION:
         raise NotImported(
             f"it was exported by a later treadle (version {version} of the form; this one knows {VERSION}); update it"

@@ -1,6 +1,5 @@
 """OpenFile: a connection to one of treadle's own SQLite files that is kept open between uses."""
 
-import os
 import sqlite3
 import weakref
 from contextlib import closing
@@ -9,7 +8,7 @@ from os.path import samestat
 from pathlib import Path
 
 from treadle.journal.os_fork import Gate, at_work, closed_before_a_fork, is_torn
-from treadle.journal.sqlite_file import RESCUE, FileKind, is_whole, seen, version_of
+from treadle.journal.sqlite_file import RESCUE, FileKind, is_whole, log_of, seen, version_of
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
 _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
@@ -18,6 +17,9 @@ _REPLACED = (
 )
 _PART = "Move the -wal and -shm files away, which would damage the new file, or put the old one back, and {again}."
 
+_REMOVED = "was removed or moved while it was open, and with it all that was counted there"
+_BACK = "Put it back, and {again}. A new one is begun when the program is started again, or closes this one first."
+
 
 class OpenFile:
     """A connection to the file at `path`; whoever has one sees to it that one thread at a time uses it.
@@ -25,7 +27,8 @@ class OpenFile:
     It is used as `with file as connection`. It is opened at its first use, and again at the next one after a fork, or
     where the file was removed or replaced: what was written to the old one now would be lost without a word. One that
     was put beside the write-ahead log of a file that this process has open is refused: SQLite would take the log for
-    its own, and write the old pages over it. It is closed when it is forgotten.
+    its own, and write the old pages over it. So is one that was taken away from its log, which a new one would lose,
+    and one that is gone where its kind begins none in its place. It is closed when it is forgotten.
 
     Args:
         kind: what kind of file it is.
@@ -77,17 +80,17 @@ class OpenFile:
         return self._kept[0]
 
     def _open(self) -> None:
-        self._see_that_the_log_is_its_own(seen(self._name))
+        self._see_that_it_may_be_opened(seen(self._name))
         # Another thread closes it before a fork.
         self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
-        self._seen, self._log = seen(self._name), _log_beside(self._name)
+        self._seen, self._log = seen(self._name), seen(log_of(self._name))
 
     def _look_again(self, connection: sqlite3.Connection) -> None:
         """Lets go of a file that is not any more as it was opened."""
         now, before = seen(self._name), self._seen
         if now is None or before is None or not samestat(now, before):
             # While the new one is refused the old one stays open: it may be put back.
-            self._see_that_the_log_is_its_own(now)
+            self._see_that_it_may_be_opened(now)
             # A new file could have the number of one that nobody holds any more, and be taken for that.
             with closing(self._kept.pop()):
                 self._open()
@@ -101,9 +104,14 @@ class OpenFile:
             # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
             self.let_go()
 
-    def _see_that_the_log_is_its_own(self, now: stat_result | None) -> None:
-        log = None if now is None else _log_beside(self._name)
-        if now is None or log is None:
+    def _see_that_it_may_be_opened(self, now: stat_result | None) -> None:
+        if now is None:
+            self._kind.see_that_no_log_is_left(self._path)
+            if self._seen is not None and not self._kind.begins_anew:
+                raise self._kind.unavailable(self._path, _REMOVED, _BACK.format(again=self._kind.again))
+            return
+        log = seen(log_of(self._name))
+        if log is None:
             return
         with at_work().lock:
             others = [(one._seen, one._log) for one in _files if one._kept]
@@ -112,9 +120,10 @@ class OpenFile:
                 raise self._kind.unavailable(self._path, _REPLACED, _PART.format(again=self._kind.again))
 
     def close(self) -> None:
-        """Close it until it is used again."""
+        """Close it until it is used again, as if it had not been open before."""
         with at_work():
             self.let_go()
+            self._seen = None
 
     def let_go(self) -> None:
         """See `Opened.let_go`."""
@@ -123,11 +132,6 @@ class OpenFile:
 
 _files: "weakref.WeakSet[OpenFile]" = weakref.WeakSet()
 """All of this process, which share what they know of each other's logs; under the lock of `at_work`."""
-
-
-def _log_beside(name: str) -> stat_result | None:
-    # Beside the file itself, where its name is a link.
-    return seen(f"{os.path.realpath(name)}-wal")
 
 
 def _close(kept: list[sqlite3.Connection]) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal import database, lease_table, titles
-from treadle.journal.addresses import fault_in, in_postgres
+from treadle.journal.addresses import fault_in, in_postgres, named_file
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
 from treadle.journal.glances import Ends, Glances
@@ -65,9 +65,11 @@ class SqliteJournal:
         if in_postgres(str(path)) or fault_in(str(path)):
             # A file of that name would have the password in it.
             raise Misuse("SqliteJournal takes the path of a file; for a journal in a database use PostgresJournal(…)")
+        if (named := named_file(path)) is None:
+            raise Misuse(f"SqliteJournal takes the path of a file; it was given {path!r:.100}")
         self._lease = checked_lease(lease)
         self.redact = redact
-        self._path = Path(path).absolute()
+        self._path = Path(named).absolute()
         self._where = str(self._path)
         self._bell = bell = Bell()
         self._workers: Pair[Action] = Pair(

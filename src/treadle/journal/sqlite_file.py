@@ -25,6 +25,9 @@ RESCUE = "Move it away with its -wal and -shm files and take a backup; `sqlite3 
 _RIGHTS = "Give this user the right to write to it, to the -wal and -shm files beside it, and to its folder."
 """These two are made with the rights that the file has then, by whoever only reads it too."""
 
+_LEFT = "was removed or moved, and its -wal file, which has what was written to it last, is still there"
+_PUT_BACK = "Put the file back beside it and {again}, or move the -wal and -shm files away to begin a new one."
+
 _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_NOTADB: ("is no SQLite database", "Use another path."),
     sqlite3.SQLITE_CORRUPT: ("is damaged", RESCUE),
@@ -54,6 +57,7 @@ class FileKind(Struct, frozen=True):
         writes_ahead: whether it has a write-ahead log, so that reading and writing do not wait for each other; a file
             that is opened for a moment only needs none.
         again: what a person does once the disk or the lock is free again.
+        begins_anew: whether a new one is begun where one that was open was removed.
     """
 
     what: str
@@ -64,6 +68,7 @@ class FileKind(Struct, frozen=True):
     upgrade: Callable[[sqlite3.Connection, Path, int], None] | None = None
     writes_ahead: bool = True
     again: str = "resume the run"
+    begins_anew: bool = True
 
     def open(self, path: Path, *, any_thread: bool = False, patience: float | None = None) -> sqlite3.Connection:
         """A connection to the file at `path`, which is made if it is not there; its folder likewise.
@@ -120,7 +125,18 @@ class FileKind(Struct, frozen=True):
         """The error that says what is wrong with the file, and what to do."""
         return self.error(f"the {self.what} {path} {what}. {remedy}", str(path))
 
+    def see_that_no_log_is_left(self, path: Path) -> None:
+        """Looks beside a file that is not there: SQLite would throw away what its log has, and a new one is begun.
+
+        Raises:
+            Exception: the kind's `error`: the file was taken away from its write-ahead log.
+        """
+        log = seen(log_of(path)) if self.writes_ahead else None
+        if log is not None and log.st_size and not path.exists():
+            raise self.unavailable(path, _LEFT, _PUT_BACK.format(again=self.again))
+
     def _make_file(self, path: Path) -> None:
+        self.see_that_no_log_is_left(path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             # SQLite would make it readable for everybody; its -wal and -shm files take over this mode.
@@ -265,6 +281,11 @@ def seen(path: Path | str) -> os.stat_result | None:
         return os.stat(path)
     except OSError:
         return None
+
+
+def log_of(path: Path | str) -> str:
+    """Where the write-ahead log of a file is: beside the file itself, where its name is a link."""
+    return f"{os.path.realpath(path)}-wal"
 
 
 def is_whole(path: Path) -> bool:

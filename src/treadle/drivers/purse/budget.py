@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, Never, get_args
 
@@ -17,7 +17,7 @@ from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.reckoning import Reached
 from treadle.drivers.purse.rows import Mark, Store, Sums
 from treadle.drivers.purse.sqlite_rows import SqliteRows
-from treadle.journal.addresses import fault_in, in_postgres
+from treadle.journal.addresses import fault_in, in_postgres, named_file
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop
@@ -315,11 +315,8 @@ def _database(path: Any, schema: str | None) -> Store | None:
 def _file(path: Any) -> Path | None:
     if path is None:
         return None
-    try:
-        given = fspath(path)
-    except TypeError:
-        given = b""
-    if not isinstance(given, str) or not given or given == ":memory:" or "\0" in given:
+    given = named_file(path)
+    if given is None:
         raise Misuse(f"Budget takes path= as the path of a file, or None for one in memory; it was given {path!r:.100}")
     # One file by whatever name: a run and one that works for it must not count twice.
     return Path(given).absolute().resolve()

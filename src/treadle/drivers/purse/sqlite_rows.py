@@ -54,8 +54,8 @@ def _unavailable(message: str, where: str) -> BudgetUnavailable:
     return BudgetUnavailable(message, where=where)
 
 
-BUDGET_FILE = FileKind("budget", 0x74726462, 1, SCHEMA, _unavailable)
-"""Marked "trdb" in the file's header."""
+BUDGET_FILE = FileKind("budget", 0x74726462, 1, SCHEMA, _unavailable, begins_anew=False)
+"""Marked "trdb" in the file's header. A new one in the place of one that is gone would allow all of it once more."""
 
 
 class SqliteRows:
