@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
@@ -151,6 +153,39 @@ async def test_a_number_that_was_given_again_is_another_process(journal):
     assert is_gone(again) is (ONE.started != 0)
     await journal.hold("r", again, 3600)
     assert (await journal.hold("r", ONE, 60) is None) is (ONE.started != 0)
+
+
+async def set_back(journal, request, by):
+    """The clock of the journal shows a time that is earlier by so many seconds."""
+    if isinstance(journal, SqliteJournal):
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as file:
+            file.execute(f"UPDATE leases SET beat_at = beat_at + {by}, until = until + {by}")
+    else:
+        server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+        server.execute(f'UPDATE "{schema}".leases SET beat_at = beat_at + {by}, until = until + {by}')
+
+
+@of_many
+@pytest.mark.parametrize("by", [3600, 86400, 400 * 86400])
+async def test_who_was_there_before_a_start_with_the_clock_set_back_has_no_run(journal, request, by):
+    """It had them until that time came again, and no list of runs that are stuck told of them."""
+    before = replace(ended_process(), place="the start before")
+    await journal.hold("r", before, 60)
+    assert (await journal.hold("r", ONE, 60)).name == before.name
+    await set_back(journal, request, by)
+    assert await journal.holders(["r"]) == {}
+    assert await journal.hold("r", ONE, 60) is None
+    assert set(await journal.holders(["r"])) == {"r"}
+
+
+@of_many
+async def test_a_clock_that_is_set_back_takes_no_run_from_a_process_of_this_host(journal, request):
+    await journal.hold("r", ONE, 60)
+    await set_back(journal, request, 86400)
+    assert (await journal.hold("r", OTHER, 60)).name == ONE.name
+    await journal.hold("r", FAR, 60, takeover=True)
+    await set_back(journal, request, 30)
+    assert (await journal.hold("r", OTHER, 60)).name == FAR.name
 
 
 async def test_nobody_knows_of_processes_elsewhere():

@@ -45,7 +45,7 @@ def this_process(name: str) -> Holder:
 
 def is_gone(holder: Holder) -> bool:
     """Whether the process has surely ended: only ever true of one that ran on this host, since its last start."""
-    if (holder.host, holder.place) != (socket.gethostname(), _place()) or os.name != "posix":
+    if not _is_known(holder):
         return False
     try:
         os.kill(holder.pid, 0)
@@ -56,6 +56,23 @@ def is_gone(holder: Holder) -> bool:
         pass
     started = _started(holder.pid)
     return started is None or (started != holder.started and holder.started != 0)
+
+
+def has_let_go(holder: Holder, until: float, now: float) -> bool:
+    """Whether a process has no run any more on which it has a lease: it is gone, or was not heard of for so long.
+
+    It was to be heard of by `until`, and the clock shows `now`. If it was last heard of later than that, by more than
+    its lease lasts, the clock was set back: what has ended since, as where its host was started again, would have its
+    runs until that time comes again.
+    """
+    if until < now or is_gone(holder):
+        return True
+    return holder.beat_at - now > until - holder.beat_at and not _is_known(holder)
+
+
+def _is_known(holder: Holder) -> bool:
+    """Whether it can be told here that the process has ended."""
+    return os.name == "posix" and (holder.host, holder.place) == (socket.gethostname(), _place())
 
 
 @cache

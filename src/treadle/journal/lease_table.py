@@ -1,7 +1,7 @@
 """The table of leases in a journal's SQLite file; see `leases.py`. Synchronous, in a transaction of the caller's.
 
-Its times are those of the host's clock. One that is set forward may make a living holder look silent for a moment: what
-is then taken over, it loses at its next append.
+Its times are those of the host's clock. One that is set may make a living holder look silent for a moment: what is then
+taken over, it loses at its next append.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from treadle.journal.errors import TakenOver
-from treadle.journal.holder import Holder, is_gone
+from treadle.journal.holder import Holder, has_let_go
 from treadle.journal.leases import Held
 from treadle.journal.tables import key
 
@@ -33,10 +33,10 @@ _holders = msgspec.json.Decoder(Holder)
 def found(connection: sqlite3.Connection, run_id: str) -> Holder | None:
     """Who has the run; None if nobody has, or whoever had it is gone or silent."""
     row = connection.execute("SELECT holder, beat_at, until FROM leases WHERE run_id = ?", (key(run_id),)).fetchone()
-    if row is None or row[2] < time.time():
+    if row is None:
         return None
     holder = replace(_holders.decode(row[0]), beat_at=row[1])
-    return None if is_gone(holder) else holder
+    return None if has_let_go(holder, row[2], time.time()) else holder
 
 
 def hold(connection: sqlite3.Connection, run_id: str, holder: Holder, seconds: float, takeover: bool) -> Holder | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from treadle.journal.holder import Holder, is_gone
+from treadle.journal.holder import Holder, has_let_go
 from treadle.journal.leases import Held
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
@@ -59,4 +59,4 @@ def _decoded(row: tuple[Any, ...]) -> Holder:
 
 def _has_let_go(row: tuple[Any, ...] | None, holder: Holder) -> bool:
     """Whether the holder is silent, or gone."""
-    return row is None or bool(row[3]) or is_gone(holder)
+    return row is None or has_let_go(holder, row[3], row[4])

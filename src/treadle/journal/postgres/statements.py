@@ -216,7 +216,7 @@ class Statements:
         self.lock_leases = self._made(
             "SELECT run_id, name FROM {}.leases WHERE run_id = ANY(%b) ORDER BY run_id FOR SHARE"
         )
-        self.leases = self._made("SELECT run_id, holder, beat_at, until < *now* FROM {}.leases WHERE run_id = ANY(%b)")
+        self.leases = self._made("SELECT run_id, holder, beat_at, until, *now* FROM {}.leases WHERE run_id = ANY(%b)")
         self.hold = self._made(
             "INSERT INTO {}.leases AS it VALUES (%b, %s, %b, *now*, *now* + %s) ON CONFLICT (run_id) DO UPDATE "
             "SET name = EXCLUDED.name, holder = EXCLUDED.holder, beat_at = EXCLUDED.beat_at, until = EXCLUDED.until "
