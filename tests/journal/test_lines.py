@@ -22,6 +22,7 @@ from treadle.journal import (
     export_runs,
     import_runs,
 )
+from treadle.journal.chain import beginning, link
 from treadle.journal.lines import TOGETHER
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, Parent, RunForked, RunStarted
@@ -117,6 +118,23 @@ def changed(data: bytes, number: int, row: bytes | None) -> bytes:
     return b"\n".join(rows)
 
 
+def sealed(data: bytes, old: bytes, new: bytes) -> bytes:
+    """With other words in the events of its runs, and the hashes that a later treadle gives them."""
+    rows: list[bytes] = []
+    head = b""
+    for row in data.replace(old, new).splitlines():
+        line = json.loads(row)
+        if line.get("seq") == 0:
+            head = beginning(line["run_id"])
+        if "event" in line:
+            body = row[row.index(b'"event":') + len(b'"event":') : -1]
+            head = link(head, line["event"]["at"], body)
+        elif "hash" in line:
+            row = row.replace(line["hash"].encode(), head.hex().encode())
+        rows.append(row + b"\n")
+    return b"".join(rows)
+
+
 HARMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda data: b"", "it is no export of runs"),
     "another file": (lambda data: b"\x89PNG\r\n" + data, "it is no export of runs"),
@@ -148,6 +166,14 @@ HARMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a later event": (
         lambda data: data.replace(b'"event":"nudge_given"', b'"event":"nudge_taken"'),
         "line 3: its event cannot be read: .*later treadle",
+    ),
+    "a later field": (
+        lambda data: sealed(data, b'"event":"nudge_given"', b'"event":"nudge_given","louder":true'),
+        "line 3: its event has the field 'louder', which would be lost: a later treadle",
+    ),
+    "a later field below": (
+        lambda data: sealed(data, b'"role":"user"', b'"role":"user","tone":"kind"'),
+        "line 2: its event has the field 'tone', which would be lost: a later treadle",
     ),
     "a later format": (
         lambda data: data.replace(b'"format":1', b'"format":9'),

@@ -1,13 +1,15 @@
 """A run's line in the index of a journal's database, and the events in its rows, in whatever database that is."""
 
+from collections.abc import Iterable
 from math import inf
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from treadle.journal.chain import seal
 from treadle.journal.info import RunInfo, unknown
-from treadle.kernel.events import FORMAT, Event, RunStarted, decode_event
+from treadle.kernel.events import FORMAT, Event, RunStarted, decode_event, encode_event
 
 _lines = msgspec.json.Decoder(RunInfo)
 
@@ -65,3 +67,32 @@ def decoded(body: bytes) -> Event:
     if isinstance(event, RunStarted) and event.format > FORMAT:
         raise ValueError(f"it has form {event.format}, this treadle knows {FORMAT}; update treadle")
     return event
+
+
+def unknown_field(body: bytes, event: Event) -> str:
+    """A field of an event as it was written that `event`, which was made of it, does not have; empty if there is none.
+
+    Who reads a run passes such a field over, as it stays where it stands. Who writes the event anew would lose it.
+    """
+    if encode_event(event) == body:
+        return ""
+    try:
+        return _unknown(msgspec.json.decode(body), event)
+    except RecursionError:
+        # So deep is only data of the application's, which is kept as it is.
+        return ""
+
+
+def _unknown(written: Any, read: Any) -> str:
+    pairs: Iterable[tuple[Any, Any]] = ()
+    if isinstance(read, Struct) and isinstance(written, dict):
+        names = dict(zip(read.__struct_encode_fields__, read.__struct_fields__, strict=True))
+        more: set[str] = written.keys() - names.keys() - {read.__struct_config__.tag_field}
+        if more:
+            return min(more)
+        pairs = ((value, getattr(read, names[name])) for name, value in written.items() if name in names)
+    elif isinstance(read, dict) and isinstance(written, dict):
+        pairs = ((value, read.get(name)) for name, value in written.items())
+    elif isinstance(read, tuple | list) and isinstance(written, list):
+        pairs = zip(written, read, strict=False)
+    return next((found for pair in pairs if (found := _unknown(*pair))), "")

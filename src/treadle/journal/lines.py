@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import JournalDamaged, NotImported, UnknownRun
 from treadle.journal.families import families, family, is_there
-from treadle.journal.line import decoded
+from treadle.journal.line import decoded, unknown_field
 from treadle.journal.port import Journal, check_first
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.errors import Misuse
@@ -331,10 +331,17 @@ def _parsed(row: bytes, number: int) -> Line:
 
 
 def _event(raw: Raw, number: int) -> Event:
+    body = bytes(raw)
     try:
-        return decoded(bytes(raw))
+        event = decoded(body)
     except ValueError as error:
         raise _wrong(number, f"its event cannot be read: {error}") from error
+    if unknown := unknown_field(body, event):
+        raise _wrong(
+            number,
+            f"its event has the field {unknown!r:.100}, which would be lost: a later treadle wrote it; update this",
+        )
+    return event
 
 
 def _check_end(line: Line, number: int, run_id: str, events: Sequence[Event], head: bytes) -> None:
