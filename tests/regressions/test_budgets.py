@@ -1093,6 +1093,24 @@ async def test_a_file_that_is_gone_while_it_is_open_is_refused_and_not_begun_ane
     budget.close()
 
 
+@pytest.mark.parametrize("place", ["database"], indirect=True)
+async def test_tables_that_are_gone_while_they_are_used_are_not_begun_anew(place):
+    import psycopg
+
+    budget = Budget(tokens=150, path=place)
+    one = agent(budget=budget)
+    await one.run("go")
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA treadle CASCADE")
+    for _ in range(3):
+        with pytest.raises(BudgetUnavailable, match="has lost its tables"):
+            await one.run("go")
+    budget.close()
+    assert budget.spent().tokens == 0
+    assert (await one.run("go")).finished
+    budget.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
 def test_a_file_that_is_removed_before_a_fork_is_not_begun_anew_after_it(tmp_path):
     budget = Budget(tokens=150, path=tmp_path / "spend.db")

@@ -220,7 +220,8 @@ class _Hands:
         try:
             connection = self._session.open()
         except BudgetUnavailable as error:
-            if self._was_there:
+            # To wait for tables that were dropped is of no use.
+            if self._was_there and not self._session.has_lost_tables:
                 raise self._as(BudgetLost, error) from error
             raise
         # After a lock that could not be had the connection is kept, and psycopg's own account of what is prepared on

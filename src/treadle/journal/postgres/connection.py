@@ -35,6 +35,11 @@ _SETTINGS = b"""SELECT set_config('lock_timeout', %(locks)s, false),
 
 _PATIENCE = b"SELECT set_config('lock_timeout', %s, false)"
 
+_LOST_TABLES = (
+    "Restore them from a backup, and resume the run. New ones are made when the program is started again, or closes "
+    "this one first."
+)
+
 _RIGHTS = "Let the owner of the database give this user the right to it, or name another schema or user."
 
 _CAUSES: dict[type[psycopg.Error], tuple[str, str]] = {
@@ -102,6 +107,7 @@ class Layout(Struct, frozen=True):
         end_stuck: the statement that ends transactions that have waited for their own clients for so many seconds.
         patience: seconds that a statement waits for a lock at most; None for a second more than `STUCK`.
         silence: seconds that the server may be silent for before it counts as lost; None for as long as it likes.
+        begins_anew: whether tables are made where those that were there before are gone.
     """
 
     what: str
@@ -115,6 +121,7 @@ class Layout(Struct, frozen=True):
     end_stuck: bytes
     patience: float | None = None
     silence: float | None = None
+    begins_anew: bool = True
 
 
 S = TypeVar("S")
@@ -127,12 +134,17 @@ class Session(Generic[S]):
         address: where the database and the schema are.
         layout: what is in the schema.
         statements: what those say over the connection who use it.
+
+    Attributes:
+        was_ready: whether its tables were there before.
+        has_lost_tables: whether they were not there any more when they were last looked for.
     """
 
     def __init__(self, address: Address, layout: Layout, statements: S) -> None:
         self.address = address
         self.layout = layout
         self.statements = statements
+        self.was_ready = self.has_lost_tables = False
         self._connection: Connection | None = None
 
     def open(self, deadline: float | None = None) -> Connection:
@@ -249,7 +261,11 @@ def _connected(session: Session[Any]) -> Connection:
 def _prepare(connection: Connection, session: Session[Any]) -> None:
     """See that the tables are there, and of a version that is known."""
     layout, schema = session.layout, session.address.schema
-    if not _has_tables(connection, session):
+    there = _has_tables(connection, session)
+    session.has_lost_tables = session.was_ready and not there
+    if not there:
+        if session.has_lost_tables and not layout.begins_anew:
+            raise session.unavailable("has lost its tables, and all that was counted there", _LOST_TABLES)
         connection.execute(BEGIN)
         # Of many processes that come first, one makes the tables.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"treadle {layout.what} {schema}",))
@@ -266,6 +282,7 @@ def _prepare(connection: Connection, session: Session[Any]) -> None:
         found = f"(its tables have version {version}; this one knows {layout.known})"
         remedy = "Update treadle, or name another schema." if later else "Restore it from a backup."
         raise session.unavailable(f"{what} {found}", remedy)
+    session.was_ready = True
 
 
 def _has_tables(connection: Connection, session: Session[Any]) -> bool:
