@@ -437,3 +437,69 @@ def test_a_source_that_is_tried_says_what_its_tables_lack(tmp_path: Path) -> Non
     assert check(catalog, catalog.sources["books"], bounds=QUICK).rows == 2
     catalog = rated(tmp_path, DOLLARS, TABLE[:1])
     assert "there is nothing for USD 202402" in check(catalog, catalog.sources["books"], bounds=QUICK).problems[0]
+
+
+DECLARED = """\
+sources:
+  books:
+    kind: csv
+    path: books.csv
+    dimensions:
+      account:
+        mapping:
+          source: accounts
+          from: old
+          to: new
+          share: share
+      currency: {}
+      period: {}
+    measures:
+      amount:
+        currency: currency
+        conversion:
+          to: EUR
+          source: rates
+          currency: code
+          rate: rate
+          on: [period]
+  accounts: {kind: csv, path: a.csv, dimensions: {old: {}, new: {}}, measures: {share: {}}}
+  rates: {kind: csv, path: r.csv, dimensions: {code: {}, period: {}}, measures: {rate: {}}}
+hierarchies:
+  tree:
+    of: account
+    source: accounts
+    group: old
+    member: new
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field", "says"),
+    [
+        ("source: accounts\n          from", "source: acounts\n          from", 8, "dimensions.account.mapping.source",
+         "there is no source 'acounts'; did you mean 'accounts'?"),
+        ("from: old", "from: ald", 9, "dimensions.account.mapping.from", "there is no dimension 'ald'"),
+        ("share: share", "share: shares", 11, "dimensions.account.mapping.share", "there is no measure 'shares'"),
+        ("currency: currency", "currency: curency", 16, "measures.amount.currency", "there is no dimension 'curency'"),
+        ("source: rates", "source: books", 19, "measures.amount.conversion.source", "must not look up others"),
+        ("currency: code", "currency: kode", 20, "measures.amount.conversion.currency", "there is no dimension 'kode'"),
+        ("on: [period]", "on: [code]", 22, "measures.amount.conversion.on", "there is no dimension 'code'"),
+        ("of: account", "of: acount", 27, "hierarchies.tree.of", "which no source has as a dimension"),
+        ("source: accounts\n    group", "source: x\n    group", 28, "hierarchies.tree.source", "there is no source"),
+        ("member: new", "member: neu", 30, "hierarchies.tree.member", "there is no dimension 'neu'"),
+    ],
+)  # fmt: skip
+def test_a_table_that_is_not_there_is_told_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, field: str, says: str
+) -> None:
+    path = tmp_path / "sources.yaml"
+    assert DECLARED.count(old) == 1
+    path.write_text(DECLARED)
+    Catalog.load(path)
+    path.write_text(DECLARED.replace(old, new))
+    with pytest.raises(AnalystError) as caught:
+        Catalog.load(path)
+    place = field if field.startswith("hierarchies") else f"sources.books.{field}"
+    assert str(caught.value).startswith(f"{path}, line {line}: {place}: ")
+    assert says in str(caught.value)
+    assert (caught.value.hints["line"], caught.value.hints["field"]) == (line, place)

@@ -6,7 +6,7 @@ It may be written in Python or loaded from a `sources.yaml` (`treadle.analyst.de
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from treadle.analyst.declared.errors import unknown
+from treadle.analyst.declared.errors import declared_at, unknown
 from treadle.analyst.declared.hierarchy import Hierarchy
 from treadle.analyst.declared.packages import need_packages
 from treadle.analyst.declared.place import Place
@@ -35,14 +35,16 @@ class Catalog(Place):
         super().__init__(folder, roots, frames)
         self.sources: dict[str, Source] = {}
         for source in sources:
-            if any(name.casefold() == source.name.casefold() for name in self.sources):
-                raise ValueError(f"there are two sources called {source.name!r}")
+            with declared_at("sources", source.name):
+                if any(name.casefold() == source.name.casefold() for name in self.sources):
+                    raise ValueError(f"there are two sources called {source.name!r}")
             self.sources[source.name] = source
         for source in self.sources.values():
             self._check_tables(source)
         self.hierarchies: dict[str, Hierarchy] = {}
         for hierarchy in hierarchies:
-            self._check_hierarchy(hierarchy)
+            with declared_at("hierarchies", hierarchy.name):
+                self._check_hierarchy(hierarchy)
             self.hierarchies[hierarchy.name] = hierarchy
         held = {source.name for source in self.sources.values() if source.kind == "frame"}
         if held != set(self.frames):
@@ -51,36 +53,50 @@ class Catalog(Place):
 
     def _check_tables(self, source: Source) -> None:
         """Raises ValueError unless the tables that values and amounts are looked up in are sources that have them."""
-        named: list[tuple[str, tuple[str, ...], str]] = [
-            (table.source, (table.old, table.new), table.share) for item in source.dimensions if (table := item.mapping)
-        ]
-        named += [
-            (rates.source, (rates.currency, *rates.on), rates.rate)
-            for item in source.measures
-            if (rates := item.conversion)
-        ]
-        for name, dimensions, figure in named:
+        for item in source.dimensions:
+            if table := item.mapping:
+                with declared_at("sources", source.name, "dimensions", item.name, "mapping"):
+                    named = [("from", table.old), ("to", table.new)]
+                    self._check_table(source, table.source, named, ("share", table.share))
+        for measure in source.measures:
+            if rates := measure.conversion:
+                with declared_at("sources", source.name, "measures", measure.name, "conversion"):
+                    named = [("currency", rates.currency), *(("on", name) for name in rates.on)]
+                    self._check_table(source, rates.source, named, ("rate", rates.rate))
+
+    def _check_table(
+        self, source: Source, name: str, named: Iterable[tuple[str, str]], figure: tuple[str, str]
+    ) -> None:
+        """Raises ValueError unless there is a table `name` with these dimensions and that figure, each by its field."""
+        with declared_at("source"):
             other = self.source(name, "source")
             if any(item.mapping for item in other.dimensions) or any(item.conversion for item in other.measures):
                 raise ValueError(
                     f"source {name!r} is a table that {source.name!r} looks up, and must not look up others"
                 )
-            for dimension in dimensions:
+        for field, dimension in named:
+            with declared_at(field):
                 other.dimension(dimension)
-            if figure and other.measure(figure).aggregation != "sum":
-                raise ValueError(f"measure {figure!r} of {name!r} holds shares or rates, and must be a sum")
+        field, measure = figure
+        with declared_at(field):
+            if measure and other.measure(measure).aggregation != "sum":
+                raise ValueError(f"measure {measure!r} of {name!r} holds shares or rates, and must be a sum")
 
     def _check_hierarchy(self, hierarchy: Hierarchy) -> None:
         """Raises ValueError unless its name is its own, and what it names is there."""
         told = f"hierarchy {hierarchy.name!r}"
         if any(name.casefold() == hierarchy.name.casefold() for name in self.hierarchies):
             raise ValueError(f"there are two hierarchies called {hierarchy.name!r}")
-        if not any(source.find_dimension(hierarchy.of) for source in self.sources.values()):
-            raise ValueError(f"{told} is of {hierarchy.of!r}, which no source has as a dimension")
-        if hierarchy.source:
+        with declared_at("of"):
+            if not any(source.find_dimension(hierarchy.of) for source in self.sources.values()):
+                raise ValueError(f"{told} is of {hierarchy.of!r}, which no source has as a dimension")
+        if not hierarchy.source:
+            return
+        with declared_at("source"):
             table = self.source(hierarchy.source, "source")
-            names = [hierarchy.group, hierarchy.member, *([hierarchy.to] if hierarchy.to else [])]
-            for dimension in (table.dimension(name, "hierarchies") for name in names):
+        for field in ("group", "member", *(["to"] if hierarchy.to else [])):
+            with declared_at(field):
+                dimension = table.dimension(getattr(hierarchy, field), "hierarchies")
                 if dimension.mapping:
                     raise ValueError(f"{told}: {dimension.name!r} of {table.name!r} must not look up others")
 

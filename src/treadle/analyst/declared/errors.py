@@ -4,12 +4,15 @@
 raised inside a tool it reaches the model with them. Its neighbour is `treadle.tools.errors`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from treadle.tools.errors import ToolError, did_you_mean, nearest
 
 NOT_PLAIN = "\ue001"
 """What the engine's own error begins with where it is to become `NotPlain`."""
+
+_DECLARED_AT = "_declared_at"
 
 
 class AnalystError(ToolError):
@@ -35,6 +38,25 @@ class DiskFull(NotEnoughMemory):
 
 class NotPlain(AnalystError):
     """Some text is not spelled as programs spell numbers, so that it has to be read with more care."""
+
+
+@contextmanager
+def declared_at(*names: str) -> Iterator[None]:
+    """Says of what is raised here under which names of a declaration the fault stands, so that its line can be told.
+
+    Within another, it says under which names below those.
+    """
+    try:
+        yield
+    except (AnalystError, ValueError) as error:
+        setattr(error, _DECLARED_AT, names + place_of(error))
+        raise
+
+
+def place_of(error: Exception) -> tuple[str, ...]:
+    """Returns the names that `declared_at` said; none where it said nothing."""
+    names: tuple[str, ...] = getattr(error, _DECLARED_AT, ())
+    return names
 
 
 def unknown(what: str, argument: str, given: str, available: Iterable[str], where: str = "") -> AnalystError:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from treadle.analyst.declared.errors import unknown
+from treadle.analyst.declared.errors import declared_at, unknown
 from treadle.analyst.declared.expression import Expression
 from treadle.analyst.declared.expression_text import parse_expression
 from treadle.analyst.declared.filters import Filter
@@ -266,12 +266,15 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 taken[name] = member.name
         self._check_place()
         for measure in self.measures:
-            if measure.currency:
-                self.dimension(measure.currency, "currency")
-            for name in measure.conversion.on if measure.conversion else ():
-                self.dimension(name, "on")
-        for condition in self.default_filters:
-            self.dimension(condition.dimension, "default_filters")
+            with declared_at("measures", measure.name, "currency"):
+                if measure.currency:
+                    self.dimension(measure.currency, "currency")
+            with declared_at("measures", measure.name, "conversion", "on"):
+                for name in measure.conversion.on if measure.conversion else ():
+                    self.dimension(name, "on")
+        with declared_at("default_filters"):
+            for condition in self.default_filters:
+                self.dimension(condition.dimension, "default_filters")
 
     def _check_place(self) -> None:
         """Raises ValueError unless it is said where the data are, in the way of its kind."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 from yaml import MappingNode, MarkedYAMLError, SafeLoader, ScalarNode, SequenceNode, YAMLError, compose
 from yaml.nodes import Node
 
-from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError, place_of
 from treadle.analyst.declared.expression_text import parse_expression
 from treadle.analyst.declared.filters import Ends, Filter
 from treadle.analyst.declared.formats import parse_format
@@ -101,13 +101,23 @@ class Field:
         return values
 
     def build(self, make: Callable[..., T], /, **values: Any) -> T:
-        """Makes the object, turning its objection into one that names this place."""
+        """Makes the object, turning its objection into one that names this place, or the one in it that is at fault."""
         try:
             return make(**values)
         except AnalystError as error:
-            raise self.error(str(error), **error.hints) from error
+            raise self._within(place_of(error)).error(str(error), **error.hints) from error
         except ValueError as error:
-            raise self.error(_first_line(error)) from error
+            raise self._within(place_of(error)).error(_first_line(error)) from error
+
+    def _within(self, names: tuple[str, ...]) -> "Field":
+        """The field that is reached by these names, or the last on the way that is written there."""
+        found = self
+        for name in names:
+            inner = found.entries() if isinstance(found.node, MappingNode) else {}
+            if name not in inner:
+                break
+            found = inner[name]
+        return found
 
 
 def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., T]) -> T:
