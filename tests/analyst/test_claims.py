@@ -52,7 +52,9 @@ FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
     ({"dimension": "company", "op": ">=", "value": "9"}, "company", lambda v: v is not None and int(v) >= 9),
     ({"dimension": "company", "op": "is null"}, "company", lambda v: v is None),
     ({"dimension": "company", "value": "77"}, "company", lambda v: v == "77"),
+    ({"dimension": "company", "op": "between", "value": ["10", "9"]}, "company", lambda v: False),
 ]  # fmt: skip
+REVERSED = "company between ['10', '9']"
 
 
 TREES: list[list[tuple[str, str]]] = [
@@ -213,7 +215,10 @@ def _judge(number: int) -> None:
         assert list(found.dimensions) == world.dimensions
         claims = [*found.claims, *found.warnings]
         for claim in claims:
-            assert claim.kind == "filter_without_rows" or list(claim.filters) == [*world.asked, *_own(world)], claim
+            assert claim.kind in ("filter_without_rows", "nothing_between") or list(claim.filters) == [
+                *world.asked,
+                *_own(world),
+            ], claim
             assert TRUE[claim.kind](world, claim), claim
             assert claim.message
             event(claim.kind)
@@ -274,6 +279,7 @@ def _complete(world: World, kinds: set[str]) -> None:
     assert ("different_currencies" in kinds) == (all(known) and known[0] != known[1])
     assert ("unknown_currency" in kinds) == any(used is not None and None in used for used in world.used)
     assert ("by_currency" in kinds) == (world.split and _both(world))
+    assert ("nothing_between" in kinds) == (REVERSED in world.asked)
 
 
 def _both(world: World) -> bool:
@@ -290,7 +296,7 @@ def _proved(world: World, found: Comparison) -> None:
                 rows = engine.execute(claim.sql).fetchall()
                 assert PROVED.get(claim.kind, lambda world, facts, rows: True)(world, claim.facts, rows), (claim, rows)
             else:
-                assert claim.kind == "unknown_unit"
+                assert claim.kind in ("unknown_unit", "nothing_between")
 
 
 def _nothing(world: World, claim: Claim) -> bool:
@@ -411,6 +417,10 @@ def _filter_without_rows(world: World, claim: Claim) -> bool:
     return name == facts["dimension"] and not any(test(row[name]) for row in rows) and facts["values"] == values[:6]
 
 
+def _nothing_between(world: World, claim: Claim) -> bool:
+    return claim.facts["condition"] == REVERSED and not any(world.passed)
+
+
 def _no_rows(world: World, claim: Claim) -> bool:
     return not world.passed[world.side(claim.facts["side"])]
 
@@ -501,7 +511,8 @@ TRUE: dict[str, Callable[[World, Claim], bool]] = {
     "nothing": _nothing, "one_empty": _one_empty, "totals": _totals, "keys": _keys, "offset": _offset,
     "largest": _largest, "by_currency": _by_currency, "different_currencies": _different_currencies,
     "unknown_currency": _unknown_currency, "unknown_unit": _unknown_unit, "contradicted_unit": _contradicted_unit,
-    "filter_without_rows": _filter_without_rows, "no_rows": _no_rows, "spelling": _spelling,
+    "filter_without_rows": _filter_without_rows, "nothing_between": _nothing_between, "no_rows": _no_rows,
+    "spelling": _spelling,
     "granularity": _granularity, "absent": _absent, "factor": _pattern, "sign": _pattern, "repeated": _repeated,
     "duplicates": _duplicates, "in_no_group": _grouped, "in_several_groups": _grouped,
 }  # fmt: skip

@@ -204,3 +204,14 @@ def test_tenfold_numbers_of_rows_are_no_matter_of_decimals(make: Any, confront: 
     found = confront(many, few)
     assert (found.summary.total_source_a, found.summary.major_differences) == (40, 4)
     assert "factor" not in kinds(found)
+
+
+def test_two_days_of_a_month_are_not_called_two_spellings_of_one_period(against: Callable[..., Comparison]) -> None:
+    def told(theirs: str) -> list[str]:
+        found = against([("1", theirs, "5.00")], [("1", "2024-01-31", "5.00")])
+        assert found.summary.missing_in_a == found.summary.missing_in_b == 1
+        return [finding.message for finding in found.warnings if finding.kind == "spelling"]
+
+    assert told("2024-01-30") == told("2024-01-31T10:00:00Z") == told("2024-01-31 01:00:00+01") == []
+    assert "declare 'format: fiscal_period' on dimension period" in told("001.2024")[0]
+    assert "declare 'format: fiscal_period' on dimension period" in told("202401")[0]

@@ -6,7 +6,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from treadle.analyst import AnalystError, Catalog, Filter, QueryRequest, Source, query
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Filter,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    parse_format,
+    query,
+)
+
+from .conftest import write_csv
 
 ROWS = [("a", "1"), ("b", "2"), (None, "4"), ("", "8"), ("10", "16")]
 
@@ -205,3 +219,26 @@ def test_default_filters_hold_until_replaced(make: Any, tmp_path: Path) -> None:
     assert total(source, tmp_path, []) == 1
     assert total(source, tmp_path, {"company": "b"}) == 2
     assert query(Catalog([source], tmp_path), QueryRequest(source="s")).filters == ("company = a",)
+
+
+def test_a_between_whose_ends_are_the_wrong_way_round_says_so(tmp_path: Path) -> None:
+    write_csv(tmp_path / "s.csv", ("period", "company", "amount"), [("202401", "9", "1.00"), ("202402", "10", "2.00")])
+    dimensions = (Dimension(name="period", format=parse_format("fiscal_period")), Dimension(name="company"))
+    measures = (Measure(name="amount"),)
+    sources = [Source(name=name, kind="csv", path="s.csv", dimensions=dimensions, measures=measures) for name in "ab"]
+    catalog = Catalog(sources, tmp_path)
+
+    def told(dimension: str, *ends: object, **more: object) -> list[str]:
+        condition = {"dimension": dimension, "op": "between", "value": list(ends), **more}
+        asked = query(catalog, QueryRequest(source="a", filters=[condition]))
+        both = compare(catalog, CompareRequest(source_a="a", source_b="b", filters=[condition]))
+        said = [claim.message for claim in asked.claims if claim.kind == "nothing_between"]
+        assert [claim.message for claim in both.warnings if claim.kind == "nothing_between"] == said
+        return said
+
+    assert told("period", "2024002", "2024001") == [
+        "no value is period between ['2024002', '2024001']: write the lower end first, and let both belong to it if "
+        "they are the same"
+    ]
+    assert len(told("company", 10, 9)) == len(told("company", "9", "9", inclusive="left")) == 1
+    assert told("company", "9", "10") == told("company", "9", "9") == told("company", "11", "12") == []

@@ -16,6 +16,7 @@ from treadle.analyst.asking.duplicates import duplicates
 from treadle.analyst.asking.loading import unfiltered
 from treadle.analyst.asking.patterns import patterns
 from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.spans import leaves_nothing
 from treadle.analyst.asking.summing import Summed
 from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.declared.formats import Format, parse_format
@@ -26,11 +27,13 @@ from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
-from treadle.analyst.sql.terms import call, literal, named, quoted, table, when
+from treadle.analyst.sql.terms import call, literal, matches, named, quoted, table, when
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
-_TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
+_PERIOD = "fiscal_period"
+_TRIALS = ("trim", "alpha(18)", _PERIOD, "upper", "nfc", "trim, upper", "blank_as_null")
 _DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
+_DAY = r"\d{4}-\d\d-\d\d.*"
 _MISSING = ("missing_in_a", "missing_in_b")
 _MOST_SHOWN = 5
 
@@ -57,7 +60,7 @@ def comparison_findings(
         lacking: for each key the values that A lacks and those that B lacks, in order; None where they are not known.
     """
     summary = whole.summary
-    found = list(_empty_sides(session, aligned, summary, filters))
+    found = _empty_sides(session, aligned, summary, filters)
     if summary.differences and not found:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
@@ -112,19 +115,25 @@ def _kind_of(side: Side, column: str) -> "exp.Expr | None":
     return exp.func("typeof", quoted(column)) if column in side.table.columns else None
 
 
-def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> list[Claim]:
     """A side without rows, with the values that its filtered dimensions do have."""
+    found: list[Claim] = []
     for side, missing in zip(aligned.sides, (summary.missing_in_a, summary.missing_in_b), strict=True):
         if missing < summary.total_rows:
             continue
-        yield from _unfulfilled(session, side)
+        # What is so of a condition whatever the rows are is said once.
+        found += [claim for claim in _unfulfilled(session, side) if claim not in found]
         counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
-        yield Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted))
+        found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
+    return found
 
 
 def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
     """Conditions that no row fulfils, with the values that there are."""
     for key, condition in side.conditions:
+        if condition.op == "between" and leaves_nothing(session, key, condition):
+            yield Claim(kind="nothing_between", facts={"condition": str(condition)}, proof=NOTHING)
+            continue
         if condition.op not in ("=", "in", "between", "like", "under") or key.members[side.index].mapping:
             continue
         table = unfiltered(session, side, key)
@@ -185,9 +194,13 @@ def _changing(session: Session, aligned: Aligned, at: int, trials: Sequence[str]
     changed = [
         call("bool_or", exp.NullSafeNEQ(this=form.apply(column.copy()), expression=column.copy())) for form in forms
     ]
-    missing = (exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING)
-    looked = exp.select(*changed).from_(aligned.differing, copy=False).where(exp.or_(*missing, copy=False), copy=False)
-    return [form for form, any_of_it in zip(forms, session.run(looked)[0], strict=True) if any_of_it]
+    missing = [exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING]
+    days = [call("bool_or", exp.and_(matches(column.copy(), _DAY), one.copy())) for one in missing]
+    looked = exp.select(*changed, *days).from_(aligned.differing, copy=False).where(exp.or_(*missing), copy=False)
+    *told, days_in_b, days_in_a = session.run(looked)[0]
+    # Two days of a month are no two spellings of one period.
+    never = _PERIOD if days_in_a and days_in_b else ""
+    return [form for form, any_of_it in zip(forms, told, strict=True) if any_of_it and str(form) != never]
 
 
 def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:

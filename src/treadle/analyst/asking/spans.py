@@ -1,4 +1,4 @@
-"""Spans: the ranges of values in a hierarchy, and which values of a key are within them.
+"""Spans: the ranges of values in a hierarchy or a filter, and which values of a key are within them.
 
 They are ordered as a range filter orders them: numbers as numbers, days and fiscal periods as such, and where a value
 cannot be placed the question is refused. Neighbour: `tree`.
@@ -7,10 +7,12 @@ cannot be placed the question is refused. Neighbour: `tree`.
 from collections.abc import Sequence
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.hierarchy import Span
-from treadle.analyst.reading.ends import NODE, as_filter, by_order, ends_of, operand
+from treadle.analyst.reading.ends import NODE, as_filter, by_order, ends_of, operand, order_for
+from treadle.analyst.reading.filter_values import text_of
 from treadle.analyst.reading.keys import Key
-from treadle.analyst.reading.ranges import refused
+from treadle.analyst.reading.ranges import Order, refused
 from treadle.analyst.reading.session import Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -57,13 +59,8 @@ def refuse_unclear(session: Session, key: Key, spans: Sequence[Span], values: "e
     """
     try:
         for order, those in by_order(key, spans).items():
-            parameters = Parameters()
-            ends = ends_of(key, order, those, parameters)
-            wrong = session.run(
-                exp.select("number").from_(ends.subquery("ends")).where("low > high").limit(1), parameters
-            )
-            if wrong:
-                raise AnalystError(f"the range {those[wrong[0][0] - 1]} ends before it begins")
+            if (wrong := _backwards(session, key, order, those)) is not None:
+                raise AnalystError(f"the range {those[wrong - 1]} ends before it begins")
             if order is None or not order.pattern or values is None:
                 continue
             rows = exp.select("v").from_(values.subquery("each_value")).where(order.doubtful(exp.column("v"))).limit(3)
@@ -73,3 +70,20 @@ def refuse_unclear(session: Session, key: Key, spans: Sequence[Span], values: "e
     except AnalystError as error:
         hints = error.hints | {"argument": "hierarchies"}
         raise AnalystError(f"{told}: {error}", **hints) from error
+
+
+def leaves_nothing(session: Session, key: Key, condition: Filter) -> bool:
+    """Returns whether the ends of a `between` leave no value between them, whatever the rows have."""
+    first, last = (text_of(value) for value in condition.values if value is not None)
+    test = "low > high" if condition.inclusive == "both" else "low >= high"
+    return _backwards(session, key, order_for(key, condition), [Span("", first, last)], test) is not None
+
+
+def _backwards(
+    session: Session, key: Key, order: Order | None, spans: Sequence[Span], test: str = "low > high"
+) -> int | None:
+    """The number of a range, from 1 on, of whose ends the test holds; None if there is none."""
+    parameters = Parameters()
+    ends = ends_of(key, order, spans, parameters)
+    rows = session.run(exp.select("number").from_(ends.subquery("ends")).where(test).limit(1), parameters)
+    return int(rows[0][0]) if rows else None

@@ -14,6 +14,7 @@ Kind = Literal[
     "different_currencies", "unknown_currency", "unknown_unit", "contradicted_unit", "mixed_currencies",
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
+    "nothing_between",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -316,6 +317,9 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     ),
     "not_a_number": _plainly("{measure} of {side}: {count:,} rows hold NaN and are left out, as if they were empty"),
     "not_examined": _not_examined,
+    "nothing_between": _plainly(
+        "no value is {condition}: write the lower end first, and let both belong to it if they are the same"
+    ),
     "in_no_group": _in_no_group,
     "in_several_groups": _in_several_groups,
 }
