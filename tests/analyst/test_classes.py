@@ -171,3 +171,20 @@ def test_aggregations(
     assert {row.key["company"]: row.status for row in found.rows} == statuses
     assert found.summary.total_source_a == totals[0]
     assert found.summary.total_source_b == pytest.approx(totals[1], abs=D("0.000001"))
+
+
+def test_that_one_side_is_told_in_whole_numbers_makes_no_cents_equal(make: Any, confront: Any) -> None:
+    """Nothing is declared of the other, whose amounts have cents: half of a whole number was taken for rounding."""
+
+    def found(*decimals: int | None) -> Comparison:
+        sides = [
+            make(name, [("1", amount)], decimals=places)
+            for name, amount, places in zip(("left", "right"), ("5", "5.40"), decimals, strict=True)
+        ]
+        told: Comparison = confront(*sides)
+        return told
+
+    for pair in ((0, None), (None, 0), (0, 2)):
+        assert (found(*pair).tolerance.absolute, found(*pair).summary.matches) == (D("0.01"), 0)
+    assert (found(0, 0).tolerance.absolute, found(0, 0).summary.matches) == (D("0.5"), 1)
+    assert [found(*pair).tolerance.absolute for pair in ((3, None), (None, None))] == [D("0.0005"), D("0.01")]

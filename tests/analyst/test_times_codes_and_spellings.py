@@ -1,7 +1,8 @@
 """How amounts, codes, times and frames are read as they are spelled, and what is quoted of them."""
 
+import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from treadle.analyst import (
     Measure,
     QueryRequest,
     QueryResult,
+    RowsRequest,
     Source,
     TextFormat,
     compare,
+    compare_rows,
     parse_format,
     propose,
     query,
@@ -183,3 +186,42 @@ def test_a_time_that_is_finer_than_keys_can_be_is_refused_and_not_cut_off(tmp_pa
     with pytest.raises(AnalystError, match=r"'2024-01-01 00:00:00\.000000001'; correct it in the data, or declare"):
         asked(Dimension(name="moment"))
     assert asked(Dimension(name="moment", type="string")) == ["2024-01-01", "2024-01-01 00:00:00.000000001"]
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
+@pytest.mark.parametrize("value", ["infinity", "-infinity", "12000-01-01", "0044-03-15 (BC)"])
+def test_a_day_that_no_calendar_has_is_refused_and_not_told_as_another(kind: str, value: str, tmp_path: Path) -> None:
+    """`infinity` was told as 9999-12-31, which another row may really have; years beyond 9999 ended in a traceback."""
+    for name in "ab":
+        with duckdb.connect(tmp_path / f"{name}.db") as events:
+            events.execute(f"CREATE TABLE events (day {kind}, code VARCHAR, amount INTEGER)")
+            events.execute("INSERT INTO events VALUES ('9999-12-31', 'x', 1), ('0001-01-01', 'y', 2), (NULL, 'z', 4)")
+            if name == "a":
+                events.execute(f"INSERT INTO events VALUES ('{value}', 'odd', 8)")
+
+    def catalog(dimension: Dimension) -> Catalog:
+        dimensions, measures = (dimension, Dimension(name="code")), (Measure(name="amount"),)
+        sources = [
+            Source(
+                name=name, kind="duckdb", path=f"{name}.db", table="events", dimensions=dimensions, measures=measures
+            )
+            for name in "ab"
+        ]
+        return Catalog(sources, tmp_path)
+
+    natural, text = catalog(Dimension(name="day")), catalog(Dimension(name="day", type="string"))
+    both = CompareRequest(source_a="a", source_b="b", dimensions=["day"])
+    asks: list[Callable[[Catalog], Any]] = [
+        lambda known: compare(known, both),
+        lambda known: query(known, QueryRequest(source="a", dimensions=["day"])),
+        lambda known: compare_rows(known, RowsRequest(source_a="a", source_b="b", key=["code"])),
+        lambda known: compare_rows(known, RowsRequest(source_a="a", source_b="b", key=["day"])),
+    ]
+    for ask in asks:
+        with pytest.raises(AnalystError, match=re.escape(f"'{value}")):
+            ask(natural)
+        ask(text)
+    rows = {str(row.key["day"]): row.status for row in compare(text, both).rows}
+    assert (rows[value], rows["9999-12-31"], len(rows)) == ("missing_in_b", "match", 4)
+    known = [row["day"] for row in query(natural, QueryRequest(source="b", dimensions=["day"])).rows]
+    assert [str(day)[:10] for day in known] == ["0001-01-01", "9999-12-31", "None"]

@@ -16,6 +16,7 @@ from treadle.analyst.asking.spelled import regrouped, worth_it
 from treadle.analyst.declared.errors import DiskFull, NotEnoughMemory, NotPlain, OfSeveral
 from treadle.analyst.declared.source import Measure, Tolerance
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
+from treadle.analyst.reading.key_values import told_as_it_is
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.row_count import rows_in
 from treadle.analyst.reading.session import Row, Session
@@ -128,7 +129,8 @@ def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes
         conditions = [_in_partition(keys, number, passes)] if passes > 1 else []
         groups = meet(rows, keys, parts, conditions)
         groups = regrouped(groups, sides[0].keys, parts) if spelled else groups
-        classed = _classed(exp.select(*columns(*keys, "na", "nb"), *raw), groups, sides, pairs)
+        told = [named(told_as_it_is(exp.column(k), key.type), k) for k, key in zip(keys, sides[0].keys, strict=True)]
+        classed = _classed(exp.select(*told, *columns("na", "nb"), *raw), groups, sides, pairs)
         aligned = table("aligned")
         statements.append(
             exp.Insert(this=aligned, expression=classed)
@@ -210,10 +212,11 @@ def _pairs(sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
     pairs = []
     for at, measures in enumerate(zip(a.measures, b.measures, strict=True)):
         places = max(places_of(measure, side, at) for measure, side in zip(measures, sides, strict=True))
-        decimals = [measure.decimals for measure in measures if measure.decimals is not None]
-        # The finer one decides: that one side is told in whole numbers does not make the other's cents equal.
+        # The finer one decides, also if it says nothing: that one is told in whole numbers makes no cents equal.
+        decimals = [measure.decimals for measure in measures]
+        finer = None if decimals == [None, None] else max(2 if places is None else places for places in decimals)
         declared = (measures[0].tolerance, measures[1].tolerance, a.source.tolerance, b.source.tolerance)
-        limits = thresholds(asked, *declared, decimals=max(decimals, default=None))
+        limits = thresholds(asked, *declared, decimals=finer)
         scales = [common_scale(measure, side.amount(at)) for measure, side in zip(measures, sides, strict=True)]
         noisy = any(side.amount(at).floating and measures[0].aggregation != "count" for side in sides)
         pairs.append(Pair(at, measures, max(*scales, limits.places), places, limits, noisy))

@@ -14,6 +14,7 @@ from treadle.analyst.asking.tree import Tree
 from treadle.analyst.reading.aggregates import aggregates, common_scale, figure
 from treadle.analyst.reading.amounts import trimmed
 from treadle.analyst.reading.ends import NODE
+from treadle.analyst.reading.key_values import told_as_it_is
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -130,7 +131,8 @@ def _table(side: Side, apart: Mapping[int, int]) -> Statement:
         grouped.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=each)]))
     extras = [name for name in parts if name.endswith(("_bad", "_nan"))]
     doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(side.measures))]
-    finished = _finished(side, exp.select("total", "n", *keys), grouped).select(*extras)
+    told = [named(told_as_it_is(exp.column(k), key.type), k) for k, key in zip(keys, side.keys, strict=True)]
+    finished = _finished(side, exp.select("total", "n", *told), grouped).select(*extras)
     statement = exp.Create(this=exp.to_table("figures"), kind="TABLE", expression=finished)
     return [statement], parameters, "figures", [doubt for doubt in doubts if doubt[0] in extras]
 

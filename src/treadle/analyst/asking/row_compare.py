@@ -24,6 +24,7 @@ from treadle.analyst.declared.filters import Filters
 from treadle.analyst.declared.source import Member, Source
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
+from treadle.analyst.reading.key_values import told_as_it_is
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.plain import plain
@@ -180,7 +181,7 @@ def _not_compared(a: Source, b: Source, seen: Set[str]) -> tuple[str, ...]:
 
 def _align(session: Session, sides: Sequence[Side], width: int) -> None:
     """Creates table `aligned`: a row a key, with how many rows each side has and, where it is one, its values."""
-    keys = [f"k{at}" for at in range(width)]
+    keys, types = [f"k{at}" for at in range(width)], [key.type for key in sides[0].keys]
     groups = []
     parameters = Parameters()
     for side in sides:
@@ -191,9 +192,10 @@ def _align(session: Session, sides: Sequence[Side], width: int) -> None:
         groups.append(exp.select(*keys, count, *values).from_(rows, copy=False).group_by(*keys).subquery(side.letter))
     both = [[exp.column(key, table=side.letter) for side in sides] for key in keys]
     same = exp.and_(*(exp.NullSafeEQ(this=one, expression=other) for one, other in both))
-    chosen = [named(call("coalesce", one.copy(), other.copy()), key)
-              for key, (one, other) in zip(keys, both, strict=True)]  # fmt: skip
-    carried = [exp.column(f"{side.letter}{at}") for side in sides for at in range(width, len(side.keys))]
+    chosen = [named(told_as_it_is(call("coalesce", one.copy(), other.copy()), type_), key)
+              for key, type_, (one, other) in zip(keys, types, both, strict=False)]  # fmt: skip
+    carried = [named(told_as_it_is(exp.column(f"{side.letter}{at}"), types[at]), f"{side.letter}{at}")
+               for side in sides for at in range(width, len(side.keys))]  # fmt: skip
     counts = [named(call("coalesce", exp.column(name), literal(0)), name) for name in ("na", "nb")]
     joined = exp.select(*chosen, *counts, *carried).from_(groups[0])
     joined = joined.join(groups[1], on=same, join_type="full")

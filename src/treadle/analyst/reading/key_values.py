@@ -50,6 +50,19 @@ def _right(text: "exp.Expr", right: "exp.Expr", kind: str) -> "exp.Expr":
     return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
 
 
+def told_as_it_is(column: "exp.Expr", type_: KeyType | None) -> "exp.Expr":
+    """The key that a column holds; an error that quotes it where it is a day or a time that no calendar has.
+
+    The engine's `infinity` would be told as the last of all days, and a year that is not 1 to 9999 as another kind.
+    """
+    if type_ not in ("date", "timestamp"):
+        return column
+    first, last = (cast(literal(end), ENGINE_TYPES[type_]) for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+    known = exp.Between(this=column.copy(), low=first, high=last)
+    quoted = cast(exp.DPipe(this=cast(column.copy(), "VARCHAR"), expression=literal(NO_NUMBER)), ENGINE_TYPES[type_])
+    return when(exp.or_(is_null(column), known), column, quoted)
+
+
 def tells_apart(key: Key, kind: str) -> bool:
     """Whether different values of a column of this kind have different keys."""
     match key.type:
