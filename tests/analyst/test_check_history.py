@@ -324,3 +324,32 @@ def test_totals_that_are_worse_than_any_key_may_differ_by_less(tmp_path: Path) -
         "the totals come out worse than any of their keys: 2,000 % of A is at or above 50 %, though 200.00 is below "
         "the materiality of 5,000",
     )
+
+
+def test_a_first_run_by_other_keys_is_not_said_to_be_the_first_that_was_asked(tmp_path: Path) -> None:
+    """Nobody asks for the currency: that the amounts have several makes it one of the keys."""
+    dimensions = (Dimension(name="account"), Dimension(name="currency"))
+    measures = (Measure(name="amount", currency="currency"),)
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=dimensions, measures=measures) for name in "ab"
+    ]
+    asked = CompareRequest(source_a="a", source_b="b", dimensions=["account"])
+
+    def told(*codes: str) -> str:
+        for name in "ab":
+            write_csv(tmp_path / f"{name}.csv", ("account", "currency", "amount"), [("1", code, "5") for code in codes])
+        file = tmp_path / "checks.yaml"
+        declared = CheckFile(path=file, sources=file, history=tmp_path, checks=(Check(name="x", request=asked),))
+        history = History(tmp_path / "h.db")
+        report = run_checks(declared, catalog=Catalog(sources, tmp_path), history=history, bounds=QUICK, now=START)
+        changes = report.verdicts[0].changes
+        assert changes is not None
+        return changes.sentence
+
+    assert told("EUR") == ""
+    assert told("EUR", "USD") == (
+        "first run that asks just this of amounts in several currencies, by currency too; what has changed is told "
+        "from the next one on"
+    )
+    assert told("EUR", "USD").endswith("which keys differ has not changed, nor by how much")
+    assert told("EUR").endswith("nothing has changed")

@@ -25,6 +25,7 @@ from treadle.analyst.checks.judging import Outcome
 from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, differing
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.showing.comparison import Comparison, Difference
+from treadle.visible import seen
 
 RUNS_WITH_KEYS = 30
 """For how many verdicts of a check the keys that differed are kept; those of the last of each question are besides."""
@@ -168,7 +169,7 @@ def _changes(
     number, started, outcome, asked, was_whole, *figures = last
     since = datetime.fromisoformat(started)
     if asked != question:
-        return Changes(note="first run that asks just this; what has changed is told from the next one on")
+        return Changes(note=f"{_first_of(verdict)}; what has changed is told from the next one on")
     if not (whole and was_whole):
         return Changes(since=since, before=outcome, note="too many keys differ to tell which are new")
     found = database.execute("SELECT key, status, diff FROM differences WHERE verdict = ?", (number,))
@@ -179,6 +180,14 @@ def _changes(
     now: Keys = {_key(row): (row.status, row.diff) for row in rows}
     same = None not in figures and (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
     return replace(_apart(since, outcome, before, now), same=same)
+
+
+def _first_of(verdict: Verdict) -> str:
+    """Why no run before asked the same, as far as that is known: what the keys are is for the data to say, too."""
+    found = verdict.comparison
+    if found is None or not found.currency:
+        return "first run that asks just this by these keys"
+    return f"first run that asks just this of amounts in several currencies, by {seen(found.currency)} too"
 
 
 def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Changes:
