@@ -273,3 +273,18 @@ def test_a_row_is_one_of_a_number_whatever_its_value(tmp_path: Path, kind: Any, 
     assert told == [*[(False, 1)] * 3, (True, None)]
     lines = drilled(tmp_path, counted, other, key={"account": "1"}, measure="lines")
     assert (lines.a.told, {line.amount for line in lines.a.rows}) == ("lines 4", {1})
+
+
+def test_totals_of_several_currencies_are_told_in_the_declared_unit_too(tmp_path: Path) -> None:
+    rows = [("1", "EUR", "5"), ("1", "USD", "7")]
+    write_csv(tmp_path / "a.csv", ("account", "currency", "amount"), rows)
+
+    def figure(unit: str) -> str:
+        measure = Measure(name="amount", unit=unit, currency="currency", decimals=2)
+        a = Source(name="a", kind="csv", path="a.csv", measures=(measure,),
+                   dimensions=(Dimension(name="account"), Dimension(name="currency")))  # fmt: skip
+        return drilled(tmp_path, a, replace(a, name="b"), key={"account": "1"}).a.figure
+
+    assert figure("thousands") == "5.00 EUR and 7.00 USD, each in thousands"
+    # A declared currency that the rows contradict is no unit.
+    assert figure("EUR") == figure("") == "5.00 EUR and 7.00 USD"

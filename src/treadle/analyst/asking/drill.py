@@ -143,7 +143,9 @@ class Lines(Struct, frozen=True, kw_only=True):
     def figure(self) -> str:
         """The total in words; one of each currency where there are several."""
         if len(self.totals_by_currency) > 1:
-            return " and ".join(map(str, self.totals_by_currency))
+            each = " and ".join(map(str, self.totals_by_currency))
+            # Such as thousands, of whatever currency.
+            return f"{each}, each in {self.unit}" if self.unit else each
         if self.total is None and self.aggregation != "count":
             return _NONE
         return f"{self.total or Decimal(0):,f} {self.unit}".rstrip()
