@@ -294,18 +294,7 @@ def _result(
     if whole.unequal * _FEW <= summary.total_rows and not few:
         aligned = aligned.set_apart(session)
     asked, own, every = held(sides, request.filters)
-    about = About(
-        names=names,
-        measure=measure.name,
-        aggregation=measure.aggregation,
-        dimensions=tuple(key.name for key in keys),
-        units=units,
-        limits=pair.limits,
-        additive=measure.additive,
-        noisy=pair.noisy,
-        filters=every,
-        proof=whole.proof,
-    )
+    about = _about(names, pair, keys, units, every, whole.proof)
     limit = max(request.keep, request.top)
     rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit and not few)
     carried = carriers(session, aligned, pair, summary, units, few)
@@ -339,6 +328,25 @@ def _result(
     )
     aligned.forget(session)
     return found
+
+
+def _about(
+    names: tuple[str, str], pair: Pair, keys: Sequence[Key], units: Units, filters: Texts, proof: Proof
+) -> About:
+    """What the claims of a comparison by one measure are about."""
+    measure = pair.measures[0]
+    return About(
+        names=names,
+        measure=measure.name,
+        aggregation=measure.aggregation,
+        dimensions=tuple(key.name for key in keys),
+        units=units,
+        limits=pair.limits,
+        additive=measure.additive,
+        noisy=pair.noisy,
+        filters=filters,
+        proof=proof,
+    )
 
 
 def held(sides: Sequence[Side], filters: Filters) -> tuple[Texts, tuple[Texts, Texts], Texts]:
