@@ -11,12 +11,14 @@ import pytest
 from treadle.analyst import (
     AnalystError,
     Catalog,
+    CompareRequest,
     Comparison,
     Measure,
     QueryRequest,
     QueryResult,
     Source,
     TextFormat,
+    compare,
     query,
 )
 
@@ -234,3 +236,25 @@ def test_average_is_exact_and_rounds_half_away_from_zero(make: Any, tmp_path: Pa
     source = make("s", rows, kind="duckdb", types=("VARCHAR", "BIGINT"), aggregation="avg", decimals=None)
     found = query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["company"]))
     assert [row["amount"] for row in found.rows] == [D("1.5"), D("-0.75"), None]
+
+
+def test_decimals_of_parquet_that_the_engine_reads_as_floats_are_refused(tmp_path: Path) -> None:
+    """They were called floating-point numbers, and their last digits were lost."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    amounts = {"a": "12345678901234567890.1234", "b": "12345678901234567890.1299"}
+    for name, amount in amounts.items():
+        columns = {"wide": pyarrow.array([Decimal(amount)], pyarrow.decimal256(60, 4)), "other": [1.5]}
+        parquet.write_table(pyarrow.table(columns), tmp_path / f"{name}.parquet")
+
+    def found(column: str) -> Comparison:
+        sources = [
+            Source(name=name, kind="parquet", path=f"{name}.parquet", measures=(Measure(name="m", column=column),))
+            for name in amounts
+        ]
+        return compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b"))
+
+    with pytest.raises(
+        AnalystError, match=r"column 'wide' of a\.parquet has decimals of 60 digits, and 38 is the most"
+    ):
+        found("wide")
+    assert found("other").summary.total_source_a == Decimal("1.50")

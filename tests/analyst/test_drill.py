@@ -288,3 +288,28 @@ def test_totals_of_several_currencies_are_told_in_the_declared_unit_too(tmp_path
     assert figure("thousands") == "5.00 EUR and 7.00 USD, each in thousands"
     # A declared currency that the rows contradict is no unit.
     assert figure("EUR") == figure("") == "5.00 EUR and 7.00 USD"
+
+
+def test_the_key_of_a_row_is_taken_as_the_comparison_tells_it(tmp_path: Path) -> None:
+    """Days, times and decimals were no key; decimals that a float has not found no row."""
+    types = {
+        "day": ("DATE", "2024-01-31"), "moment": ("TIMESTAMP", "2024-01-31 10:00:00.000001"),
+        "rate": ("DECIMAL(38, 6)", "12345678901234567890.000001"), "open": ("BOOLEAN", "true"), "code": ("BIGINT", "7"),
+    }  # fmt: skip
+    columns = [*types, "amount"]
+    for name, amount in (("a", "5.00"), ("b", "6.00")):
+        rows = [(*(value for _, value in types.values()), amount), (*[None] * len(types), "1.00")]
+        kinds = [*(kind for kind, _ in types.values()), "DECIMAL(18, 2)"]
+        write_table(tmp_path / f"{name}.db", columns, kinds, rows, parquet=False)
+    dimensions = tuple(Dimension(name=name) for name in types)
+    a, b = (
+        Source(name=name, kind="duckdb", path=f"{name}.db", table="t", dimensions=dimensions,
+               measures=(Measure(name="amount"),))
+        for name in "ab"
+    )  # fmt: skip
+    for dimension in types:
+        asked = CompareRequest(source_a="a", source_b="b", dimensions=[dimension])
+        for row in compare(Catalog([a, b], tmp_path), asked, bounds=QUICK).rows:
+            found = drilled(tmp_path, a, b, key=row.key)
+            assert (found.a.total, found.b.total) == (row.source_a_value, row.source_b_value), (dimension, row.key)
+            assert (found.a.total_rows, found.b.total_rows) == (1, 1)

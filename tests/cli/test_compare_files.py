@@ -180,3 +180,16 @@ def test_what_is_done_is_shown_and_ctrl_c_stops_it(treadle: Any, tmp_path: Path)
     assert "interrupted" in rest
     assert list(spill.iterdir()) == []
     assert sorted(treadle.folder.iterdir()) == before
+
+
+def test_the_rows_behind_a_key_of_days_are_on_the_page(treadle: Any) -> None:
+    for name, amount in (("a", "5.00"), ("b", "7.00")):
+        (treadle.folder / f"{name}.csv").write_text(f"day,amount\n31.01.2024,{amount}\n")
+    shape = "dimensions: {day: {format: date(DD.MM.YYYY)}}, measures: {amount: {}}"
+    text = "".join(f"  {name}: {{kind: csv, path: {name}.csv, {shape}}}\n" for name in "ab")
+    (treadle.folder / "sources.yaml").write_text(f"sources:\n{text}")
+    done = treadle("compare", "a", "b", "--sources", "sources.yaml", "--html", "o.html", "--lines", "1")
+    assert (done.code, done.err) == (0, "written: o.html\n")
+    page = (treadle.folder / "o.html").read_text("utf-8")
+    assert "Rows behind the largest differences" in page
+    assert "31.01.2024" in page

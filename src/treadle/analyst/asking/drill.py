@@ -24,7 +24,7 @@ from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Opened, Wanted
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.filters import Filter, Filters, Scalar
+from treadle.analyst.declared.filters import Filter, Filters, KeyValue, Scalar
 from treadle.analyst.declared.source import Aggregation, Dimension, Source
 from treadle.analyst.reading.amounts import EXACT, trimmed
 from treadle.analyst.reading.bounds import Bounds
@@ -56,7 +56,7 @@ class DrillRequest(BaseModel):
 
     source_a: str
     source_b: str
-    key: dict[str, Scalar | None] = Field(description="the value of each dimension; null for rows without one")
+    key: dict[str, KeyValue] = Field(description="the value of each dimension; null for rows without one")
     measure: str | None = Field(default=None, description="the figure; the first that both have if left out")
     filters: Filters = Field(default_factory=list, description="conditions on both sides, as of the comparison")
     filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")

@@ -43,6 +43,10 @@ def _plain(value: object) -> object:
     return value
 
 
+KeyValue = Annotated[Scalar | None, BeforeValidator(_plain)]
+"""The value of a dimension in a key, as a comparison or a person tells it."""
+
+
 class Filter(BaseModel):
     """One condition on a dimension; several filters must all hold."""
 

@@ -7,7 +7,7 @@ Neighbours: `staged`, for what the engine had better not read itself; `opening`,
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice, tee
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +29,7 @@ from treadle.tools.errors import nearest
 
 # The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
 _NO_TYPE = '"NULL"'
+_MOST_DIGITS = 38
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 _END = re.compile(r"\r\n|\r|\n")
 
@@ -115,6 +116,8 @@ def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
     files = session.files[source.name]
     described = {file: session.parquet_types(session.plain(file)) for file in files}
+    for file, found in described.items():
+        _refuse_wide(session, source, file, [name for name in demand.columns if found.get(name) == "DOUBLE"])
     first = next(iter(described.values()))
     types = _agreed(source, described, demand)
     # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
@@ -122,6 +125,23 @@ def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     options: dict[str, exp.Expr] = {"union_by_name": exp.true()} if by_name else {}
     scan = _scan("read_parquet", [session.plain(file) for file in files], options)
     return _typed(Table(scan, types, whole=all(found == first for found in described.values())))
+
+
+def _refuse_wide(session: Session, source: Source, file: Path, columns: Sequence[str]) -> None:
+    """Raises AnalystError if the engine reads decimals as floating-point numbers, for want of digits."""
+    if not columns:
+        return
+    told = exp.select("name", "precision").from_(_scan("parquet_schema", [session.plain(file)], {}))
+    told = told.where(f"precision > {_MOST_DIGITS}").where("logical_type LIKE 'Decimal%'")
+    wide = {str(name): int(digits) for name, digits in session.run(told)}
+    for column in columns:
+        if column in wide:
+            raise AnalystError(
+                f"source {source.name!r}: column {column!r} of {file.name} has decimals of {wide[column]} digits, and "
+                f"{_MOST_DIGITS} is the most that are exact; write it as decimal({_MOST_DIGITS}, …)",
+                argument="source",
+                given=source.name,
+            )
 
 
 def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
