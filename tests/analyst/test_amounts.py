@@ -258,3 +258,9 @@ def test_decimals_of_parquet_that_the_engine_reads_as_floats_are_refused(tmp_pat
     ):
         found("wide")
     assert found("other").summary.total_source_a == Decimal("1.50")
+
+
+def test_a_difference_of_too_many_digits_is_told_in_one_sentence(make: Any, confront: Any) -> None:
+    nines = "9" * 36
+    with pytest.raises(AnalystError, match=r"Overflow in subtract of .*\); narrow the question"):
+        confront(make("left", [("1", nines)]), make("right", [("1", f"-{nines}")]))

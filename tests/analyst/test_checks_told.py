@@ -198,3 +198,40 @@ def test_a_share_is_no_amount(tmp_path: Path, line: str) -> None:
     (tmp_path / "checks.yaml").write_text(f"checks:\n  x:\n    compare: [a, b]\n    {line}\n")
     with pytest.raises(AnalystError, match=r"line 4: .* is a share, and an amount is needed"):
         read_checks(tmp_path / "checks.yaml")
+
+
+def test_a_known_day_may_be_spelled_as_a_source_declares_it(tmp_path: Path) -> None:
+    def told(day: str, theirs: str = "YYYYMMDD") -> tuple[str, tuple[str, ...]]:
+        (tmp_path / "a.csv").write_text("day,amount\n01.02.2024,5\n03.02.2024,1\n")
+        spelled = {"YYYYMMDD": "20240203", "MM/DD/YYYY": "02/03/2024", "MM.DD.YYYY": "02.03.2024"}[theirs]
+        (tmp_path / "b.csv").write_text(f"day,amount\n{spelled},1\n")
+        sources = "".join(
+            f"  {name}: {{kind: csv, path: {name}.csv, dimensions: {{day: {{format: date({form})}}}}, "
+            f"measures: {{amount: {{}}}}}}\n"
+            for name, form in (("a", "DD.MM.YYYY"), ("b", theirs))
+        )
+        (tmp_path / "sources.yaml").write_text(f"sources:\n{sources}")
+        (tmp_path / "checks.yaml").write_text(
+            "checks:\n  x:\n    compare: [a, b]\n    by: [day]\n"
+            f"    known: [{{key: {{day: {day}}}, why: late}}]\n  y: {{compare: [a, a], by: [day]}}\n"
+        )
+        first, second = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
+        assert second.outcome == "passed"
+        return first.outcome, (*first.why, *first.notes)
+
+    for day in ("01.02.2024", "2024-02-01", "20240201"):
+        assert told(day) == ("passed", ())
+    assert told("02.02.2024")[0] == "failed"
+    # Of two ways to read it, none is chosen; the other check is run all the same.
+    outcome, (why,) = told("01.02.2024", "MM.DD.YYYY")
+    assert (outcome, "write it as YYYY-MM-DD" in why) == ("not_run", True)
+
+
+def test_a_check_whose_between_can_hold_of_no_row_says_why_it_could_not_be_judged(tmp_path: Path) -> None:
+    backwards = Filter(dimension="period", op="between", value=[2, 1])
+    (verdict,) = run(tmp_path, filters=(backwards,)).verdicts
+    assert verdict.outcome == "not_run"
+    assert verdict.why == (
+        "neither a nor b has a row that passes the filters: no value is period between [2, 1]: write the lower end "
+        "first, and let both belong to it if they are the same",
+    )

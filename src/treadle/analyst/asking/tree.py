@@ -17,6 +17,7 @@ from treadle.analyst.asking.spans import MEMBER, placed, refuse_unclear
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.hierarchy import Hierarchy, Span
 from treadle.analyst.reading.ends import NODE
+from treadle.analyst.reading.filter_values import spelled_out
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
@@ -211,9 +212,12 @@ def canonical(session: Session, key: Key, names: Collection[str]) -> dict[str, s
     Args:
         session: the engine.
         key: the key, its type settled.
-        names: the names.
+        names: the names; days may be in the spelling that a side declares.
+
+    Raises:
+        AnalystError: two sides spell days in ways by which a name is not the same day.
     """
-    table = session.stage(("name",), [(name,) for name in sorted(names)])
+    table = session.stage(("given", "name"), [(name, spelled_out(key, name)) for name in sorted(names)])
     name = exp.column("name")
     value: exp.Expr = key.format.apply(name.copy())
     if key.type != "string":
@@ -222,7 +226,7 @@ def canonical(session: Session, key: Key, names: Collection[str]) -> dict[str, s
         fits = matches(name.copy(), r"\s*[-+]?\d+\s*") if key.type == "integer" else exp.true()
         value = when(fits, typed)
     found = exp.Coalesce(this=value, expressions=[call("trim", name.copy())])
-    rows = session.run(exp.select(name, named(found, "found")).from_(table))
+    rows = session.run(exp.select("given", named(found, "found")).from_(table))
     return {str(given): str(canonical) for given, canonical in rows}
 
 

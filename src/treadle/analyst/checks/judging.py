@@ -98,13 +98,15 @@ def _obstacle(found: Comparison) -> str:
     total = found.summary
     narrowed = found.filters or found.filters_a or found.filters_b
     passing = "that passes the filters" if narrowed else "at all"
+    # A condition that no value can fulfil is at fault, and not the data.
+    never = next((f": {claim.message}" for claim in found.warnings if claim.kind == "nothing_between"), "")
     if not total.total_rows:
-        return f"neither {found.source_a} nor {found.source_b} has a row {passing}"
+        return f"neither {found.source_a} nor {found.source_b} has a row {passing}{never}"
     figures = [(one.source_a_value, one.source_b_value) for one in total.by_currency]
     figures = figures or [(total.total_source_a, total.total_source_b)]
     for at, (name, missing) in enumerate(((found.source_a, total.missing_in_a), (found.source_b, total.missing_in_b))):
         if missing == total.total_rows:
-            return f"{name} has no row {passing}"
+            return f"{name} has no row {passing}{never}"
         if all(pair[at] is None for pair in figures):
             return f"{name} has rows, but {found.measure} has no value in any of them"
     if all(None in pair for pair in figures):

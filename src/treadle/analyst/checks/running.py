@@ -89,6 +89,7 @@ def _run(
     try:
         check = _narrowed(catalog, check, filters)
         found = _compared(catalog, check, bounds, interrupt, tell)
+        known = spelled(catalog, check, found)
     except Cancelled:
         raise
     except AnalystError as error:
@@ -98,7 +99,6 @@ def _run(
         why = f"a fault in treadle: {type(error).__name__}: {error}"
     else:
         seconds = round(time.monotonic() - begun, 3)
-        known = spelled(catalog, check, found)
         each = (found, *found.more)
         today = started.astimezone().date()
         judged = [judge(one, check.levels, check.allow, known, today) for one in each]

@@ -86,7 +86,7 @@ def _no_memory(message: str, bounds: Bounds) -> NotEnoughMemory:
 def _too_large(error: Exception) -> str:
     return (
         f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
-        f"point included): {first_line(error).partition('. ')[0].rstrip('.')}; narrow the question with filters, or "
+        f"point included): {first_line(error).partition('. ')[0].rstrip('.;')}; narrow the question with filters, or "
         f"round what they are computed of"
     )
 
