@@ -37,7 +37,7 @@ LARGE = '{"iban":"AT02\u202e 1904","amount":12345678901234567890.10,"note":"thre
 
 
 @tool(effect="write", needs_approval=True)
-def pay(iban: str, amount: Any, note: str = "") -> str:
+def pay(iban: str, amount: Decimal, note: str = "") -> str:
     """Pays an amount to an account."""
     return f"paid {amount} to {iban} ({note})"
 
