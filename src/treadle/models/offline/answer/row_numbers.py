@@ -9,7 +9,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import stem
-from treadle.models.offline.plan.results import Field, fields_of, number_of, rows_of
+from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
 from treadle.models.offline.plan.transcript import Exchange
 
 _ROW = stem("rows")
@@ -24,13 +24,9 @@ _EACH = re.compile(r"\b(?:by|per|each|every|which|most|fewest|least|more|fewer|l
 
 
 def how_many_are_listed(result: Any, clause: Clause) -> str:
-    """ "3 listed:", where it is asked how many there are and a tool lists them; empty otherwise.
-
-    Of a list among other fields it cannot be known whether it is whole.
-    """
-    only = next(iter(result.values()), None) if isinstance(result, dict) and len(result) == 1 else result
-    counts = _HOW_MANY.search(clause.text) is not None
-    return f"{len(only)} listed:" if isinstance(only, list) and only and counts else ""
+    """ "3 listed:", where it is asked how many there are and a tool lists them; empty otherwise."""
+    only = only_list(result)
+    return f"{len(only)} listed:" if only and _HOW_MANY.search(clause.text) is not None else ""
 
 
 def number_of_rows(subject: str, fields: Sequence[Field], exchange: Exchange, clause: Clause) -> str:

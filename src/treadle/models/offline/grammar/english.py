@@ -82,6 +82,12 @@ TELLING_VERBS = word_set(
     download crawl scrape wait sleep help use need want have make do run"""
 )
 
+# Verbs of `CHANGES` by which a tool may only tell, or work out, something: "creates a summary", "adds a number".
+MAKING_VERBS = word_set(
+    "create open file raise make add log new insert start post write update set adjust execute run launch turn merge "
+    "swap end finish complete close resolve text message hand give charge restore reset"
+)
+
 # Names of things, such as departments, that have no singular.
 PLURAL_ONLY = word_set(
     "sales operations logistics resources communications analytics economics physics mathematics goods savings "
@@ -146,7 +152,8 @@ PLACE_WORDS = word_set(
 )
 PERSON_WORDS = word_set(
     "employee person user author customer assignee owner manager member patron borrower client contact recipient "
-    "colleague requester reader to name"
+    "colleague requester reader to name pupil student patient guest visitor tenant player participant attendee "
+    "passenger applicant candidate"
 )
 TITLE_WORDS = word_set("title book song film movie album article work")
 TEXT_WORDS = word_set(

@@ -99,7 +99,11 @@ _ASK = (
 )
 _NAMES_TOO = ("may", "will")
 _DETERMINERS = word_set("whole entire full complete exact precise current present own overall all any each")
-_SENTENCE = re.compile(r"(?<=[?!;])\s+|(?<=[^\W\d]{2}\.)\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*")
+# A dot behind a title ends no sentence.
+_TITLED = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St"))
+_SENTENCE = re.compile(
+    rf"(?<=[?!;])\s+|(?<=[^\W\d]{{2}}\.){_TITLED}\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*"
+)
 _JOIN = re.compile(
     rf"\s*,?\s*\b(?:and|but|plus)\s+(?:also|then|finally|additionally)\b,?\s*|\s*,\s*(?:then|also|and)\s+(?=(?:{_ASK})\b)"
     rf"|\s*\bas well as\s+(?=(?:{_ASK})\b)|\s*,\s*(?=(?:{_ASK})\b)|\s+then\s+(?=(?:{_ASK})\b)"
@@ -177,13 +181,18 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
             signed = _SIGN.search(text[: token.start])
             start = token.start - (1 if signed else 0)
             add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
-        elif _CODE.match(token.text) and not _ordinary(token.text):
+        elif (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
         add(Value(digits, "number", start, end))
     for start, end in _proper_names(text, words, nouns):
         add(Value(text[start:end], "name", start, end))
     return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))
+
+
+def _is_letter(token: Token) -> bool:
+    """Whether the word is a letter that something is called by, as in "hall A": an article has no capital there."""
+    return len(token.text) == 1 and token.text.isupper() and token.text != "I" and token.start > 0
 
 
 def _ordinary(word: str) -> bool:
@@ -254,7 +263,12 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
         inside = any(value.start <= token.start < value.end for value in clause.values)
         turns = is_turning(token.text) or is_computing(token.text) or token.low in _DETERMINERS
         plain = not inside and not turns and not is_function_word(token.text) and not is_verb(token.text)
-        plain = plain and token.stem not in taken
+        plain = (
+            plain
+            and token.stem not in taken
+            and not _is_degree(clause, token)
+            and not _is_done(clause, token, runs[-1])
+        )
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
             runs.append([])
@@ -265,6 +279,19 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
     return tuple(
         Value(clause.text[run[0].start : run[-1].end], "phrase", run[0].start, run[-1].end) for run in runs if run
     )
+
+
+def _is_degree(clause: Clause, token: Token) -> bool:
+    """Whether a word asks for how much of something there is: "how long"."""
+    return clause.words_before(token.start, 1) == ("how",)
+
+
+def _is_done(clause: Clause, token: Token, run: list[Token]) -> bool:
+    """Whether a word says what is done with the thing before it, as "baked" in "at what heat is a pretzel baked?"."""
+    after = clause.words_after(token.end, 1)
+    ends = not after or is_function_word(after[0])
+    being = any(each.low in ("is", "are", "was", "were") and each.end <= token.start for each in clause.tokens)
+    return bool(run) and ends and being and len(token.low) > 4 and token.low.endswith("ed")
 
 
 def is_plain_noun(word: str, stem: str) -> bool:

@@ -129,6 +129,14 @@ class _Speech:
         self.names = frozenset(word for tool in tools for word in tool.name_stems)
         self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
         self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
+        self.asked = self.own
+        # What only the description of an option says is what it could do, and not what a call without it does.
+        optional = {w for t in tools for p in t.params if p.shape == "text" and not p.required for w in p.words}
+        optional -= {
+            w for t in tools for p in t.params for w in (p.words if p.required or p.shape != "text" else p.stems)
+        }
+        optional -= {w for t in tools for o in t.outputs for w in o.stems}
+        self.own -= optional - frozenset(w for t in tools for w in t.told)
         # A word of a switch is accounted for where it switches, and nowhere else.
         switches = {w for t in tools for p in t.params if p.shape == "boolean" for w in p.stems} - self.names
         switches -= {w for t in tools for p in t.params if p.shape != "boolean" for w in p.stems}
@@ -161,7 +169,7 @@ class _Speech:
         if meaning.is_negation(low):
             return False
         if low in meaning.ASKED_FOR:
-            return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.own) or low in self.wording
+            return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.asked) or low in self.wording
         if self.compares and low in _COMPARING:
             # A comparison tells the largest differences, and is one of all amounts.
             return low not in _LARGEST or self.differing

@@ -12,11 +12,12 @@ from treadle.models.offline.grammar.english import (
     PLACE_WORDS,
     TEXT_WORDS,
     TITLE_WORDS,
+    WEEKDAYS,
     word_set,
 )
 from treadle.models.offline.grammar.meaning import is_calendar_name
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import alike, is_function_word, parts, stem
+from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem
 from treadle.models.offline.plan.numbers import bound_of, number_fit
 from treadle.models.offline.plan.toolbox import Param
 
@@ -56,6 +57,12 @@ def is_day(param: Param) -> bool:
     """Whether the parameter takes one day, for which a month would be none."""
     said = param.schema.get("format") == "date" or "YYYY-MM-DD" in param.description
     return said or parts(param.name)[-1:] == ("day",)
+
+
+def is_weekday(param: Param) -> bool:
+    """Whether the parameter takes a day of the week, by its name, its examples or what it says of itself."""
+    told = bool(param.examples) and all(text.lower() in WEEKDAYS for text in param.examples)
+    return "weekday" in param.nouns or told or re.search(r"\bday of the week\b", param.description) is not None
 
 
 def is_time(param: Param) -> bool:
@@ -109,6 +116,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     cue = cue_of(param, value, clause)
     if param.shape == "number":
         return number_fit(param, value, clause, cue)
+    if is_weekday(param) and param.shape == "text":
+        return 3.0 if singular(value.text.lower()) in WEEKDAYS else 0.0
     if is_time(param) or value.kind == "time":
         return 3.0 + cue if is_time(param) and value.kind in ("time", "quoted") else 0.0
     if is_date(param):

@@ -97,6 +97,8 @@ class Candidates:
             return fits.zone_of(value.text) or value.text
         if fits.is_currency(param):
             return fits.currency_of(value.text) or value.text
+        if fits.is_weekday(param):
+            return singular(value.text)
         example = next((name for name in param.examples if likeness(value.text, name) >= 0.97), None)
         if example is not None:
             return example

@@ -5,7 +5,7 @@ result.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
@@ -20,6 +20,8 @@ _WHEN = re.compile(
 )
 _WHO = re.compile(r"^\W*(?:and |so |then )?(who|whom)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\b(how many)\b", re.IGNORECASE)
+# "What is served at breakfast?" asks for things; "What is open today?" may be answered with hours.
+_WHAT = re.compile(r"^\W*(?:and |so |then )?(what) (?:is|are|was|were|will be) [a-z]{3,}ed\b", re.IGNORECASE)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
@@ -28,12 +30,21 @@ _TIME = re.compile(
 _TIMED = word_set("year month day week quarter hour date time minute timestamp epoch")
 
 
-def of_another_kind(clause: Clause, result: Any) -> tuple[int, int] | None:
+def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) -> tuple[int, int] | None:
     """Where a clause asks for a kind of thing that a result does not have; None if it has it, or nothing is asked for
-    that could be told from other things."""
+    that could be told from other things.
+
+    Args:
+        clause: the clause.
+        result: what a tool answered.
+        given: what the tool was given, which is no answer where it says it again.
+    """
     fields = list(_all_fields(result))
+    told = [found for found in fields if found.value not in given]
     if not fields:
         return None
+    if (match := _WHAT.search(clause.text)) is not None and told and all(_is_time(found) for found in told):
+        return match.span(1)
     for asking, holds in ((_WHEN, _is_time), (_WHO, _is_somebody), (_HOW_MANY, _is_number)):
         match = asking.search(clause.text)
         counted = asking is _HOW_MANY and (isinstance(result, list) or bool(rows_of(result)))

@@ -16,6 +16,7 @@ from treadle.models.offline.grammar.words import parts, singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
+from treadle.models.offline.plan.counting import counted_otherwise
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.kinds import of_another_kind
@@ -160,7 +161,7 @@ class Planner:
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
-        strange = next((s for each in outcome.done if (s := of_another_kind(outcome.clause, each.result))), None)
+        strange = next((s for each in outcome.done if (s := self._strange(outcome, each, spans))), None)
         if strange is not None:
             word = outcome.clause.text[slice(*strange)]
             outcome.left = Left((*outcome.left.turning, word), outcome.left.spare, outcome.left.spoken)
@@ -168,6 +169,12 @@ class Planner:
             outcome.calls.clear()
             outcome.done.clear()
         return outcome
+
+    def _strange(self, outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        """Where the clause asks for what a result does not have: another kind of thing, or some of what it lists."""
+        given = [value for value in made.arguments.values() if isinstance(value, str)]
+        other = of_another_kind(outcome.clause, made.result, given)
+        return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
 
     def _several(
         self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None
@@ -223,7 +230,10 @@ class Planner:
                         found.called[f"{param.name}={value}"] = word
                     found.calls.clear()
                     return found
-                found = Outcome(clause, troubles=[Trouble(f"{provider.name} gave no {param.name.replace('_', ' ')}")])
+                found = Outcome(
+                    clause,
+                    troubles=[Trouble(f"What {provider.name} tells does not say which {_noun(param)} is meant.")],
+                )
             if found.calls:
                 return found
             best = best or found

@@ -57,6 +57,13 @@ def fields_of(result: Any, path: tuple[str, ...] = ()) -> list[Field]:
     return [] if isinstance(result, list) or result is None else [Field(path, result)]
 
 
+def only_list(result: Any) -> list[Any]:
+    """The list that a result is, or is but for a name; empty if it is another thing. Of a list among other fields it
+    cannot be known whether it is whole."""
+    only = next(iter(result.values()), None) if isinstance(result, dict) and len(result) == 1 else result
+    return only if isinstance(only, list) else []
+
+
 def rows_of(result: Any, path: tuple[str, ...] = ()) -> list[tuple[str, list[Any]]]:
     """The lists in a result, by name, outermost only."""
     if isinstance(result, list):

@@ -16,12 +16,14 @@ from treadle.models.offline.grammar.english import (
     CHANGES,
     EXPRESSION_WORDS,
     LIGHT_VERBS,
+    MAKING_VERBS,
     PLAIN_VERBS,
     TELLING_VERBS,
     word_set,
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
+from treadle.models.offline.plan.told import told_noun, told_values
 
 Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
 
@@ -126,11 +128,23 @@ class KnownTool:
         numbers = [param for param in self.params if param.shape == "number"]
         adds = first == "add" and len(numbers) == len(self.params) >= 2
         groups = [group for group in CHANGES if first in group]
-        if not groups and first.isalpha() and first not in TELLING_VERBS:
-            # "Reminds a client": it is called by what it does.
-            told = next(iter(parts(self.summary)), "")
-            return frozenset({first}) if first in (told, singular(told)) and told != "" else None
+        if not groups and first.isalpha():
+            return self._told_change(first)
         return frozenset().union(*groups) | {first} if groups and not adds else None
+
+    def _told_change(self, first: str) -> frozenset[str] | None:
+        """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
+        told, article = (*parts(self.summary), "", "")[:2]
+        telling = first in TELLING_VERBS
+        if told and first in (told, singular(told)):
+            # "Reminds a client": it is called by what it does.
+            return None if telling else frozenset({first})
+        if singular(first) == first and article in ("a", "an", "the", "one", "this"):
+            # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
+            # "creates a summary".
+            group = next((group for group in CHANGES if singular(told) in group), frozenset[str]())
+            return group | {first} if group and not (telling and singular(told) in MAKING_VERBS) else None
+        return None
 
     @property
     def lists(self) -> bool:
@@ -235,10 +249,15 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
     plain = tuple(stem(word) for word in words if word not in MARKERS and word not in _VAGUE)
     if words == ("to",) and "from" not in root.get("properties", {}):
         plain = (stem("recipient"),)
+    if not plain and (noun := told_noun(description)):
+        plain = (stem(noun),)
     examples = [match for found in _EXAMPLES.findall(description) for match in re.split(r",|\bor\b|\band\b", found)]
     examples = [re.sub(r"^[\s'\"`“]+|[\s'\"`”]+$", "", text) for text in [*examples, *_QUOTES.findall(description)]]
     examples += [str(value) for value in schema.get("examples", ())]
+    shape = _shape(schema, root)
     enum = schema.get("enum") or schema.get("items", {}).get("enum") or ()
+    if not enum and shape == "text":
+        enum = told_values(description)
     return Param(
         name=name,
         schema=schema,
@@ -246,7 +265,7 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
         description=description,
         stems=tuple(stem(word) for word in words),
         nouns=plain or (tool_nouns[-1:] if tool_nouns else kept) or kept,
-        shape=_shape(schema, root),
+        shape=shape,
         types=types_of(schema),
         enum=tuple([schema["const"]] if "const" in schema else enum),
         examples=tuple(dict.fromkeys(text for text in examples if text and len(text) <= 40)),

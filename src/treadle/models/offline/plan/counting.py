@@ -1,0 +1,89 @@
+"""Counting: what a "how many" asks the number of, where a tool answers with a list of something.
+
+The number of what is listed is an answer only to a question for all of it. Called by `planner` once there is a result.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, tokens
+from treadle.models.offline.plan.results import fields_of, number_of, only_list
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool
+
+_BESIDE = word_set("with including and plus their its")
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+
+
+def counted_otherwise(
+    clause: Clause, result: Any, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Where a clause asks how many there are of something else than a tool has listed; None if it does not.
+
+    A tool may speak of rain, and list days with it and without: of "how many days of rain" the days are no number. Nor
+    are the car parks that of "how many spaces", which each of them has some of.
+
+    Args:
+        clause: the clause.
+        result: what a tool answered.
+        tools: the tools that were called.
+        used: the stretches that went into arguments and comparisons.
+    """
+    match, listed = _HOW_MANY.search(clause.text), only_list(result)
+    if match is None or not listed:
+        return None
+    run = _asked(clause, match.end())
+    of = next((place for place, token in enumerate(run) if token.low == "of"), len(run))
+    called = {word for tool in tools for word in tool.name_stems}
+    for place, token in enumerate(run):
+        if overlaps(token.start, token.end, used) or token.stem in called or token.low == "of":
+            continue
+        if place == of - 1:
+            strange = _is_figure(token, listed) or _is_beside(token, tools)
+        else:
+            strange = not _is_wording(run[place : place + 2] if place < of else run[of - 1 : place + 1], tools)
+        if strange:
+            return token.start, token.end
+    return None
+
+
+def _asked(clause: Clause, start: int) -> list[Token]:
+    """The words for what is counted, such as "vacation days" or "days of rain"."""
+    run: list[Token] = []
+    for token in (each for each in clause.tokens if each.start >= start):
+        joins = token.low == "of" and run and run[-1].low != "of"
+        # "Days" is what is counted, in "vacation days" too; what follows tells of it, but for "of rain".
+        counted = bool(run) and singular(run[-1].low) != run[-1].low
+        if not joins and (is_function_word(token.text) or counted or (run and is_verb(token.text))):
+            break
+        run.append(token)
+    return run
+
+
+def _is_figure(token: Token, listed: Sequence[Any]) -> bool:
+    """Whether the word is what each of a list has a number of, and not what tells one from the other."""
+    for place, found in enumerate(fields_of(listed[0])):
+        own = place == 0 and singular(found.name) == found.name and len(parts(found.name)) == 1
+        if token.stem in found.stems and number_of(found.value) is not None and not own:
+            return True
+    return False
+
+
+def _is_beside(token: Token, tools: Sequence[KnownTool]) -> bool:
+    """Whether the tools say that they tell of it beside what they list: "employees with the days that they have"."""
+    for tool in tools:
+        said = tokens(tool.spec.description)
+        first = next((place for place, each in enumerate(said) if each.stem in tool.name_stems), len(said))
+        head = next((place for place, each in enumerate(said) if each.stem == token.stem), 0)
+        if any(each.low in _BESIDE for each in said[first:head]):
+            return True
+    return False
+
+
+def _is_wording(words: Sequence[Token], tools: Sequence[KnownTool]) -> bool:
+    """Whether a tool describes itself with these words, one after the other."""
+    said = f" {' '.join(word.stem for word in words)} "
+    return any(said in f" {' '.join(each.stem for each in tokens(tool.spec.description))} " for tool in tools)
