@@ -400,6 +400,35 @@ def test_a_call_of_a_run_below_is_decided_from_above(walk: Any) -> None:
     walk.sees("The shop says: It is done: paid")
 
 
+def test_a_call_of_a_run_below_that_is_denied_is_not_called_approved_above(walk: Any) -> None:
+    walk.ask("manager", "have the shop pay")
+    walk.status("waiting")
+    walk.page.locator(".approval").get_by_role("button", name="Deny").click()
+    walk.page.get_by_label("Why not?").fill("she was paid")
+    walk.page.locator(".approval").get_by_role("button", name="Deny").click()
+    walk.status("finished")
+    walk.sees("decided in its own run by local")
+    assert walk.page.get_by_text("approved by").count() == 0
+
+
+def test_what_is_said_of_a_server_that_was_away_is_true_then_and_after(walk: Any, server: Any) -> None:
+    walk.ask("shop", "please pay Ada")
+    approval = walk.page.locator(".approval")
+    approval.wait_for()
+    server.kill()
+    walk.sees("connection lost, trying again")
+    approval.get_by_role("button", name="Approve").click()
+    approval.get_by_role("alert").get_by_text("Whether this was done is not known").wait_for()
+    assert approval.get_by_text("this page tries again").count() == 0
+    walk.page.locator(".run-page > .failure").wait_for()
+    server.start()
+    walk.page.get_by_text("connection lost").wait_for(state="detached")
+    walk.page.locator(".run-page > .failure").wait_for(state="detached")
+    approval.get_by_role("button", name="Approve").click()
+    walk.status("finished")
+    walk.said.clear()  # The browser tells of each connection that was lost.
+
+
 def test_a_text_that_is_slow_to_read_does_not_hold_the_page(walk: Any) -> None:
     walk.ask("shop", "be tiresome")
     walk.status("finished")

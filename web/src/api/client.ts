@@ -24,7 +24,10 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     answer = await fetch(new URL(path, document.baseURI), { credentials: "same-origin", ...init });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new Refused(0, "The server cannot be reached.", "It may have stopped; this page tries again.", "unreachable");
+    // What is only looked at is asked for again; what is to be done is not, and may have reached the server all the same.
+    throw init.method
+      ? new Refused(0, "The server could not be reached, or did not answer.", "Whether this was done is not known: look once it is back, and do it again if it was not.", "unreachable")
+      : new Refused(0, "The server cannot be reached.", "It may have stopped; this page tries again.", "unreachable");
   }
   if (answer.ok) return answer;
   if (answer.status === 401 && !path.startsWith("api/session")) unknown.dispatchEvent(new Event("unknown"));

@@ -126,7 +126,7 @@ function Talk({ run, conversation, onNext }: { run: Run; conversation: string; o
   const followed = useRun(run.id);
   const { items, head } = followed;
   const waits = items.some((item) => item.kind === "call" && item.call.status === "waiting");
-  const told = useGet<RunInFull>(runPath(run.id), {}, { news: `${head.phase}${waits}` });
+  const told = useGet<RunInFull>(runPath(run.id), {}, { news: `${head.phase}${waits}${followed.connection === "lost"}` });
   const [following, setFollowing] = useState(true);
   const [refused, setRefused] = useState<Error | null>(null);
   const pending = told.data?.pending ?? [];

@@ -279,7 +279,9 @@ export class Story {
   private decided(step: number | null, event: JournalEvent): void {
     const by = event["by"] ? ` by ${text(event["by"])}` : "";
     const edited = typeof event["arguments"] === "string" ? event["arguments"] : null;
-    const word = event["approved"] ? (edited === null ? "approved" : "approved with other arguments") : "denied";
+    const old = this.at(this.callKey(step, text(event["call_id"])));
+    const below = old?.kind === "call" && old.call.run !== "";
+    const word = !event["approved"] ? "denied" : below ? "decided in its own run" : edited === null ? "approved" : "approved with other arguments";
     this.called(step, event, {
       status: event["approved"] ? "asked" : "refused",
       decided: `${word}${by}${event["reason"] ? `: ${text(event["reason"])}` : ""}`, why: "", ...(edited === null ? {} : { edited }),

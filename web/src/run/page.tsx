@@ -30,7 +30,7 @@ export function RunPage({ id, view, step }: Props) {
   const followed = useRun(id);
   const { items, head } = followed;
   // What only the server knows is asked for again when something may have changed it, and never at every event.
-  const told = useGet<RunInFull>(runPath(id), {}, { news: `${head.phase}${head.events ? 1 : 0}${waiting(items)}` });
+  const told = useGet<RunInFull>(runPath(id), {}, { news: `${head.phase}${head.events ? 1 : 0}${waiting(items)}${followed.connection === "lost"}` });
   const [forking, setForking] = useState<number | null>(null);
   const [refused, setRefused] = useState<Error | null>(null);
   const decided = (error: Error | null) => {
