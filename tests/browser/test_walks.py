@@ -429,6 +429,19 @@ def test_what_is_said_of_a_server_that_was_away_is_true_then_and_after(walk: Any
     walk.said.clear()  # The browser tells of each connection that was lost.
 
 
+def test_a_stop_that_does_not_reach_the_server_is_said_in_the_conversation(walk: Any, server: Any) -> None:
+    walk.page.goto(f"{server.address}/chat")
+    walk.page.get_by_role("button", name="shop", exact=True).click()
+    walk.page.get_by_label("Say something to shop").fill("search for weaving")
+    walk.page.get_by_role("button", name="Send").click()
+    walk.sees("I search.")
+    server.kill()
+    walk.page.get_by_role("button", name="Stop").click()
+    walk.page.get_by_role("alert").get_by_text("Whether this was done is not known").wait_for()
+    assert not [said for said in walk.said if "Refused" in said or "could not be reached" in said]
+    walk.said.clear()  # The browser tells of each connection that was lost.
+
+
 def test_a_text_that_is_slow_to_read_does_not_hold_the_page(walk: Any) -> None:
     walk.ask("shop", "be tiresome")
     walk.status("finished")

@@ -93,13 +93,16 @@ function Title({ told, onChanged }: { told: InFull; onChanged(): void }) {
 function Begin({ agent, onBegun }: { agent: string; onBegun(): void }) {
   const agents = useAgents();
   const [chosen, setChosen] = useState(agent);
+  const empty = useRef<string | null>(null);
   const name = chosen || agents.data?.[0]?.name || "";
   const told = agents.data?.find((one) => one.name === name);
   const begin = async (text: string) => {
-    const made = await send<{ id: string }>("POST", "api/conversations", {});
-    await send("POST", "api/runs", { agent: name, input: text, conversation: made.id });
+    // One that was made for a question that was then refused is for the next.
+    const made = (empty.current ??= (await send<{ id: string }>("POST", "api/conversations", {})).id);
+    await send("POST", "api/runs", { agent: name, input: text, conversation: made });
+    empty.current = null;
     onBegun();
-    go(address("chat", "c", made.id));
+    go(address("chat", "c", made));
   };
   return (
     <>
@@ -129,6 +132,7 @@ function Talk({ run, conversation, onNext }: { run: Run; conversation: string; o
   const told = useGet<RunInFull>(runPath(run.id), {}, { news: `${head.phase}${waits}${followed.connection === "lost"}` });
   const [following, setFollowing] = useState(true);
   const [refused, setRefused] = useState<Error | null>(null);
+  const stopping = useDoing();
   const pending = told.data?.pending ?? [];
   const under = head.phase === "running" && told.data?.status !== "left";
   const say = async (text: string) => {
@@ -152,8 +156,9 @@ function Talk({ run, conversation, onNext }: { run: Run; conversation: string; o
       <Windowed items={shown} keyOf={(item) => item.key} likely={80} label="What was said" following={following} onFollowing={setFollowing} render={(item) => (item.kind === "earlier" ? <Said message={item.message} /> : <Row item={item} showing={showing} />)} />
       <p class="under faint">
         <Status status={told.data?.status ?? "running"} /> <a data-page="1" href={address("runs", run.id)}>the run in full</a> · {moment(head.started)}
-        {under && <button type="button" class="quiet" onClick={() => void send("POST", runPath(run.id, "cancel"))}>Stop</button>}
+        {under && <button type="button" class="quiet" disabled={stopping.busy} onClick={() => stopping.run(() => send("POST", runPath(run.id, "cancel")))}>Stop</button>}
       </p>
+      <Failure error={under ? stopping.error : null} />
       <Composer disabled={pending.length > 0} placeholder={pending.length ? "It waits for your decision above" : under ? "Say something while it works" : "Say something"} onSend={say} />
       <Told>{pending.length ? `It waits for you: ${pending.map((one) => one.tool).join(", ")}.` : head.phase === "finished" ? "It has answered." : ""}</Told>
     </>
