@@ -1,6 +1,7 @@
 """The story of a run under way, with what is told only now and then: sub-runs, early calls, edits of the context."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -76,3 +77,36 @@ async def test_room_that_is_made_is_told():
         Agent(ScriptedModel([*script, "done"]), tools=[read], context=KeepFirstAndRecent(high=3000, low=1500))
     )
     assert any("made room" in line for line in lines)
+
+
+PAYING = '''
+from decimal import Decimal
+
+from treadle import Agent, tool
+from treadle.kernel.messages import AssistantMessage, ToolCall
+from treadle.models.port import ModelReply
+from treadle.testing import ScriptedModel
+
+
+@tool
+def pay(to: str, amount: Decimal) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+def says(request):
+    if request.messages[-1].role == "tool":
+        return "done"
+    return ModelReply(AssistantMessage((ToolCall("c1", "pay", '{"to": "Ada", "amount": 12345678901234567890.10}'),)))
+
+
+agent = Agent(ScriptedModel(says, keep_requests=False), tools=[pay])
+'''
+
+
+def test_the_story_tells_an_amount_with_every_digit_that_the_model_gave_it(treadle: Any) -> None:
+    (treadle.folder / "paying.py").write_text(PAYING, encoding="utf-8")
+    done = treadle("ask", "Pay", "--agent", "paying.py", "--trace")
+    told = 'pay(to="Ada", amount=12345678901234567890.10)'
+    assert told in done.err
+    assert told in treadle("show", "last").out

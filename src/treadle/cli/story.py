@@ -5,6 +5,7 @@ the library and in the journal.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 
 from treadle.cli.terminal import shorten
 from treadle.context.tokens import context_tokens
@@ -261,17 +262,18 @@ def in_flight(events: Sequence[Event]) -> list[CallRecord]:
 
 
 def described(call: ToolCall) -> str:
-    """A call as it would be written in Python, shortened."""
+    """A call as it would be written in Python, shortened; a number has the digits that the model gave it."""
     import msgspec
 
     name, text = shorten(call.name, ARGUMENTS), call.arguments
     try:
-        given = msgspec.json.decode(text or "{}")
+        given = msgspec.json.Decoder(float_hook=Decimal).decode(text or "{}")
     except msgspec.DecodeError:
         given = text
     if not isinstance(given, dict):
         return f"{name}({shorten(text, ARGUMENTS)})"
-    shown = ", ".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in given.items())
+    written = msgspec.json.Encoder(decimal_format="number").encode
+    shown = ", ".join(f"{key}={written(value).decode()}" for key, value in given.items())
     return f"{name}({shorten(shown, ARGUMENTS)})"
 
 
