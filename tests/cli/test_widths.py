@@ -56,6 +56,20 @@ def too_wide(shown: str, columns: int) -> list[str]:
     return [line for line in shown.splitlines() if cell_len(line) > columns and not any(map(line.count, copied))]
 
 
+REFUSED = [
+    ["runs", "--since", "yesterday"], ["ask", "hi", "--skill", "invntory"], ["ask", "hi", "--model", "offlin"],
+    ["config", "set", "limits.stepz", "5"], ["compare", "a", "b"], ["ask", "hi", "--tools", "nope.py"],
+]  # fmt: skip
+
+
+def test_what_is_refused_is_said_in_lines_that_end_between_words(treadle: Any) -> None:
+    whole = [treadle(*words).err for words in REFUSED]
+    for told, shown in zip(whole, drawn(REFUSED, (60,), treadle.folder, treadle.environment)[0], strict=True):
+        said = plain(shown)
+        assert not too_wide(said, 60)
+        assert said.replace("\n  | ", " ").split() == told.split()
+
+
 @pytest.fixture
 def stocked(treadle: Any) -> Any:
     (treadle.folder / "shop.py").write_text(SCRIPT, encoding="utf-8")

@@ -155,8 +155,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        from treadle.cli.failures import refuse
+
+        return refuse(error)
     except click.Abort:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED

@@ -7,10 +7,11 @@ import traceback
 from pathlib import Path
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 import treadle
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, set_off
+from treadle.cli.terminal import clean, prose, set_off
 
 
 def report(error: Exception) -> ExitCode:
@@ -23,18 +24,35 @@ def report(error: Exception) -> ExitCode:
     if debugging:
         click.echo(clean("".join(traceback.format_exception(error))), err=True, nl=False)
     if _is_usage(error):
-        click.echo(set_off(f"Error: {in_options(error)}"), err=True)
+        click.echo(_fitted(set_off(f"Error: {in_options(error)}")), err=True)
         return ExitCode.USAGE
     if isinstance(error, OSError) and (around := _around(error)):
-        click.echo(set_off(f"Error: {around}"), err=True)
+        click.echo(_fitted(set_off(f"Error: {around}")), err=True)
         return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
     what = set_off(f"{type(error).__name__}: {error}")
     if (place := _users_own(error)) is not None:
-        click.echo(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}."), err=True)
+        click.echo(_fitted(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}.")), err=True)
         return ExitCode.INTERNAL_ERROR
-    click.echo(clean(f"Internal error: {what}\nThis is a fault in treadle{more}."), err=True)
+    click.echo(_fitted(clean(f"Internal error: {what}\nThis is a fault in treadle{more}.")), err=True)
     return ExitCode.INTERNAL_ERROR
+
+
+def refuse(error: click.ClickException) -> int:
+    """Prints what click refuses, with how the command is used, and returns the exit code for it."""
+    told = _fitted(f"Error: {error.format_message()}").removeprefix("Error: ")
+    if isinstance(error, NoArgsIsHelpError):
+        # It is the help itself.
+        error.show()
+    elif isinstance(error, click.UsageError):
+        click.UsageError(told, error.ctx).show()
+    else:
+        click.ClickException(told).show()
+    return error.exit_code
+
+
+def _fitted(text: str) -> str:
+    return prose(text, err=True, indent="  | ")
 
 
 def in_options(error: Exception) -> str:
