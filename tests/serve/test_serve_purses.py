@@ -158,3 +158,14 @@ async def test_nobody_is_told_where_a_budget_is_kept(tmp_path):
         answer = await client.post("/api/runs", json={"agent": "paid", "input": "hello"}, **as_("ada"))
     assert (answer.status_code, "secret-place" in answer.text) == (422, False), answer.text
     assert "the budget has a purse for each conversation" in answer.text
+
+
+async def test_a_run_that_a_budget_stopped_goes_on_when_it_allows_more():
+    """The advice to raise the budget, or to wait for tomorrow, led to the same end again."""
+    journal = MemoryJournal()
+    async with serving(served([paid(Budget(usd=0.000001), journal)], journal=journal)) as client:
+        run_id = await begin(client, "ada", "paid", "hello")
+        assert (await ended(client, "ada", run_id, "stopped"))["stop"]["reason"] == "max_cost"
+    async with serving(served([paid(Budget(usd=1), journal)], journal=journal)) as client:
+        await client.post(f"/api/runs/{run_id}/resume", json={}, **as_("ada"))
+        assert (await ended(client, "ada", run_id, "finished"))["stop"]["reason"] == "answered"

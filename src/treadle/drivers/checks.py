@@ -16,7 +16,7 @@ from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, UserMessage
-from treadle.kernel.stop import Limits
+from treadle.kernel.stop import Limits, Stop
 from treadle.models.port import Model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
@@ -63,6 +63,15 @@ def _check_prices(config: Configuration, budget: Budget) -> None:
     require_price(config.model, config.settings, budget)
     for below in _below(config):
         _check_prices(below, budget)
+
+
+def stopped_by(config: Configuration, stop: Stop | None) -> tuple[Budget, ...] | None:
+    """The budgets of an agent of which one stopped a run, for somebody who asks to go on with it: there may be more in
+    them now, after midnight or as they allow more. None if none of them did."""
+    if stop is None or stop.reason not in ("max_cost", "max_tokens"):
+        return None
+    stopped = any(stop.detail.startswith(f"{budget.called} ") for budget in config.budgets)
+    return config.budgets if stopped else None
 
 
 def all_budgets(config: Configuration) -> Iterator[Budget]:

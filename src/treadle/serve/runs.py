@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from treadle.agent import Agent
 from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked
-from treadle.drivers.checks import Input, asked_of
+from treadle.drivers.checks import Input, asked_of, stopped_by
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.lease import may_hold_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
@@ -250,8 +250,10 @@ class Runs:
         await self.live.settled(run_id)
         limits = _bounded(user, limits, self.carrying.agent_of(whose).limits)
         self._starting(user)
-        going_on = GoingOn(message=message, limits=limits, by=user.name, origin=origin, seen=seen)
-        line = told_by(await kept(self.journal.read(run_id)))
+        events = await kept(self.journal.read(run_id))
+        budget = stopped_by(self.carrying.agent_of(whose)._config, fold_all(events).stop)
+        going_on = GoingOn(message=message, limits=limits, budget=budget, by=user.name, origin=origin, seen=seen)
+        line = told_by(events)
         if not line.conversation or line.parent is not None:
             return await self.carrying.go_on(whose, run_id, going_on)
         with self.conversations.alone(line.user, line.conversation):

@@ -18,6 +18,7 @@ from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
+from treadle.drivers.checks import stopped_by
 from treadle.drivers.conversing import GoneOn
 from treadle.drivers.drive import driven
 from treadle.drivers.taking_up import GoingOn, taken_up
@@ -85,9 +86,10 @@ def resume(
 
     A run that your program began goes on with its agent: --agent module:name. For one of the command line the run's
     own model is used unless another is named, and own tools are named again with --tools. A run that has finished is
-    not run again: its answer is printed. One that another process is carrying out is left to that one, unless you
-    --take-over; the other stops then before it does anything more. One whose conversation has gone on without it would
-    say what is no part of that: it is left, unless you want it --beside.
+    not run again: its answer is printed; one that a limit or a budget stopped goes on if you allow more. One that
+    another process is carrying out is left to that one, unless you --take-over; the other stops then before it does
+    anything more. One whose conversation has gone on without it would say what is no part of that: it is left, unless
+    you want it --beside.
     """
 
     def say(waiting: Waiting) -> Said:
@@ -208,7 +210,7 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
                 agent, state.run_id,
                 GoingOn(
                     answers, on_event=see, limits=None if limits == state.limits else limits, user=options.user,
-                    takeover=how.takeover, last=not how.beside,
+                    budget=stopped_by(agent._config, state.stop), takeover=how.takeover, last=not how.beside,
                 ),
             )
         )  # fmt: skip
