@@ -3,7 +3,7 @@
 Each was answered wrongly by the planner, for everyday tools whose schema says no more than a type.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -282,3 +282,26 @@ def test_a_list_that_does_not_settle_which_is_meant_is_not_said_to_give_none() -
 
     text = asked("How many bottles are free?", rooms, minibar).text
     assert "gave no" not in text
+
+
+def test_a_choice_is_not_which_of_many_nor_the_unit_of_a_number() -> None:
+    @tool(effect="read")
+    def flights(cabin: Literal["economy", "business", "first"] | None = None) -> list[dict[str, str]]:
+        """Lists flights."""
+        rows = [{"flight": "LH1", "cabin": "economy"}, {"flight": "LH3", "cabin": "first"}]
+        return [row for row in rows if cabin in (None, row["cabin"])]
+
+    @tool(effect="read")
+    def convert_length(value: float, to: str) -> dict[str, Any]:
+        """Converts a length in metres.
+
+        Args:
+            value: in metres.
+            to: feet, inches or yards.
+        """
+        return {"value": value * 3.28, "unit": to}
+
+    assert "LH3" not in asked("Which is the first flight?", flights).text
+    assert calls(asked("Which flights are in first class?", flights)) == [{"cabin": "first"}]
+    assert calls(asked("How much is 3 feet in metres?", convert_length)) == []
+    assert calls(asked("How much is 3 metres in feet?", convert_length)) == [{"to": "feet", "value": 3}]

@@ -10,7 +10,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import word_set
-from treadle.models.offline.grammar.meaning import is_negation
+from treadle.models.offline.grammar.meaning import TIMES, is_computing, is_negation
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import (
     closest,
@@ -31,6 +31,7 @@ from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
+    Mention,
     grouping_spans,
     mentions,
     overlaps,
@@ -126,10 +127,20 @@ class _Filler:
         for param in self._open("text"):
             if param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
+                found = [each for each in found if not self._is_no_choice(param, each)]
                 if found:
                     self._set(param, found[0].name, found[0].start, found[0].end)
                     values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
                     self._spread(values[0], self.can.coordinated(values[0], values))
+
+    def _is_no_choice(self, param: Param, found: Mention) -> bool:
+        """Whether a word of the choice says something else: in "3 feet in metres" feet are what there is, and not what
+        is wanted, and "the first flight" is one of the flights, and not the first class."""
+        number = any(v.kind == "number" and 0 <= found.start - v.end <= 1 for v in self.clause.values)
+        after = self.clause.words_after(found.end, 1)
+        which = found.written.lower() in TIMES or is_computing(found.written)
+        one_of = which and bool(after) and stem(after[0]) in self.tool.name_stems
+        return one_of or (number and fits.direction(param) == "to")
 
     def _fill_truth(self, param: Param) -> None:
         """True where the clause names what the parameter is about, false where it denies it."""

@@ -7,7 +7,6 @@ import re
 
 from treadle.models.offline.grammar.english import (
     COUNT_WORDS,
-    LIMIT_WORDS,
     PERSON_WORDS,
     PLACE_WORDS,
     TEXT_WORDS,
@@ -25,7 +24,6 @@ _KINDS = (
     | TITLE_WORDS
     | TEXT_WORDS
     | COUNT_WORDS
-    | LIMIT_WORDS
     | word_set(
         "id ids code codes number numbers string text url path file date day time word words category tag tags label "
         "email phone key label type kind isbn iso ref reference symbol ticker nickname surname initials none null "
