@@ -305,3 +305,14 @@ def test_a_choice_is_not_which_of_many_nor_the_unit_of_a_number() -> None:
     assert calls(asked("Which flights are in first class?", flights)) == [{"cabin": "first"}]
     assert calls(asked("How much is 3 feet in metres?", convert_length)) == []
     assert calls(asked("How much is 3 metres in feet?", convert_length)) == [{"to": "feet", "value": 3}]
+
+
+def test_what_is_not_found_in_a_question_is_not_said_to_be_missing_there() -> None:
+    @tool(effect="write")
+    def raise_salary(name: str, percent: float) -> str:
+        """Raises an employee's salary by a percentage."""
+        return "raised"
+
+    text = asked("Raise Bo Dahl's salary by 3%.", raise_salary).text
+    assert "does not say" not in text
+    assert "`name`, which I do not find in the question" in text

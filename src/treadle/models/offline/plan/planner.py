@@ -241,7 +241,7 @@ class Planner:
             return best
         known = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns)
         about = f" ({param.description.rstrip('.')})" if param.description else ""
-        message = f"{tool.name} needs `{param.name}`{about}, which the question does not say."
+        message = f"{tool.name} needs `{param.name}`{about}, which I do not find in the question."
         return Outcome(clause, troubles=[Trouble(message, known)])
 
     def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
