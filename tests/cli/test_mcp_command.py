@@ -115,3 +115,17 @@ def test_a_call_that_was_served_and_is_approved_here_is_done(treadle: Any) -> No
     assert done.code == 0, done.err
     (line,) = json.loads(treadle("runs", "--json").out)
     assert (line["status"], line["stop"]["reason"]) == ("finished", "answered")
+
+
+def test_a_run_that_is_left_as_its_server_cannot_be_used_is_named(treadle: Any) -> None:
+    """It stood in the list as under way for ever, and nobody had been told of it."""
+    servers = treadle.folder / "mcp.json"
+    servers.write_text(json.dumps({"mcpServers": {"shop": {"command": "no-such-program"}}}), encoding="utf-8")
+    asked = treadle("ask", "What is 2 + 2?", "--mcp", "mcp.json", "--skill", "basics")
+    assert asked.code == 2
+    told = next(line for line in asked.err.splitlines() if line.startswith("the run has begun, and was left"))
+    command = told.rpartition("to go on with it: treadle ")[2].split()
+    servers.write_text(json.dumps({"mcpServers": {}}), encoding="utf-8")
+    gone_on = treadle(*command)
+    assert (gone_on.code, gone_on.out.splitlines()[0]) == (0, "2 + 2 = 4"), gone_on.err
+    assert "was left" not in treadle("ask", "What is 2 + 2?", "--mcp", "none.json").err

@@ -39,6 +39,11 @@ class Watch:
         self._failure: Exception | None = None
         self._stop: Callable[[], object] = lambda: None
 
+    @property
+    def left(self) -> str:
+        """The id of the run where it has begun and not ended; else empty."""
+        return self._state.run_id if self._events and self._state.phase != "finished" else ""
+
     async def carry(self, start: Start) -> RunResult:
         """Carries a run to its end and returns its result, also when Ctrl-C cancels it.
 

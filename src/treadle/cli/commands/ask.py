@@ -88,15 +88,14 @@ def ask(
         limits, user = options.limits(agent.limits), options.user
         asked = agent.estimate(asking, conversation=conversation, limits=limits, user=user)
         return _dry(asyncio.run(asked), output)
-    person = None if output.as_object or output.quiet else Person()
+    person, command = None if output.as_object or output.quiet else Person(), NextCommand.again(options, choice)
     with asyncio.Runner() as runner:
         try:
-            result, waiting = _answered(runner, agent, asking, conversation, options, output, journal, person)
+            result, waiting = _answered(runner, agent, asking, conversation, options, output, journal, person, command)
         finally:
             if journal is not None:
                 runner.run(journal.close())
-    command = None if journal is None else NextCommand.again(options, choice)
-    output.end(result, choice.name, waiting, agent.tools, command)
+    output.end(result, choice.name, waiting, agent.tools, None if journal is None else command)
     ours = options.agent is None and not output.quiet
     if ours and (hint := for_the_analyst(question, result, agent)):
         note(prose(hint, err=True))
@@ -156,13 +155,19 @@ def _answered(
     output: Output,
     journal: Journal | None,
     person: Person | None,
+    command: NextCommand,
 ) -> tuple[RunResult, Waiting]:
     """What came of the question; a person at a terminal has been asked about what the run waited for."""
     limits, user = options.limits(agent.limits), options.user
     watch = Watch(output.views, quiet=output.quiet)
     # Always with a conversation, for budgets that each conversation has.
     begin = partial(agent.run, question, conversation=conversation, limits=limits, user=user)
-    result = runner.run(watch.carry(lambda see: begin(on_event=see)))
+    try:
+        result = runner.run(watch.carry(lambda see: begin(on_event=see)))
+    except Exception:
+        if journal is not None and watch.left:
+            note(f"the run has begun, and was left; to go on with it: {command.line('resume', watch.left)}")
+        raise
     left = person is None or not person.interactive
     while True:
         waiting = runner.run(Waiting.of(result.events, journal or result.sub_runs))

@@ -144,7 +144,7 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
         print_json(to_builtins(found))
     else:
         for one in found:
-            rows = "" if one.rows is None else f", {one.rows:,} rows"
+            rows = "" if one.rows is None else f", {one.rows:,} {'row' if one.rows == 1 else 'rows'}"
             click.echo(clean(f"{one.source}: {'wrong' if one.problems else 'good'}{rows}"))
             for text in one.problems:
                 click.echo(clean(f"  wrong: {text}"))
