@@ -442,6 +442,25 @@ def test_a_stop_that_does_not_reach_the_server_is_said_in_the_conversation(walk:
     walk.said.clear()  # The browser tells of each connection that was lost.
 
 
+@pytest.mark.parametrize(("agent", "question", "why"), [
+    ("shop", "please pay Ada", "The run ended before anybody decided."),
+    ("manager", "have the shop pay", "The run ended while the run that works on it waited."),
+])  # fmt: skip
+def test_a_call_does_not_wait_for_anybody_once_its_run_was_cancelled(
+    walk: Any, agent: str, question: str, why: str
+) -> None:
+    walk.ask(agent, question)
+    walk.status("waiting")
+    walk.page.locator(".approval").wait_for()
+    walk.page.get_by_role("button", name="Cancel").click()
+    walk.status("cancelled")
+    walk.sees(why)
+    walk.page.reload()
+    walk.sees(why)
+    assert walk.page.get_by_text("A person has to decide").count() == 0
+    assert walk.page.locator(".state.waiting").count() == 0
+
+
 def test_a_text_that_is_slow_to_read_does_not_hold_the_page(walk: Any) -> None:
     walk.ask("shop", "be tiresome")
     walk.status("finished")

@@ -151,7 +151,8 @@ export class Story {
       case "run_finished":
         head.phase = "finished";
         head.stop = event["stop"] as Stop;
-        this.settle();
+        this.interrupt();
+        this.undecided();
         return this.add({ kind: "end", stop: event["stop"] as Stop, output: event["output"] }, event);
       default:
         return this.note(event, "plain", `An event that this page does not know: ${event.type}.`);
@@ -311,6 +312,16 @@ export class Story {
     this.settle();
     for (const item of this.items)
       if (item.kind === "call" && item.call.status === "running") this.change(item.key, { status: "interrupted" });
+  }
+
+  /** Calls that still waited when the run ended: nobody can decide on them any more. */
+  private undecided(): void {
+    for (const item of this.items) {
+      if (item.kind !== "call" || item.call.status !== "waiting") continue;
+      const { run, started } = item.call;
+      if (!run && started === null) this.change(item.key, { status: "refused", why: "The run ended before anybody decided." });
+      else this.change(item.key, { status: "interrupted", why: run ? "The run ended while the run that works on it waited." : "The run ended, and nobody had said what came of it." });
+    }
   }
 
   private note(event: JournalEvent, tone: "plain" | "warn" | "bad", said: string, detail = ""): void {
