@@ -316,3 +316,19 @@ def test_what_is_not_found_in_a_question_is_not_said_to_be_missing_there() -> No
     text = asked("Raise Bo Dahl's salary by 3%.", raise_salary).text
     assert "does not say" not in text
     assert "`name`, which I do not find in the question" in text
+
+
+def test_a_description_that_says_what_is_done_to_a_thing_is_that_of_a_change() -> None:
+    made: list[tuple[str, str]] = []
+
+    @tool
+    def adopt(pet: str, adopter: str) -> str:
+        """Records an adoption."""
+        made.append((pet, adopter))
+        return f"{adopter} adopted {pet}"
+
+    for question in ("Did Eva adopt Mia?", "Has Mia been adopted by Eva?", "Should Eva adopt Mia?"):
+        asked(question, adopt)
+    assert made == []
+    asked("Adopt Mia for Eva.", adopt)
+    assert made == [("Mia", "Eva")]

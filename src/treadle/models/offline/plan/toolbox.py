@@ -139,12 +139,15 @@ class KnownTool:
         if told and first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
             return None if telling else frozenset({first})
-        if singular(first) == first and article in ("a", "an", "the", "one", "this"):
-            # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
-            # "creates a summary".
-            group = next((group for group in CHANGES if singular(told) in group), frozenset[str]())
-            return group | {first} if group and not (telling and singular(told) in MAKING_VERBS) else None
-        return None
+        if singular(first) != first or article not in ("a", "an", "the", "one", "this"):
+            return None
+        # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
+        # "creates a summary".
+        verb = singular(told)
+        group = next((group for group in CHANGES if verb in group), frozenset({verb} if verb != told else ()))
+        tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
+        known = not telling or any(verb in group for group in CHANGES)
+        return group | {first} if group and known and not tells else None
 
     @property
     def lists(self) -> bool:
