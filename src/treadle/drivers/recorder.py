@@ -8,6 +8,7 @@ call or a call of a tool that only reads; before anything else it is waited for.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import CancelledError as GivenUp
 from concurrent.futures import Future
 from functools import cache
 from math import inf
@@ -15,6 +16,7 @@ from typing import Protocol, TypeGuard
 
 from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError, Promises
+from treadle.journal.errors import foreign
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event, RunFinished, RunPaused
 
@@ -22,6 +24,11 @@ AHEAD = 4
 """Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
 
 _ENDS = (RunPaused, RunFinished)
+
+_UNKNOWN = (
+    "Nothing more of the run is recorded here, and what was being stored may be there or not. "
+    "When its cause is gone, resume the run."
+)
 
 
 class Recorded(Protocol):
@@ -66,7 +73,7 @@ class Recorder:
         self._lease: Lease | None = None
         self._under_way: deque[tuple[int, Future[None]]] = deque()
         self._writing: asyncio.Future[None] | None = None
-        self._broken: BaseException | None = None
+        self._broken: JournalError | None = None
 
     @property
     def saved(self) -> int:
@@ -119,7 +126,8 @@ class Recorder:
                 await settled(asked)
             except Exception as error:
                 self._break(error)
-                raise
+            if self._broken is not None:
+                raise self._broken
             return
         while self._writing is not None:
             await asyncio.wait([self._writing])
@@ -154,8 +162,7 @@ class Recorder:
                 return journal.put(run.run_id, seq, new)
             return journal.put(run.run_id, seq, new, lease.held)
         except Exception as error:
-            self._break(error)
-            raise
+            raise self._break(error) from error
 
     async def stored(self, count: int) -> None:
         """Waits until the first `count` events of this process are written, all of which were handed over.
@@ -185,18 +192,25 @@ class Recorder:
         under_way = self._under_way
         while under_way and self._broken is None and under_way[0][1].done():
             fed, stored = under_way.popleft()
-            error = stored.exception()
+            # A pool that is shut down cancels what it was given.
+            error = GivenUp() if stored.cancelled() else stored.exception()
             if error is not None:
                 self._break(error)
                 return
             self._saved = fed
             self._lease_begun()
 
-    def _break(self, error: BaseException) -> None:
-        """Nothing more is written in this process; a lease that was to end with what failed did not."""
-        self._broken = error
+    def _break(self, error: BaseException) -> JournalError:
+        """Nothing more is written in this process; a lease that was to end with what failed did not.
+
+        Returns:
+            What is told of it. A journal of somebody's own may raise whatever its database does; as an error of a
+            journal's it is taken for one wherever a run looks, and not for a function's of the application.
+        """
+        self._broken = error if isinstance(error, JournalError) else foreign(error, self._run.journal, _UNKNOWN)
         if self._lease is not None:
             self._lease.ending = False
+        return self._broken
 
     async def _write(self) -> None:
         while self._saved < len(self._run.events):
@@ -220,9 +234,11 @@ class Recorder:
             else:
                 await lease.journal.append(run.run_id, seq, new, lease.held)
             self._lease_begun()
-        except JournalError as error:
-            self._break(error)
-            raise
+        except Exception as error:
+            told = self._break(error)
+            if told is error:
+                raise
+            raise told from error
         except asyncio.CancelledError:
             # The port's word: it is raised only once the events are stored.
             self._saved = fed

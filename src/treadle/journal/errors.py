@@ -138,6 +138,14 @@ class JournalUnavailable(JournalError):
     """The journal cannot be used: it cannot be opened, read or written, is damaged, of a later version, or closed."""
 
 
+def foreign(error: BaseException, journal: object, remedy: str) -> JournalUnavailable:
+    """What is told where `journal` raised an `error` that is none of a journal's, as one of somebody's own may."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    unavailable = JournalUnavailable(f"the journal, {type(journal).__name__}, raised {what}. {remedy}")
+    unavailable.__cause__ = error
+    return unavailable
+
+
 class Damage(Struct, frozen=True):
     """What is wrong with a run.
 

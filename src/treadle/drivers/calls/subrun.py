@@ -25,7 +25,8 @@ from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal import JournalConflict, UnknownRun
+from treadle.journal import JournalConflict, JournalError, UnknownRun
+from treadle.journal.errors import foreign
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import UNKNOWN, Awaited, CallRecord, cut_off, plain
 from treadle.kernel.errors import Misuse
@@ -206,11 +207,19 @@ def cut_short(parent: Run, record: CallRecord, spent: Spent | None) -> ToolFinis
 
 
 async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
-    """The events of the run that works on a call; None if it has not begun."""
+    """The events of the run that works on a call; None if it has not begun.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
     try:
         return await parent.journal.read(run_id_of(parent, record))
     except UnknownRun:
         return None
+    except JournalError:
+        raise
+    except Exception as error:
+        raise foreign(error, parent.journal, "When its cause is gone, resume the run.") from error
 
 
 def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event]) -> Run:
