@@ -87,6 +87,22 @@ FAULTS = {
     async def list(self, limit=50, before=None):
         return (await super().list(limit, before))[::-1]
     """,
+    "it deletes what forks share": """
+    async def delete(self, run_id):
+        for line in await self.list():
+            if line.fork and line.fork.run_id == run_id:
+                await super().delete(line.run_id)
+        return await super().delete(run_id)
+    """,
+    "it never ends a watch": """
+    from treadle.journal.conformance import samples
+    samples.PATIENCE = 2.0
+
+    async def watch(self, run_id, start=0):
+        async for event in super().watch(run_id, start):
+            yield event
+        await asyncio.Event().wait()
+    """,
 }
 
 

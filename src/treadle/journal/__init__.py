@@ -15,11 +15,11 @@ from treadle.journal.errors import (
 )
 from treadle.journal.families import family
 from treadle.journal.holder import Holder
-from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted
+from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted, told_by
 from treadle.journal.leases import Held, Leases
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
-from treadle.journal.port import Journal, Promises
+from treadle.journal.port import Journal, Promises, check_count, check_first, check_fork
 from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
@@ -53,8 +53,12 @@ __all__ = [
     "Titles",
     "UnknownRun",
     "Wanted",
+    "check_count",
+    "check_first",
+    "check_fork",
     "export_runs",
     "family",
     "import_runs",
     "stuck_runs",
+    "told_by",
 ]

@@ -36,7 +36,8 @@ class Journal(Protocol):
             JournalUnavailable: the journal cannot be written. After an error of the disk itself, only `read` can say
                 what a restart would find.
             EventNotStorable: an event has no JSON form.
-            ValueError: a run's first event is not the `RunStarted` of this `run_id`.
+            ValueError: a run's first event is not the `RunStarted` of this `run_id`; of a fork that is stored whole,
+                that of the run of which it is one (`check_first`).
         """
 
     async def read(self, run_id: str, start: int = 0) -> builtins.list[Event]:

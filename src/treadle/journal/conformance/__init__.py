@@ -19,7 +19,7 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"treadle.journal.conformance.{name}"
-        for name in ("agreeing", "appending", "leasing", "listing", "promising", "sharing", "watching")
+        for name in ("agreeing", "appending", "forking", "leasing", "listing", "promising", "sharing", "watching")
     )
 )
 

@@ -27,11 +27,19 @@ def note(text: str) -> Event:
     return NudgeGiven(at=2.0, text=text)
 
 
+PATIENCE = 120.0
+"""Seconds after which a test that still waits for its journal has failed; none of ours takes a tenth of that."""
+
+
 def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """The test as a plain function, which needs no plugin of pytest."""
+    """The test as a plain function, which needs no plugin of pytest, and ends where the journal never answers."""
+
+    async def bounded(*args: P.args, **named: P.kwargs) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await test(*args, **named)
 
     @wraps(test)
     def run(*args: P.args, **named: P.kwargs) -> None:
-        asyncio.run(test(*args, **named))
+        asyncio.run(bounded(*args, **named))
 
     return run

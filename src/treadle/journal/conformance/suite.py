@@ -4,6 +4,7 @@ import pytest
 
 from treadle.journal.conformance.agreeing import Agreeing
 from treadle.journal.conformance.appending import Appending
+from treadle.journal.conformance.forking import Forking
 from treadle.journal.conformance.leasing import Leasing
 from treadle.journal.conformance.listing import Listing
 from treadle.journal.conformance.sharing import Sharing
@@ -12,7 +13,7 @@ from treadle.journal.conformance.watching import Watching
 from treadle.journal.port import Journal
 
 
-class JournalConformance(Appending, Listing, Wanting, Watching, Agreeing):
+class JournalConformance(Appending, Forking, Listing, Wanting, Watching, Agreeing):
     """The tests that a journal must pass, for a subclass whose name begins with "Test".
 
     Give it a fixture `journal`: a fresh journal with no runs, closed after the test.
