@@ -246,12 +246,18 @@ def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
     """
     if not state.accounts.budgets or state.phase in ("paused", "finished"):
         return
-    missing = _missing((*_budgets(state.started.hooks or ()), *state.accounts.budgets), _budgets(my_hooks))
+    missing = _missing(budgets_under(state) or (), _budgets(my_hooks))
     if missing:
         raise Misuse(
             f"run {state.run_id} was left in the middle under a budget that it was given as it was taken up, and that "
             f"holds money for it: this agent lacks: {'; '.join(missing)}. Give it again, with budget=…"
         )
+
+
+def budgets_under(state: RunState) -> tuple[str, ...] | None:
+    """The budgets that the process had which had the run last; None where its journal does not say."""
+    hooks = state.started.hooks
+    return None if hooks is None else (*_budgets(hooks), *state.accounts.budgets)
 
 
 def budgets_beside(hooks: Sequence[str] | None, my_hooks: Sequence[str]) -> tuple[str, ...]:

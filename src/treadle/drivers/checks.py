@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from treadle.drivers.approvals import BUDGET, ApprovalRule
+from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import AnswerType, Configuration, model_named
 from treadle.drivers.purse.budget import Budget
@@ -55,7 +55,7 @@ def with_budgets(config: Configuration, given: Budgets) -> Configuration:
     budgets = budgets_in(given)
     for budget in budgets:
         _check_prices(config, budget)
-    hooks = (*config.hooks, *[f"{BUDGET} {budget.series}" for budget in budgets])
+    hooks = (*config.hooks, *[budget.hook for budget in budgets])
     return replace(config, budgets=(*config.budgets, *budgets), hooks=hooks) if budgets else config
 
 

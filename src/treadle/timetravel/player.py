@@ -5,6 +5,7 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
+from treadle.drivers.approvals import BUDGET
 from treadle.drivers.below import run_id_below
 from treadle.journal import Journal, RedactionFailed, UnknownRun
 from treadle.journal.redaction import Redact, redacted
@@ -107,6 +108,9 @@ class Player:
         if isinstance(event, RunStarted):
             await self._begin(event)
             return
+        if isinstance(event, RunResumed) and event.budgets:
+            # From here on they may decide, too.
+            self._budgeted = True
         state = self._state
         record = to_be_admitted(state, event)
         if isinstance(event, MessageAdded) and state.phase in ("ready", "replied"):
@@ -151,7 +155,7 @@ class Player:
     async def _begin(self, recorded: RunStarted) -> None:
         """The run begins as its agent would begin it now."""
         self._began, hooks = recorded, recorded.hooks
-        self._budgeted = self._budgeted or hooks is None or any(hook.startswith("budget ") for hook in hooks)
+        self._budgeted = self._budgeted or hooks is None or any(hook.startswith(f"{BUDGET} ") for hook in hooks)
         if self._anew is None:
             self._follow(recorded)
             return
@@ -383,5 +387,10 @@ def _agent_changes(recorded: RunStarted, now: RunStarted) -> tuple[Change, ...]:
     """What of the agent is other than what the run began with."""
     but = (*_NOT_OF_THE_AGENT, *(("rules", "hooks") if recorded.rules is None else ()))
     told, tells = instructions_of(recorded.messages), instructions_of(now.messages)
+    if recorded.hooks is not None:
+        # A budget that the agent has not was the run's own, as far as anybody knows; a replay is given none.
+        has = now.hooks or ()
+        hooks = tuple([hook for hook in recorded.hooks if hook in has or not hook.startswith(f"{BUDGET} ")])
+        recorded = replace(recorded, hooks=hooks)
     changes = [] if told == tells else [Change("instructions", told, tells)]
     return (*changes, *changes_between(recorded, now, but=but))

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
+from treadle.drivers.approvals import BUDGET
 from treadle.drivers.clock import day
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Most
@@ -132,6 +133,11 @@ class Budget:
     def series(self) -> str:
         """What its purses are called where those of several budgets are kept in one place."""
         return f"{self.per or 'all'} {self.name}".rstrip()
+
+    @property
+    def hook(self) -> str:
+        """What stands in a journal of a run that draws on it."""
+        return f"{BUDGET} {self.series}"
 
     def row_of(self, run_id: str, name: str) -> str:
         """What the rows of a run are called that has this `row_name`.

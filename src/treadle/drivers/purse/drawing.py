@@ -39,6 +39,11 @@ class Purse:
     def __init__(self, budget: Budget, share: Share) -> None:
         self.budget, self.share = budget, share
 
+    @property
+    def hook(self) -> str:
+        """What stands in a journal of a run that draws on it."""
+        return self.budget.hook
+
     def draw(self, worst: Claim, more: Claim, *, priced: bool) -> Stop | None:
         """Sets aside what a call may take; why not, if it does not fit.
 

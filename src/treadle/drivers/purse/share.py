@@ -6,6 +6,7 @@ stopped meanwhile may find that the run went on elsewhere: what that one used st
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from math import inf
 
 from treadle.drivers.clock import day, steady
@@ -37,6 +38,8 @@ class Share:
         self._base: Claim | None = None if budget.per == "day" else paid_elsewhere(run.state)
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
+        # Those on which an earlier process may have left something.
+        self._earlier_days = taken_up and budget.per == "day"
         # For whom a run works stands in its row, and nowhere else.
         self._is_said = taken_up or budget.per not in ("user", "conversation")
         # When its journal was last asked whose the run is.
@@ -108,6 +111,10 @@ class Share:
         Raises:
             BudgetBusy: another process holds the file or the purse, or a server does not answer.
         """
+        self._set_row()
+        self._close_earlier_days()
+
+    def _set_row(self) -> None:
         if self._written is None and not self.is_over:
             return
         if self._written is not None and (self._base is None or self._written == self._row(NOTHING)[1:]):
@@ -125,6 +132,27 @@ class Share:
         self._written = row.claimed, row.used
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
+
+    def _close_earlier_days(self) -> None:
+        """Gives back what a process that died had set aside on a day before this one, once the run has come to rest.
+
+        What the run had used when its part of the next day began was used on that one.
+        """
+        if not (self._earlier_days and self.is_over):
+            return
+        place = self._place
+        try:
+            rows = self._ledger.rows(place.purse, place.run)
+            for (key, row), (_, after) in pairwise(rows):
+                taken = after.base - row.base
+                if row.claimed != taken or row.used != taken:
+                    self._ledger.settle(place._replace(key=key), Row(row.base, taken, taken), (), row)
+        except BudgetBusy:
+            raise
+        except BudgetUnavailable as error:
+            self.unwritten(error)
+            return
+        self._earlier_days = False
 
     def _left(self) -> Row | None:
         """The row as this process left it: whoever has taken the run over since has set another; None if unknown."""
@@ -185,9 +213,10 @@ class Share:
         return self._base
 
     def _today(self) -> str:
-        """The day on which a call counts: the clock's, and where that was set back the last on which the run drew."""
+        """The day on which a call counts: the clock's, or a later one, on which the run began or drew."""
         place = self._place
-        return max([day(), *[key for key, _ in self._ledger.rows(place.purse, place.run)]])
+        began = self.run.state.started_at
+        return max([day(), day(began or None), *[key for key, _ in self._ledger.rows(place.purse, place.run)]])
 
     def turn(self) -> None:
         """A new day has a new purse; what is under way counts there too, if more is asked for before it is settled."""

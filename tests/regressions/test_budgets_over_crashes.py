@@ -1,0 +1,109 @@
+"""What budgets tell of a run whose process died, where another has other budgets, or another day."""
+
+import asyncio
+import time
+
+import pytest
+
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Usage
+from treadle.kernel.events import RunResumed
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+SETTINGS = ModelSettings(max_tokens=1000)
+MIDNIGHT = 1_800_057_600.0
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+class Hangs(ScriptedModel):
+    """A model that is asked, and whose answer does not come."""
+
+    def __init__(self):
+        super().__init__([])
+        self.asked = asyncio.Event()
+
+    async def stream(self, request):
+        self.asked.set()
+        await asyncio.Event().wait()
+        yield
+
+
+async def left_asking(agent, model, run):
+    """The journal as a process leaves it that dies while its model is asked."""
+    task = asyncio.get_running_loop().create_task(run)
+    asked = asyncio.get_running_loop().create_task(model.asked.wait())
+    await asyncio.wait([asked, task], return_when=asyncio.FIRST_COMPLETED)
+    assert asked.done(), await task
+    left = MemoryJournal()
+    for line in await agent.journal.list():
+        await left.append(line.run_id, 0, await agent.journal.read(line.run_id))
+    return left, task
+
+
+async def ended(task):
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def said(*texts):
+    return ScriptedModel(list(texts), usage=Usage(20, 10))
+
+
+async def test_a_budget_that_the_dead_process_did_not_have_does_not_say_that_nothing_was_asked():
+    """It had the run once, and tells of that time: so a call that was billed was told by nobody, and a limit broken."""
+    budget, journal = Budget(tokens=100_000, name="for a while"), MemoryJournal()
+    first = await Agent(said("one"), journal=journal, settings=SETTINGS).run("go")
+    await Agent(said("one", "two"), journal=journal, settings=SETTINGS).resume(
+        first.run_id, message="more", budget=budget
+    )
+    model = Hangs()
+    agent = Agent(model, journal=journal, settings=SETTINGS)
+    going_on = agent.resume(first.run_id, message="and more", limits=Limits(tokens=1500))
+    left, task = await left_asking(agent, model, going_on)
+
+    last = Agent(said("one", "two", "three"), journal=left, settings=SETTINGS)
+    result = await last.resume(first.run_id, budget=budget)
+    await ended(task)
+    lost = [event.lost for event in result.events if isinstance(event, RunResumed) and event.lost is not None]
+    assert len(lost) == 1
+    assert result.usage.total_tokens >= 60 + lost[0].usage.total_tokens
+    assert budget.spent().tokens == result.usage.total_tokens
+
+
+async def test_what_a_dead_process_had_set_aside_on_the_day_before_is_given_back_when_the_run_has_ended(monkeypatch):
+    """It stayed set aside on that day, until somebody asked for the run once more."""
+    now = [MIDNIGHT - 10]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    daily, model = Budget(tokens=100_000, per="day"), Hangs()
+    agent = Agent(model, journal=MemoryJournal(), settings=SETTINGS, budget=daily)
+    left, task = await left_asking(agent, model, agent.run("go"))
+    (before,) = daily.purses()
+    assert daily.spent(before).held_tokens > 0
+
+    now[0] = MIDNIGHT + 10
+    (line,) = await left.list()
+    result = await Agent(said("fine"), journal=left, settings=SETTINGS, budget=daily).resume(line.run_id)
+    told = [daily.spent(key) for key in daily.purses()]
+    await ended(task)
+    assert [one.held_tokens for one in told] == [0, 0]
+    assert sum(one.tokens for one in told) == result.usage.total_tokens
+
+
+async def test_a_run_counts_once_where_the_clock_is_set_back_to_the_day_before_right_after_it_began(monkeypatch):
+    """Its first call counted on the day before, and on the day on which it had begun once more."""
+    now = [MIDNIGHT + 10]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    def chosen(context):
+        now[0] = MIDNIGHT - 10 if context.step_number == 0 else MIDNIGHT + 20
+
+    daily = Budget(tokens=100_000, per="day")
+    agent = Agent(said("one", "two"), journal=MemoryJournal(), settings=SETTINGS, budget=daily, prepare_step=chosen)
+    first = await agent.run("go")
+    result = await agent.resume(first.run_id, message="more")
+    assert sum(daily.spent(key).tokens for key in daily.purses()) == result.usage.total_tokens == 60
