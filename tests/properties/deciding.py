@@ -3,7 +3,9 @@
 from collections import Counter
 from typing import Any
 
+from funds import next_funds, with_funds
 from msgspec.structs import replace
+from server import OWN
 from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
 from treadle import Misuse, RunResult, ToolResult
@@ -44,10 +46,11 @@ async def decide(trial: Any, result: RunResult) -> Any:
         if how != "result":
             decided.append(one)
     before = {run: len(trial.journal.events(run)) for run in trial.journal.runs}
-    limits = None if way.calls is None else replace(result.limits, tool_calls=way.calls)
-    if limits is not None:
+    other = {**({} if way.calls is None else {"tool_calls": way.calls}), **dict(way.limits)}
+    limits = replace(result.limits, **other) if other else None
+    if "tool_calls" in other:
         trial.limited_from = len(trial.journal.order)
-    outcome = await trial.caught(trial.resume(result.run_id, limits=limits, **given))
+    outcome = await trial.caught(trial.resume(result.run_id, limits=limits, message=trial.word(way.says), **given))
     if outcome.error is None:
         as_decided(trial, before, decided)
         if way.again:
@@ -64,7 +67,9 @@ async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[A
         return {}, []
     for i, one in enumerate(await unsettled(state, trial.journal)):
         how = ways[i % len(ways)]
-        how = "result" if one.kind == "result" and how in ("again", "deny") else how
+        # An error is no answer to what a server asks.
+        not_so = ("again", "deny", "failed") if one.tool in OWN else ("again", "deny")
+        how = "result" if one.kind == "result" and how in not_so else how
         match how:
             case "result":
                 given["results"][one.call_id] = hostile(FROM_OUTSIDE)
@@ -97,7 +102,8 @@ async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any
             continue
         before = len(trial.journal.order)
         try:
-            found = await trial.agent().resume(result.run_id, deps=trial.world, **given)
+            funds = with_funds(trial, next_funds(trial))
+            found = await trial.agent().resume(result.run_id, deps=trial.world, **funds, **given)
         except Misuse:
             if len(trial.journal.order) != before:
                 trial.wrong.append(f"a decision that was refused ({kind}) has changed the run")
@@ -142,7 +148,8 @@ async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]
         return
     before = len(trial.journal.order)
     try:
-        await trial.agent().resume(result.run_id, deps=trial.world, **given)
+        funds = with_funds(trial, next_funds(trial))
+        await trial.agent().resume(result.run_id, deps=trial.world, **funds, **given)
     except Misuse:
         pass
     except Exception as error:

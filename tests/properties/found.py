@@ -6,6 +6,7 @@ from decimal import Decimal
 from below import HELPER, PASS_ON, Below
 from biller import Biller
 from clock import HOUR
+from funds import Fund
 from hooks import Hooks, Reacts, Rule, Temper
 from journals import Paper
 from player import Breaks, Calls, Says, Stream
@@ -436,12 +437,27 @@ TOLD = {
     )
     for how in ("looked at", "raising")
 }
+ROOM, DOLLARS = Fund(tokens=1_000_000), Fund(usd=Decimal(5), per="user")
+FUNDED = {
+    "a budget is given first when a person decides": Setup(
+        (calls("guarded"), calls("write"), DONE), funds=(ROOM, DOLLARS), brings=((), (0,), (1,)), lasting=True
+    ),
+    "other budgets are given while an agent below waits": calling(
+        Setup((calls("guarded"), DONE), budget=1_000_000),
+        funds=(ROOM, DOLLARS),
+        brings=((0,), (1, 0), (1,)),
+        lasting=True,
+    ),
+    "a budget is given first where a limit has stopped it": Setup(
+        (calls("look"), calls("write"), DONE), limits=Limits(steps=2), goes_on=2, funds=(DOLLARS,), brings=((), (0,))
+    ),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED,
     )
     for name, setup in table.items()
 }  # fmt: skip

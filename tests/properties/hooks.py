@@ -182,7 +182,9 @@ def _seen(world: World, call: Any, output: Any) -> None:
     (kept,) = redacted("", 0, [seen], journal.redact, "")
     for run_id in journal.runs:
         for event in journal.events(run_id):
-            if isinstance(event, ToolFinished) and event.call_id == call.id and event.content == kept.content:
+            # One that began early may have done so in a reply that gave it another id.
+            same = isinstance(event, ToolFinished) and event.call_id in (call.id, call.began_as)
+            if same and event.content == kept.content:
                 return
     world.unseen.append(f"{call.name} ({call.id})")
 

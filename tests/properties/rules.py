@@ -11,6 +11,7 @@ from biller import MILLION
 from checks import requests_valid, same, valid
 from clock import HOUR
 from counted import metrics_are_those_of_the_journal
+from funds import budgets_given_are_kept
 from looking_back import looking_back_tells_what_was_spent
 from rules_of_calls import (
     a_hand_off_comes_last,
@@ -64,8 +65,11 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import STOP_REASONS
+from treadle.kernel.stop import STOP_REASONS, Limits
 from treadle.models.bounds import size_of_message
+
+Taken = tuple[int, int, Decimal]
+"""Steps, and billed tokens and dollars."""
 
 
 def requests_are_valid(trial: Trial) -> Iterator[str]:
@@ -171,15 +175,32 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
         before = sum(isinstance(event, ToolStarted) for _, event in begun)
         if limits.tool_calls is not None and made > max(limits.tool_calls, before):
             yield f"{path}: {made} tool calls of {limits.tool_calls}{' below' if len(tree) > 1 else ''}"
-        steps = sum(isinstance(e, ModelReplied) for below in tree for e in trial.journal.events(below))
-        if limits.steps is not None and steps > limits.steps:
-            yield f"{path}: {steps} steps of {limits.steps}"
-        tokens, dollars = trial.world.ledger.of(tree)
-        if limits.tokens is not None and tokens > limits.tokens:
-            yield f"{path}: was billed {tokens} tokens of {limits.tokens}"
-        if limits.budget is not None and dollars > limits.budget:
-            yield f"{path}: was billed {dollars} dollars of {limits.budget}"
+        for limits, before, after in _under(trial, run):
+            for what, most, had, has in zip(
+                ("steps", "tokens", "dollars"), (limits.steps, limits.tokens, limits.budget), before, after, strict=True
+            ):
+                if most is not None and has > max(most, had):
+                    yield f"{path}: {has} {what} of {most}, {had} of them before it had that limit"
         yield from _errors_in_a_row(path, state, _taken_up(events))
+
+
+def _under(trial: Trial, run: str) -> Iterator[tuple[Limits, Taken, Taken]]:
+    """The limits that a run was under, one after the other, and what it had taken when they began and ended."""
+    tree, order = trial.tree(run), trial.journal.order
+    limits, begun = trial.limits_of(run), _taken(trial, tree, 0)
+    for at, (whose, event) in enumerate(order):
+        if whose == run and isinstance(event, RunResumed) and event.limits is not None:
+            before, begun = begun, _taken(trial, tree, at)
+            yield limits, before, begun
+            limits = event.limits
+    yield limits, begun, _taken(trial, tree, len(order))
+
+
+def _taken(trial: Trial, tree: Sequence[str], at: int) -> Taken:
+    """The steps that these runs had made, and what they were billed, when the journal held so many events."""
+    steps = sum(run in tree and isinstance(event, ModelReplied) for run, event in trial.journal.order[:at])
+    billed = [one for one in trial.world.ledger.charges if one.run_id in tree and one.at <= at] if at else []
+    return steps, sum(one.usage.total_tokens for one in billed), sum((one.usd for one in billed), Decimal(0))
 
 
 def _made(executed: Sequence[Execution]) -> int:
@@ -268,8 +289,7 @@ def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
     if trial.journal.failed:
         return
     for run in trial.journal.runs:
-        limits = trial.limits_of(run)
-        if (trial.before or trial.taken) and limits.tokens is None and limits.usd is None:
+        if (trial.before or trial.taken) and not _bounded(trial, run):
             continue
         tokens, dollars = trial.world.ledger.of([run])
         usage, cost = _spent(trial, [run])
@@ -277,6 +297,15 @@ def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
         unknown = fold_all(trial.journal.events(run)).accounts.unpriced
         if usage.total_tokens < tokens or (cost < dollars and not unknown):
             yield f"{trial.path(run)} was billed {tokens} tokens ({dollars}), and tells {usage.total_tokens} ({cost})"
+
+
+def _bounded(trial: Trial, run: str) -> bool:
+    """Whether each process that had a run had a limit or a budget by which it set aside what calls may take."""
+    limits = trial.limits_of(run)
+    if limits.tokens is not None or limits.usd is not None or trial.setup.at(trial.path(run)).budget is not None:
+        return True
+    periods = trial.purses.periods
+    return bool(periods) and all(period.under for period in periods)
 
 
 def a_reply_costs_no_more_than_at_its_model(trial: Trial) -> Iterator[str]:
@@ -456,11 +485,11 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     limits_are_kept,
     what_was_billed_is_told,
     a_reply_costs_no_more_than_at_its_model,
-    a_reply_costs_no_more_than_at_its_model,
     parents_pay_for_all,
     spending_comes_to_what_is_told,
     looking_back_tells_what_was_spent,
     budgets_are_kept,
+    budgets_given_are_kept,
     tools_run_between_start_and_result,
     what_a_tool_finds_out_is_believed,
     calls_are_started_again_for_a_reason,

@@ -117,12 +117,16 @@ def a_hand_off_comes_last(trial: Trial) -> Iterator[str]:
         events = trial.journal.events(run)
         for reply in [event for event in events if isinstance(event, ModelReplied)]:
             passes = {call.id for call in reply.message.calls if call.name == PASS_ON}
+            reacted = set[str]()
             handed, first = len(events), dict[str, int]()
             for place, event in enumerate(events if passes else ()):
                 if not isinstance(event, OF_A_CALL) or event.step != reply.step:
                     continue
                 first.setdefault(event.call_id, place)
-                if event.call_id in passes and isinstance(event, ToolStarted):
+                if isinstance(event, ToolReacted) and event.action == "call":
+                    # What takes its place may be no hand-off.
+                    reacted.add(event.call_id)
+                if event.call_id in passes - reacted and isinstance(event, ToolStarted):
                     handed = min(handed, place)
             for call in reply.message.calls:
                 if call.id not in passes and first.get(call.id, 0) > handed:

@@ -2,6 +2,7 @@
 
 from checks import requests_valid, valid
 from counted import metrics_are_those_of_the_journal
+from funds import with_funds
 from hypothesis import given
 from hypothesis import strategies as st
 from looking_back import looking_back_tells_what_was_spent
@@ -27,7 +28,7 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
     root = journal.root
     assert root is not None
     before = {run: journal.events(run) for run in journal.runs}
-    done = len(world.executed)
+    done, under = len(world.executed), trial.purses.begun
     world.alive += 1
     world.quiet = True
     journal.heal()
@@ -38,7 +39,15 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
         agent = trial.agent()
         limits = fold_all(before[root]).limits
         trial.last = await trial.caught(
-            agent.fork(root, at=at, message=message, tool_results=results, limits=limits, deps=world)
+            agent.fork(
+                root,
+                at=at,
+                message=message,
+                tool_results=results,
+                limits=limits,
+                deps=world,
+                **with_funds(trial, under),
+            )
         )
 
     trial.carry_out(fork)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from biller import Ledger
+from funds import as_it_stood, lasting
 from journals import Recording
 from texts import figures
 
@@ -119,6 +120,7 @@ class World:
         forgetful: whether the agents of all processes but the first have no skills in folders.
         traces: what the runs are told to; None for nothing.
         servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
+        funds: by number, the budgets that the run at the top is given along the way.
     """
 
     journal: Recording | None = None
@@ -140,10 +142,34 @@ class World:
     traces: Any = None
     servers: dict[str, Any] = field(default_factory=dict)
     contexts: dict[str, ToolContext] = field(default_factory=dict)
+    funds: dict[int, Budget] = field(default_factory=dict)
 
     def budget(self, path: str, tokens: int) -> Budget:
         """The budget of the agents of that path."""
-        return self.budgets.setdefault(path, Budget(tokens=tokens, name=path))
+        if path not in self.budgets:
+            self.budgets[path] = lasting(Budget(tokens=tokens, name=path), self.held)
+        return self.budgets[path]
+
+    def fund(self, number: int, fund: Any) -> Budget:
+        """The budget of that number that the run at the top is given."""
+        if number not in self.funds:
+            self.funds[number] = fund.budget(number, self.held)
+        return self.funds[number]
+
+    def held(self) -> int:
+        """How many events the journal holds."""
+        return 0 if self.journal is None else len(self.journal.order)
+
+    def balances(self) -> list[Any]:
+        """What all budgets tell."""
+        every = [*self.budgets.values(), *self.funds.values()]
+        return [budget.spent(key or None) for budget in every for key in budget.purses()]
+
+    def left_by(self, other: "World", at: int, *, budgets: bool) -> None:
+        """Has the budgets as a process left them that died when the journal held `at` events; its agents' own too?"""
+        self.funds = {number: as_it_stood(one, at, self.held) for number, one in other.funds.items()}
+        if budgets:
+            self.budgets = {path: as_it_stood(one, at, self.held) for path, one in other.budgets.items()}
 
     def find_out(self, context: ToolContext) -> Done | NotDone:
         """What came of a call, as the other side knows it: whatever was begun under its key is done."""

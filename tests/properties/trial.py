@@ -15,6 +15,7 @@ import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
+from funds import Period, Purses, next_funds, refused_with_less, with_funds
 from hooks import OfTheApplication
 from in_loop import links_in_the_loop
 from journals import Recording, journal_of
@@ -30,7 +31,8 @@ from worlds import QUESTIONS, Setup, conversation
 from treadle import Agent, Event, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
-from treadle.kernel.events import RunFinished, RunPaused
+from treadle.kernel.events import RunFinished, RunPaused, RunResumed
+from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
 
@@ -60,6 +62,7 @@ class Trial:
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
         shown: what each process was shown that watched the run.
+        purses: what the run was given budgets of.
     """
 
     setup: Setup
@@ -77,6 +80,7 @@ class Trial:
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
+    purses: Purses = field(default_factory=Purses)
     last: Outcome = field(default_factory=Outcome)
 
     def __post_init__(self) -> None:
@@ -105,7 +109,12 @@ class Trial:
         world.ledger.before = len(world.ledger.charges)
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
         journal = journal_of(setup.paper, self.journal.order[:at])
-        return Trial(setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from))
+        world.journal = journal
+        world.left_by(self.world, at, budgets=setup.lasting)
+        purses = self.purses.until(at, len(world.ledger.charges))
+        return Trial(
+            setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from), purses=purses
+        )
 
     def agent(self) -> Agent:
         """The agent, as a process of its own makes it."""
@@ -147,11 +156,12 @@ class Trial:
             said = [asked_of(question)]
             self.last = await self.caught(self.agent().step(said, deps=self.world, on_event=on_event))
             return
+        given = self.brought()
         if not self.setup.steers:
-            run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event)
+            run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event, **given)
             self.last = await self.caught(run)
             return
-        live = self.agent().stream(question, conversation=self.said, deps=self.world)
+        live = self.agent().stream(question, conversation=self.said, deps=self.world, **given)
         self.last = await self.caught(self._steered(live, self.setup.steers))
         self.last = self.taken or self.last
 
@@ -159,6 +169,14 @@ class Trial:
         skills = skills_of(self.setup.skills)
         typed = None if skills is None else skills.said(f"/{self.setup.typed} {QUESTION}")
         return QUESTIONS[self.setup.question] if typed is None else typed
+
+    def brought(self) -> dict[str, Any]:
+        """The budgets that the process has which is about to have the run."""
+        self.purses.drop_after(len(self.journal.order))
+        under = next_funds(self)
+        given = with_funds(self, under)
+        self.purses.periods.append(Period(len(self.journal.order), len(self.world.ledger.charges), under))
+        return given
 
     def watcher(self) -> Callable[[Any], object] | None:
         """What is given as `on_event`, in a process that is to begin or take up the run."""
@@ -177,15 +195,32 @@ class Trial:
 
     async def taken_up(self, root: str) -> Outcome:
         """Takes up the run whose process died, and says at once what is known of calls that were in flight."""
+        await refused_with_less(self, root)
         given, decided = await settled_at_once(self, root)
+        ended = fold_all(self.journal.events(root)).phase == "finished"
+        given["message"] = self.word(self.setup.speaks and not ended)
         before = {run: len(self.journal.events(run)) for run in self.journal.runs}
         outcome = await self.caught(self.resume(root, **given))
         if outcome.error is None:
             as_decided(self, before, decided)
         return outcome
 
+    def word(self, says: bool) -> str | None:
+        """What is said to the run that is to go on; None for nothing."""
+        return hostile(f"{ASIDE}, beside, {len(self.sent)}") if says else None
+
     async def resume(self, run_id: str, **given: Any) -> RunResult:
         """Takes the run up in a process of its own; streamed, if the setup says so."""
+        before = len(self.journal.order)
+        try:
+            return await self._resumed(run_id, **given)
+        finally:
+            message = given.get("message")
+            if message is not None and any(isinstance(event, RunResumed) for _, event in self.journal.order[before:]):
+                self.sent.append(message)
+
+    async def _resumed(self, run_id: str, **given: Any) -> RunResult:
+        given |= {} if fold_all(self.journal.events(run_id)).phase == "finished" else self.brought()
         if self.setup.live is None:
             return await self.agent().resume(run_id, deps=self.world, on_event=self.watcher(), **given)
         moves = () if self.steered_on else self.setup.live
@@ -216,7 +251,7 @@ class Trial:
             return
         self.world.alive += 1
         zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
-        self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True))
+        self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **self.brought()))
         if any(len(player.requests) != made for player, made in zombies):
             self.wrong.append("a process whose run was taken over asks its model again")
 
@@ -338,7 +373,12 @@ class Trial:
         self.world.alive += 1
         before = len(self.journal.order)
         again = self.agent().resume(
-            result.run_id, limits=more, message=hostile(GO_ON), deps=self.world, on_event=self.watcher()
+            result.run_id,
+            limits=more,
+            message=hostile(GO_ON),
+            deps=self.world,
+            on_event=self.watcher(),
+            **self.brought(),
         )
         self.last = await self.caught(again)
         if self.last.error is not None:

@@ -16,6 +16,7 @@ from biller import Biller
 from clock import HOUR
 from depth import deep
 from dialects import DIALECTS, heard
+from funds import Fund, brought, funds
 from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -288,7 +289,9 @@ class Decides:
         partly: whether all but the first are left for later; `backwards` whether the last is the first.
         wrong: what is tried before, which fits no call and must change nothing.
         again: whether the same is decided once more afterwards.
-        calls: the limit on tool calls that the run goes on under from then on; None to leave it.
+        calls: the limit on tool calls that the run goes on under from then on; None to leave it. `limits` are others,
+            by their names.
+        says: whether something is said to the run in the same breath.
     """
 
     ways: tuple[str, ...] = ("approve",)
@@ -298,6 +301,8 @@ class Decides:
     wrong: tuple[str, ...] = ()
     again: bool = False
     calls: int | None = None
+    limits: tuple[tuple[str, Any], ...] = ()
+    says: bool = False
 
 
 WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result", "no JSON")
@@ -313,6 +318,13 @@ decisions = st.lists(
         wrong=st.lists(st.sampled_from(WRONG), max_size=2).map(tuple),
         again=st.sampled_from([False, False, True]),
         calls=st.sampled_from([None, None, None, 1, 2, 4, 50]),
+        limits=mostly(
+            st.just(()),
+            st.sampled_from([1, 2, 3, 9]).map(lambda most: (("steps", most),)),
+            st.sampled_from([0, 3000, 6000, 9000, 1_000_000]).map(lambda most: (("tokens", most),)),
+            st.sampled_from([Decimal(0), Decimal("0.05"), Decimal(5)]).map(lambda most: (("usd", most),)),
+        ),
+        says=st.sampled_from([False, False, True]),
     ),
     min_size=1,
     max_size=3,
@@ -336,10 +348,13 @@ class Setup:
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
-    is shown of it is looked at.
+    is shown of it is looked at; `speaks`, whether something is said to it whenever it is taken up.
 
     `skills` are those of `skilled.py` of that number; `typed` that which the question names, and `forgets` whether the
     agents of later processes have none. `traced` is to whom its runs are told, of `traced.py`.
+
+    `brings` says which of its `funds` each process has that has the run, gone through again and again; `lasting`
+    whether the budgets of agents outlive processes, too.
     """
 
     script: tuple[Turn, ...] = ()
@@ -382,6 +397,10 @@ class Setup:
     settles: tuple[str, ...] = ()
     live: tuple[tuple[str, int], ...] | None = None
     watched: bool = False
+    speaks: bool = False
+    funds: tuple[Fund, ...] = ()
+    brings: tuple[tuple[int, ...], ...] = ((),)
+    lasting: bool = False
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -582,6 +601,10 @@ def _at_the_top() -> dict[str, Any]:
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
         "watched": st.booleans(),
+        "speaks": st.sampled_from([False, False, True]),
+        "funds": mostly(st.just(()), funds, times=1),
+        "brings": brought,
+        "lasting": st.booleans(),
         "typed": st.sampled_from(["", "", "", "tight", "free"]),
         "forgets": mostly(st.just(False), st.just(True)),
         "traced": traced,
