@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Retry, ToolError, tool
+from treadle import Agent, Alternative, MemoryJournal, Retry, ToolError, tool
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
 from treadle.tools.errors import OutcomeUnknown
@@ -66,3 +66,37 @@ async def test_a_call_that_is_made_again_and_refused_is_not_told_as_if_it_had_ne
     assert "the outcome of that is unknown" in told
     assert '"executed":"unknown"' in told
     assert (await again.replay(result.run_id)).same
+
+
+@pytest.mark.parametrize("reaction", [Retry(), Alternative("pay_elsewhere", {})])
+async def test_what_a_reaction_tried_in_vain_is_not_told_as_if_the_call_had_never_been_made(reaction):
+    """The call itself was made: "nothing was called" was true of what was tried after it."""
+    made = []
+
+    @tool(effect="idempotent")
+    def pay() -> str:
+        """Pays."""
+        if made:
+            raise ToolError("the shop has no tool 'pay' any more; nothing was called", executed=False)
+        made.append("paid")
+        raise ValueError("the receipt cannot be printed")
+
+    @tool
+    def pay_elsewhere() -> str:
+        """Pays elsewhere."""
+        raise ToolError("the shop has no tool 'pay_elsewhere' any more; nothing was called", executed=False)
+
+    def reacts(call, output):
+        return reaction if call.made == 1 else None
+
+    agent = Agent(
+        ScriptedModel([[("pay", {})], "done"]), tools=[pay, pay_elsewhere], on_tool_result=reacts,
+        journal=MemoryJournal(),
+    )  # fmt: skip
+    result = await agent.run("go")
+    told = result.steps[0].calls[0].result.text
+    assert made == ["paid"]
+    assert "nothing was called" in told
+    assert "after a call that had been made before" in told
+    assert '"executed":"unknown"' in told
+    assert (await agent.replay(result.run_id)).same

@@ -43,8 +43,8 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         await confirm_before_effect(run)
     about = about_call(run, record.call.id, tool)
     output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about, run.redact)
-    if record.in_doubt and output.is_error:
-        output = _with_what_was_before(output)
+    if (record.in_doubt or record.ran) and output.is_error:
+        output = _with_what_was_before(output, in_doubt=record.in_doubt)
     if output.asks is not None:
         question, again = output.asks
         return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
@@ -58,13 +58,15 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
 
-def _with_what_was_before(output: ToolOutput) -> ToolOutput:
-    """What a call gave that was under way when a process died, and was made again: that one may have taken effect."""
+def _with_what_was_before(output: ToolOutput, *, in_doubt: bool) -> ToolOutput:
+    """What a call gave that was made again, by another process or for a reaction: that one may have taken effect."""
     shown = parsed(output.content) if isinstance(output.content, str) else None
     if not isinstance(shown, dict) or shown.get("executed") is not False:
         return output
     said = f"{shown['message']}. " if "message" in shown else ""
     before = "It was under way once before, and the outcome of that is unknown: it may have taken effect."
+    if not in_doubt:
+        before = "This was tried after a call that had been made before, and that may have taken effect."
     error = ToolError(said + before, **{**shown, "executed": "unknown"})
     return replace(output, content=encode_error(error).content)
 
