@@ -452,12 +452,20 @@ FUNDED = {
         (calls("look"), calls("write"), DONE), limits=Limits(steps=2), goes_on=2, funds=(DOLLARS,), brings=((), (0,))
     ),
 }
+ENDED = {
+    "another process ends a run whose agent below waits": calling(
+        Setup((calls("guarded", "write_slowly"), DONE), budget=1_000_000), cancels=0, budget=1_000_000, lasting=True
+    ),
+    "another process ends what was left in the middle": Setup(
+        (calls("write", "put", "look"), DONE), cancels=0, funds=(ROOM,), brings=((0,),), limits=Limits(tokens=90_000)
+    ),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED,
     )
     for name, setup in table.items()
 }  # fmt: skip

@@ -160,6 +160,11 @@ class World:
         """How many events the journal holds."""
         return 0 if self.journal is None else len(self.journal.order)
 
+    @property
+    def requests(self) -> int:
+        """How often a model was asked."""
+        return sum(len(player.requests) for _, _, player in self.players)
+
     def balances(self) -> list[Any]:
         """What all budgets tell."""
         every = [*self.budgets.values(), *self.funds.values()]

@@ -28,7 +28,7 @@ from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from traced import Traces
 from worlds import QUESTIONS, Setup, conversation
 
-from treadle import Agent, Event, Limits, LiveRun, Misuse, RunResult, RunStopped
+from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused, RunResumed
@@ -59,6 +59,7 @@ class Trial:
         taken: what came of the run where another process took it over.
         left: how many processes left the run unfinished.
         steered_on: whether a run that was taken up has been steered.
+        gone_on: how often a process would have decided on the run or taken it up.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
         shown: what each process was shown that watched the run.
@@ -77,6 +78,7 @@ class Trial:
     taken: Outcome | None = None
     left: int = 0
     steered_on: bool = False
+    gone_on: int = 0
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
@@ -196,6 +198,8 @@ class Trial:
     async def taken_up(self, root: str) -> Outcome:
         """Takes up the run whose process died, and says at once what is known of calls that were in flight."""
         await refused_with_less(self, root)
+        if fold_all(self.journal.events(root)).phase != "finished" and self._is_to_end():
+            return await self.end_it(root)
         given, decided = await settled_at_once(self, root)
         ended = fold_all(self.journal.events(root)).phase == "finished"
         given["message"] = self.word(self.setup.speaks and not ended)
@@ -204,6 +208,36 @@ class Trial:
         if outcome.error is None:
             as_decided(self, before, decided)
         return outcome
+
+    def _is_to_end(self) -> bool:
+        """Whether the next process ends the run, in place of what it would do with it."""
+        if self.setup.cancels is None:
+            return False
+        self.gone_on += 1
+        return self.gone_on > self.setup.cancels
+
+    async def end_it(self, root: str) -> Outcome:
+        """A process of its own ends the run: it asks nobody, does nothing, and leaves nothing to be done."""
+        self.asked_to_stop = True
+        self.world.alive += 1
+        done, asked = len(self.world.executed), self.world.requests
+        budget = self.brought().get("budget")
+        outcome = await self.caught(self.agent().cancel(root, budget=budget))
+        if outcome.result is not None and outcome.result.stop.reason != "cancelled":
+            self.wrong.append(f"a run that was cancelled ends by {outcome.result.stop}")
+        if (len(self.world.executed), self.world.requests) != (done, asked):
+            self.wrong.append("who cancels a run calls a tool or asks a model")
+        before = len(self.journal.order)
+        if outcome.error is None:
+            again = await self.agent().cancel(root, budget=budget)
+            if len(self.journal.order) != before or again.stop != self.last_stop(root):
+                self.wrong.append("a run that is cancelled twice has another end")
+        return outcome
+
+    def last_stop(self, root: str) -> Any:
+        """How the run ended, as its journal has it."""
+        last = self.ended(root)
+        return None if last is None else last.stop
 
     def word(self, says: bool) -> str | None:
         """What is said to the run that is to go on; None for nothing."""
@@ -337,6 +371,8 @@ class Trial:
                 self.journal.heal()
                 self.world.alive += 1
                 self.last = await self.taken_up(root)
+            elif result.stop.reason == "waiting" and self._is_to_end():
+                self.last = await self.end_it(result.run_id)
             elif result.stop.reason == "waiting":
                 self.last = await decide(self, result)
             elif result.stop.reason in (*LIMIT_REASONS, "answered") and more:
@@ -451,7 +487,7 @@ class Trial:
         """Whether nothing was taken from it: no process died, no journal failed, nobody cancelled it."""
         return not (self.before or self.journal.failed or self.asked_to_stop or self.world.raised or self.taken)
 
-    def ended(self, run_id: str) -> Event | None:
+    def ended(self, run_id: str) -> RunFinished | RunPaused | None:
         """The event with which a run ended or paused last; None if neither."""
         last = self.journal.events(run_id)[-1]
         return last if isinstance(last, (RunFinished, RunPaused)) else None

@@ -348,7 +348,8 @@ class Setup:
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
-    is shown of it is looked at; `speaks`, whether something is said to it whenever it is taken up.
+    is shown of it is looked at; `speaks`, whether something is said to it whenever it is taken up; `cancels`, before
+    which process that would decide on it or take it up another one ends it.
 
     `skills` are those of `skilled.py` of that number; `typed` that which the question names, and `forgets` whether the
     agents of later processes have none. `traced` is to whom its runs are told, of `traced.py`.
@@ -398,6 +399,7 @@ class Setup:
     live: tuple[tuple[str, int], ...] | None = None
     watched: bool = False
     speaks: bool = False
+    cancels: int | None = None
     funds: tuple[Fund, ...] = ()
     brings: tuple[tuple[int, ...], ...] = ((),)
     lasting: bool = False
@@ -602,6 +604,7 @@ def _at_the_top() -> dict[str, Any]:
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
         "watched": st.booleans(),
         "speaks": st.sampled_from([False, False, True]),
+        "cancels": mostly(st.none(), st.sampled_from([0, 0, 1, 2]), times=4),
         "funds": mostly(st.just(()), funds, times=1),
         "brings": brought,
         "lasting": st.booleans(),
