@@ -28,7 +28,8 @@ async def decide(trial: Any, result: RunResult) -> Any:
     decided = []
     for i, one in enumerate(waiting[:1] if way.partly else waiting):
         how = way.ways[i % len(way.ways)] if one.kind != "result" else "result"
-        if how == "edit" and trial.setup.forgotten(trial.world):
+        gone = one.tool in trial.setup.lacking(trial.world) or trial.setup.forgotten(trial.world)
+        if how == "edit" and gone:
             # Arguments that no tool is there to check are refused; what is to become of the call can still be said.
             how = "approve"
         name = one.key if way.by_key else one.call_id

@@ -460,12 +460,37 @@ ENDED = {
         (calls("write", "put", "look"), DONE), cancels=0, funds=(ROOM,), brings=((0,),), limits=Limits(tokens=90_000)
     ),
 }
+CHANGED = {
+    "a tool that was under way is gone": Setup(
+        (calls("write", "put", "look", "ask"), DONE), changes=(("lacks", ("write", "put", "ask")),)
+    ),
+    "another condition holds when it is taken up": Setup(
+        (calls("guarded"), calls("write"), calls("look"), DONE), changes=(("stop_when", 17),)
+    ),
+    "another model is asked when it is taken up": Setup(
+        (calls("guarded"), Breaks("overloaded", "half an "), DONE),
+        changes=(("second", Second(Biller(input=500, output=1500))),),
+        limits=Limits(usd=Decimal(1)),
+        usd=Decimal(1),
+        funds=(ROOM,),
+        brings=((), (0,)),
+    ),
+    "tools are off when it is taken up": Setup(
+        (calls("guarded"), calls("write"), DONE), changes=(("tool_choice", "none"), ("context", 14))
+    ),
+}
+TALKED = {
+    "a conversation goes on while its run waits": Setup((calls("guarded", "ask"), DONE), talks="meanwhile"),
+    "a run that waited takes its place in its conversation": calling(
+        Setup((calls("guarded"), DONE)), PASS_ON, talks="given", paper=Paper(redacts=True), goes_on=1
+    ),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED, CHANGED, TALKED,
     )
     for name, setup in table.items()
 }  # fmt: skip

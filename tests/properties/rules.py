@@ -33,7 +33,7 @@ from rules_of_calls import (
 )
 from showing import what_is_shown_is_what_happened
 from skilled import skills_hold
-from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
+from texts import ASIDE, FROM_OUTSIDE, LONE, QUESTION, REPLACED, shows
 from toolbox import Execution
 from traced import spans_are_those_of_the_journal
 from trial import Trial
@@ -90,7 +90,10 @@ def histories_are_valid(trial: Trial) -> Iterator[str]:
         valid(result.messages)
     if trial.said is not None:
         valid(trial.said.messages)
-    yield from ()
+        users = [message.text for message in trial.said.messages if message.role == "user"]
+        asked = sum(text.replace(LONE, "").strip() == QUESTION for text in users)
+        if asked > 1:
+            yield f"the question stands {asked} times in the conversation"
 
 
 def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
@@ -456,7 +459,8 @@ def a_condition_is_met(trial: Trial) -> Iterator[str]:
     """A run that ends by a condition of its own met it."""
     for run in trial.journal.runs:
         setup, last = trial.setup.at(trial.path(run)), trial.ended(run)
-        if isinstance(last, RunFinished) and last.stop.reason == "condition" and CONDITIONS[setup.stop_when] is None:
+        may = any(name == "stop_when" for name, _ in setup.changes) or CONDITIONS[setup.stop_when] is not None
+        if isinstance(last, RunFinished) and last.stop.reason == "condition" and not may:
             said = [step.text for step in fold_all(trial.journal.events(run)).steps]
             if not any(text.startswith("long") for text in said):
                 yield f"{trial.path(run)} ended by a condition that was not met: {last.stop.detail}"

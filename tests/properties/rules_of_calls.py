@@ -324,6 +324,9 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
         told = text
     if isinstance(told, dict) and told.get("executed") is False and ran:
         yield f"{record.name} ran, and is told as not executed ({told.get('message', '')[:60]})"
+    message = str(told.get("message", "")) if isinstance(told, dict) else ""
+    if ran and message.startswith("There is no tool") and "unknown" not in text:
+        yield f"{record.name} ran, and is told as of no tool ({message[:60]})"
     same_step = [one for one in trial.executed([run]) if one.step == step]
     said = ("written", "slowly written", "done with leave", "through", FOUND_OUT)
     if text in said and not any(one.said in (text, None) or text == FOUND_OUT for one in same_step):

@@ -1,5 +1,7 @@
 """A fork at any step of any run: a valid history, the limits kept, nothing done twice, and the source as it was."""
 
+from dataclasses import replace
+
 from checks import requests_valid, valid
 from counted import metrics_are_those_of_the_journal
 from funds import with_funds
@@ -154,7 +156,8 @@ def _wrong_money(trial: Trial, run: str, state: RunState) -> list[str]:
 @examples(60, shrink=False)
 @given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans())
 def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
-    trial = Trial.of(setup).carry_out()
+    # An agent that was changed since is another.
+    trial = Trial.of(replace(setup, changes=())).carry_out()
     hold(trial)
     root = trial.journal.root
     if root is None:

@@ -1,6 +1,7 @@
 """Every generated run comes out as it was recorded: with its agent, and as far as its journal alone tells."""
 
 import asyncio
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,7 +59,8 @@ def hold_again(trial: Trial) -> None:
 @examples(45, shrink=False)
 @given(setups())
 def test_every_run_replays_to_the_same_state(setup):
-    trial = Trial.of(setup).carry_out()
+    # An agent that was changed since is another.
+    trial = Trial.of(replace(setup, changes=())).carry_out()
     hold(trial)
     hold_again(trial)
 
@@ -66,7 +68,8 @@ def test_every_run_replays_to_the_same_state(setup):
 @examples(40, shrink=False)
 @given(setups(max_size=3, depth=1), st.integers(0, 100))
 def test_so_does_one_whose_process_died(setup, cut):
-    trial = Trial.of(setup).carry_out()
+    # An agent that was changed since is another.
+    trial = Trial.of(replace(setup, changes=())).carry_out()
     if not trial.journal.order:
         return
     hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())

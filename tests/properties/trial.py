@@ -60,6 +60,7 @@ class Trial:
         left: how many processes left the run unfinished.
         steered_on: whether a run that was taken up has been steered.
         gone_on: how often a process would have decided on the run or taken it up.
+        talked: whether its conversation has gone on while it waited.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
         shown: what each process was shown that watched the run.
@@ -79,6 +80,7 @@ class Trial:
     left: int = 0
     steered_on: bool = False
     gone_on: int = 0
+    talked: bool = False
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
@@ -120,7 +122,9 @@ class Trial:
 
     def agent(self) -> Agent:
         """The agent, as a process of its own makes it."""
-        return self.setup.agent(self.setup.player(self.world), self.journal, self.tools, self.world)
+        setup, lacks = self.setup.as_of(self.world), self.setup.lacking(self.world)
+        tools = [one for one in self.tools if one.name not in lacks]
+        return setup.agent(setup.player(self.world), self.journal, tools, self.world)
 
     def carry_out(self, whole: Callable[[], Coroutine[Any, Any, None]] | None = None) -> "Trial":
         """The whole of it, or another way to go through it, with a clock that costs nothing."""
@@ -209,6 +213,36 @@ class Trial:
             as_decided(self, before, decided)
         return outcome
 
+    def lends(self) -> dict[str, Any]:
+        """The conversation, for who goes on with the run, if that is to have it."""
+        # Where the journal failed, more was said in it than stands in the run.
+        lent = self.setup.talks == "given" and self.said is not None and not self.journal.failed
+        return {"conversation": self.said} if lent else {}
+
+    async def talk(self, result: RunResult) -> None:
+        """Says something in the conversation of a run that waits, which is then no place for the whole of that run."""
+        if self.setup.talks != "meanwhile" or self.said is None or self.talked:
+            return
+        self.talked = True
+        player = Setup((Says("so far, so good"),)).player(self.world)
+        other = await Agent(player, tools=TOOLS[:1]).run("how is it going", conversation=self.said, deps=self.world)
+        if other.stop.reason != "answered":
+            self.wrong.append(f"a conversation whose run waits cannot be gone on with: {other.stop}")
+        waiting = {one.call_id for one in result.pending}
+        for message in self.said.messages:
+            if message.role == "tool" and message.call_id in waiting and '"executed":false' in message.text:
+                self.wrong.append(f"a call that waits is told as never executed: {message.text}")
+        before, said = len(self.journal.order), list(self.said.messages)
+        funds = with_funds(self, next_funds(self))
+        try:
+            await self.agent().resume(result.run_id, conversation=self.said, deps=self.world, **funds)
+        except Misuse:
+            pass
+        else:
+            self.wrong.append("a run takes the place of what was said after it in its conversation")
+        if len(self.journal.order) != before or list(self.said.messages) != said:
+            self.wrong.append("a run that was refused its conversation has changed something")
+
     def _is_to_end(self) -> bool:
         """Whether the next process ends the run, in place of what it would do with it."""
         if self.setup.cancels is None:
@@ -254,6 +288,7 @@ class Trial:
                 self.sent.append(message)
 
     async def _resumed(self, run_id: str, **given: Any) -> RunResult:
+        given |= self.lends()
         given |= {} if fold_all(self.journal.events(run_id)).phase == "finished" else self.brought()
         if self.setup.live is None:
             return await self.agent().resume(run_id, deps=self.world, on_event=self.watcher(), **given)
@@ -374,6 +409,7 @@ class Trial:
             elif result.stop.reason == "waiting" and self._is_to_end():
                 self.last = await self.end_it(result.run_id)
             elif result.stop.reason == "waiting":
+                await self.talk(result)
                 self.last = await decide(self, result)
             elif result.stop.reason in (*LIMIT_REASONS, "answered") and more:
                 more -= 1
@@ -414,6 +450,7 @@ class Trial:
             message=hostile(GO_ON),
             deps=self.world,
             on_event=self.watcher(),
+            **self.lends(),
             **self.brought(),
         )
         self.last = await self.caught(again)

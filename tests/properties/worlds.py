@@ -351,8 +351,14 @@ class Setup:
     is shown of it is looked at; `speaks`, whether something is said to it whenever it is taken up; `cancels`, before
     which process that would decide on it or take it up another one ends it.
 
+    `talks` is what becomes of the conversation while the run waits: it is "given" to who takes it up, or something is
+    said in it "meanwhile".
+
     `skills` are those of `skilled.py` of that number; `typed` that which the question names, and `forgets` whether the
     agents of later processes have none. `traced` is to whom its runs are told, of `traced.py`.
+
+    `changes` says what of the agent is otherwise in later processes: fields of the setup, and the tools that it
+    `lacks`.
 
     `brings` says which of its `funds` each process has that has the run, gone through again and again; `lasting`
     whether the budgets of agents outlive processes, too.
@@ -400,6 +406,8 @@ class Setup:
     watched: bool = False
     speaks: bool = False
     cancels: int | None = None
+    talks: str = ""
+    changes: tuple[tuple[str, Any], ...] = ()
     funds: tuple[Fund, ...] = ()
     brings: tuple[tuple[int, ...], ...] = ((),)
     lasting: bool = False
@@ -449,6 +457,41 @@ class Setup:
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )
+
+    def as_of(self, world: Any) -> "Setup":
+        """The setup as the process has it that runs now, which may be another application by then."""
+        if world.alive < 2:
+            return self
+        fits = {name: value for name, value in self.changes if self._may_change(name, value)}
+        fits.pop("lacks", None)
+        return replace(self, **fits)
+
+    def lacking(self, world: Any) -> tuple[str, ...]:
+        """The tools that the agent does not have any more."""
+        if world.alive < 2:
+            return ()
+        return tuple(name for what, names in self.changes if what == "lacks" for name in self._may_lack(names))
+
+    def _may_lack(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        # Rules and functions that name tools want these.
+        fixed = bool(self.rules) or PREPARES[self.prepare] is not None or self.hooks.reacts is not None
+        return () if fixed else names
+
+    def _may_change(self, name: str, value: Any) -> bool:
+        """Whether a run goes on with an agent so changed: one that has as many functions as it was begun with."""
+        match name:
+            case "stop_when":
+                return CONDITIONS[value] is not None
+            case "prepare":
+                return PREPARES[value] is not None
+            case "second":
+                return self.second is None and not value.steps
+            case "output_mode":
+                return self.output_mode is not None
+            case "tool_choice":
+                return PREPARES[self.prepare] is None
+            case _:
+                return True
 
     @property
     def has_skills(self) -> bool:
@@ -560,6 +603,31 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
     return any_setup.map(with_server).flatmap(_with_calls)
 
 
+GONE = ("put", "write", "ask", "rows", "write_known")
+"""Of the tools that no rule is about, those that an application may come to lack."""
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("stop_when"), st.integers(16, len(CONDITIONS) - 1)),
+        st.tuples(st.just("prepare"), st.integers(24, len(PREPARES) - 1)),
+        st.tuples(st.just("context"), st.integers(13, len(CONTEXTS) - 1)),
+        st.tuples(st.just("tool_choice"), st.sampled_from(["none", "required", "look", "write", "auto"])),
+        st.tuples(st.just("eager"), st.booleans()),
+        st.tuples(st.just("tell_remaining"), st.booleans()),
+        st.tuples(st.just("on_interrupted"), st.sampled_from(["ask", "tell"])),
+        st.tuples(st.just("output_mode"), st.sampled_from(["tool", "prompted"])),
+        st.tuples(st.just("second"), st.builds(Second, other_billers, st.just(()), dialects)),
+        st.tuples(st.just("dialect"), dialects),
+        st.tuples(
+            st.just("lacks"),
+            st.lists(st.sampled_from(GONE), min_size=1).map(tuple),
+        ),
+    ),
+    min_size=1,
+    max_size=2,
+).map(tuple)
+
+
 def _with_calls(setup: Setup) -> st.SearchStrategy[Setup]:
     """`setup`, whose model calls who is below it, and asks for skills, if there are any."""
     usual = [_calling(setup, 0), _calling(setup, 1), setup] if setup.below else [setup]
@@ -604,6 +672,8 @@ def _at_the_top() -> dict[str, Any]:
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
         "watched": st.booleans(),
         "speaks": st.sampled_from([False, False, True]),
+        "talks": st.sampled_from(["", "", "given", "meanwhile"]),
+        "changes": mostly(st.just(()), changes, times=2),
         "cancels": mostly(st.none(), st.sampled_from([0, 0, 1, 2]), times=4),
         "funds": mostly(st.just(()), funds, times=1),
         "brings": brought,
