@@ -153,7 +153,7 @@ def _wrong_money(trial: Trial, run: str, state: RunState) -> list[str]:
     return []
 
 
-@examples(60, shrink=False)
+@examples(50, shrink=False)
 @given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans())
 def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
     # An agent that was changed since is another.

@@ -28,7 +28,7 @@ from treadle.models import AuthenticationFailed
 from treadle.testing import ScriptedModel
 
 
-@examples(200, shrink=False)
+@examples(160, shrink=False)
 @given(setups())
 def test_every_run_keeps_every_promise(setup):
     hold(Trial.of(setup).carry_out())
