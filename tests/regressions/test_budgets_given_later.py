@@ -125,3 +125,22 @@ async def test_a_fork_has_no_budget_of_the_run_that_it_is_a_fork_of():
     assert [event.again for event in await journal.read(fork) if isinstance(event, RunForked)] > [0]
     assert (await hanging.cancel(fork)).stop.reason == "cancelled"
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_agents_own_budget_given_again_is_not_asked_for_twice_after_a_crash():
+    """The command line and the server give it again to a run that it stopped, and have no other to give later."""
+    crashing, journal, model = MemoryJournal(), MemoryJournal(), Hangs()
+    small, raised = Budget(tokens=5, name="purse"), Budget(tokens=5000, name="purse")
+    stopped = await Agent(ScriptedModel(["fine"]), journal=crashing, settings=SETTINGS, budget=small).run("go")
+    assert stopped.stop.reason == "max_tokens"
+    hanging = Agent(model, journal=crashing, settings=SETTINGS, budget=raised)
+    task = asyncio.get_running_loop().create_task(hanging.resume(stopped.run_id, budget=raised))
+    await until_asked(model, task)
+    events = await crashing.read(stopped.run_id)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await journal.append(stopped.run_id, 0, events)
+    result = await Agent(ScriptedModel(["fine"]), journal=journal, settings=SETTINGS, budget=raised).resume(
+        stopped.run_id
+    )
+    assert (result.stop.reason, result.text) == ("answered", "fine")

@@ -47,12 +47,12 @@ def check_limits(config: Configuration, limits: Limits) -> None:
 
 
 def with_budgets(config: Configuration, given: Budgets) -> Configuration:
-    """`config` with the budgets in `given` beside its own.
+    """`config` with the budgets in `given` beside its own; one that it has already is not had twice.
 
     Raises:
         Misuse: they are none, or are in dollars and the price of a model of it, or of an agent below, is not known.
     """
-    budgets = budgets_in(given)
+    budgets = tuple([budget for budget in budgets_in(given) if budget not in config.budgets])
     for budget in budgets:
         _check_prices(config, budget)
     hooks = (*config.hooks, *[budget.hook for budget in budgets])
