@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from hanging import Hangs
 
 from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Usage
 from treadle.kernel.events import RunResumed
@@ -18,19 +19,6 @@ MIDNIGHT = 1_800_057_600.0
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-class Hangs(ScriptedModel):
-    """A model that is asked, and whose answer does not come."""
-
-    def __init__(self):
-        super().__init__([])
-        self.asked = asyncio.Event()
-
-    async def stream(self, request):
-        self.asked.set()
-        await asyncio.Event().wait()
-        yield
 
 
 async def left_asking(agent, model, run):
