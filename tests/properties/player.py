@@ -160,6 +160,8 @@ class Player:
         told = replace(asked, estimated=True) if self.reports == "request" else usage
         yield ModelReply(message, told if self.reports else None, finish)
         await wait(self.stream_.last)
+        # Whoever has the whole reply has no more to hear, and loses none of it by what comes then.
+        raise RuntimeError("the stream failed after its whole reply")
 
     async def _wait(self, i: int) -> None:
         await wait(self.stream_.waits[i % len(self.stream_.waits)])
