@@ -9,9 +9,10 @@
 
 Two Parquet files are made once (kept under --folder). Each contender runs in a process of its own and does the same:
 sum both files per key, align them, class every key (match, minor, major, missing), add up, and find the 20 largest
-differences. Told are the CPU seconds of that work without imports (the least of --repeat runs), the process's peak
-memory, and both as multiples of the first contender, the raw SQL. That is lean: it does not look for what treadle tells
-besides (which values of each dimension carry the differences, values that one side lacks, patterns, duplicate rows).
+differences. Told are the CPU seconds of that work without imports (the least of --repeat runs, all contenders in turns),
+the process's peak memory, both as multiples of the first contender, the raw SQL, and the median of the multiples of all
+turns. The raw SQL is lean: it does not look for what treadle tells besides
+(which values of each dimension carry the differences, values that one side lacks, patterns, duplicate rows).
 pandas, datacompy and Pointblank work with floats, the others with exact decimals. A contender whose package is missing
 is shown as not installed. All found the same, or it says so.
 
@@ -26,6 +27,7 @@ of the two (join_keyed) finds what the aggregate (raw_keyed) does; for them ther
 import argparse
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -333,21 +335,32 @@ def alone(name: str, folder: Path, memory: str) -> None:
     print(json.dumps({"cpu": cpu, "wall": wall, "peak": peak, "found": found}))
 
 
-def measured(name: str, folder: Path, memory: str, repeat: int) -> dict | str:
-    """The run with the least CPU among `repeat`, each in a fresh process; or why there is none."""
+def measured(name: str, folder: Path, memory: str) -> dict | str:
+    """One run in a fresh process, or why there is none."""
     missing = next((package for package in ALL[name][1] if find_spec(package) is None), None)
     if missing:
         return f"{missing} is not installed"
-    best: dict | None = None
-    for _ in range(repeat):
-        command = [sys.executable, __file__, "--alone", name, "--folder", str(folder), "--memory", memory]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1][:150]}"
-        run = json.loads(done.stdout.splitlines()[-1])
-        if best is None or run["cpu"] < best["cpu"]:
-            best = run
-    return best or "not run"
+    command = [sys.executable, __file__, "--alone", name, "--folder", str(folder), "--memory", memory]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1][:150]}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def in_turns(names: list[str], folder: Path, options: argparse.Namespace) -> dict[str, list[dict] | str]:
+    """The runs of each, all of them in turns, so that what else the machine does falls on all alike."""
+    runs: dict[str, list[dict] | str] = {name: [] for name in names}
+    for _ in range(options.repeat):
+        for name in names:
+            done = runs[name]
+            if isinstance(done, str):
+                continue
+            run = measured(name, folder, options.memory)
+            if isinstance(run, str):
+                runs[name] = run
+            else:
+                done.append(run)
+    return runs
 
 
 def table(rows: int, groups: int, options: argparse.Namespace, names: list[str]) -> None:
@@ -360,18 +373,24 @@ def table(rows: int, groups: int, options: argparse.Namespace, names: list[str])
     if set(names) & set(TEXTS):
         make_text(folder)
     print(f"\n{rows:,} rows a side into {groups:,} groups, engine limit {options.memory}")
-    print(f"  {'':15} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'MB/raw':>8}")
-    base: dict | None = None
-    for name in names:
-        run = measured(name, folder, options.memory, options.repeat)
-        if isinstance(run, str):
-            print(f"  {name:15} {run}")
+    print(f"  {'':15} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'median':>8} {'MB/raw':>8}")
+    base: list[dict] = []
+    for name, runs in in_turns(names, folder, options).items():
+        if isinstance(runs, str):
+            print(f"  {name:15} {runs}")
             continue
-        base = base or run
-        ratios = f"{run['cpu'] / base['cpu']:8.2f} {run['peak'] / base['peak']:8.2f}" if base else ""
-        wrong = {key: value for key, value in run["found"].items() if base and base["found"].get(key, 0) != value}
-        note = f"  found other counts: {wrong}" if wrong else ""
-        print(f"  {name:15} {run['cpu']:8.2f} {run['wall']:8.2f} {run['peak']:8.0f} {ratios}{note}", flush=True)
+        base = base or runs
+        print(line(name, runs, base), flush=True)
+
+
+def line(name: str, runs: list[dict], base: list[dict]) -> str:
+    """The run with the least CPU, as multiples of the first contender's, and the median of all turns' multiples."""
+    best, least = (min(all_runs, key=lambda run: run["cpu"]) for all_runs in (runs, base))
+    middle = statistics.median(run["cpu"] / other["cpu"] for run, other in zip(runs, base, strict=True))
+    ratios = f"{best['cpu'] / least['cpu']:8.2f} {middle:8.2f} {best['peak'] / least['peak']:8.2f}"
+    wrong = {key: value for key, value in best["found"].items() if least["found"].get(key, 0) != value}
+    note = f"  found other counts: {wrong}" if wrong else ""
+    return f"  {name:15} {best['cpu']:8.3f} {best['wall']:8.3f} {best['peak']:8.0f} {ratios}{note}"
 
 
 def main() -> None:
