@@ -54,13 +54,20 @@ def test_a_file_that_cannot_be_saved_to_is_refused_before_anything_is_said(tread
     assert target in done.err
 
 
+PUT = "A person put these arguments in place of yours: "
+
+
 @pytest.mark.parametrize(
     ("decision", "paid", "answer"),
     [
         ("y\n", "40\n", "The tool said: paid 40 / seen bill\n"),
         ("maybe\nyes\n", "40\n", "The tool said: paid 40 / seen bill\n"),
-        ('e {"amount": 7}\n', "7\n", "The tool said: paid 7 / seen bill\n"),
-        ('e\n{"amount": "much"}\ne\n{"amount": 8}\n', "8\n", "The tool said: paid 8 / seen bill\n"),
+        ('e {"amount": 7}\n', "7\n", f'The tool said: {PUT}{{"amount":7}}\npaid 7 / seen bill\n'),
+        (
+            'e\n{"amount": "much"}\ne\n{"amount": 8}\n',
+            "8\n",
+            f'The tool said: {PUT}{{"amount":8}}\npaid 8 / seen bill\n',
+        ),
         ("n too dear\n", None, "too dear"),
     ],
     ids=["yes", "unclear", "edit", "bad edit", "no"],

@@ -30,7 +30,8 @@ def test_approve_with_other_arguments(treadle: Any) -> None:
     assert treadle("approve", "last", "call_0_0", "--arguments", "nonsense", *PAYING).code == 2
     assert treadle("approve", "last", "call_0_0", "--arguments", '{"amount": "x"}', *PAYING).code == 2
     done = treadle("approve", "last", "call_0_0", "--arguments", '{"amount": 5}', *PAYING)
-    assert (done.code, done.out) == (0, "The tool said: paid 5 / seen bill\n")
+    put = 'A person put these arguments in place of yours: {"amount":5}'
+    assert (done.code, done.out) == (0, f"The tool said: {put}\npaid 5 / seen bill\n")
 
 
 def test_deny_tells_the_model_why(treadle: Any) -> None:

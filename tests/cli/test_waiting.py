@@ -223,7 +223,8 @@ class TestAtATerminal:
         asked.until('pay({"amount":40}) [write] asks for approval.')
         asked.until("e(dit)>")
         asked.type('e {"amount": 7}\n')
-        asked.until("The tool said: paid 7")
+        asked.until('The tool said: A person put these arguments in place of yours: {"amount":7}')
+        asked.until("paid 7")
         assert asked.end() == 0
 
     def test_whoever_leaves_without_an_answer_is_told_how_to_give_it_later(self, treadle: Any, terminal: Any) -> None:

@@ -10,6 +10,8 @@ from front_agents import COLOUR, PAID
 
 CHOOSE = {"name": "choose", "description": "Chooses.", "parameters": COLOUR}
 FLAT = {"type": "function", **CHOOSE}
+PUT = 'A person put these arguments in place of yours: {"to":"Bob","amount":7}'
+CORRECTED = [{"type": "text", "text": PUT}, {"type": "text", "text": "paid 7 to Bob"}]
 WORDS = {"role": "user", "content": "and hurry"}
 
 
@@ -46,7 +48,7 @@ def test_a_verdict_and_a_message_of_a_chat_both_count(url: str) -> None:
     edits = {asks["approvalId"]: {"to": "Bob", "amount": 7}}
 
     done = send(shown, words, edits=edits)
-    assert told(url, done.headers["x-treadle-run"]) == ["paid 7 to Bob", "and hurry", "finished"]
+    assert told(url, done.headers["x-treadle-run"]) == [CORRECTED, "and hurry", "finished"]
     assert parts(send(shown, words, edits=edits))[0] == parts(done)[0], "the same post once more is told again"
     assert PAID == [("Bob", 7)]
     kinds = [one["type"] for one in parts(done) if one.get("toolCallId")]

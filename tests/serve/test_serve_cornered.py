@@ -145,7 +145,8 @@ async def test_an_answer_of_ag_ui_that_says_more_than_an_approval_approves_nothi
         given = {**answer, "payload": {"approved": True, "arguments": {"to": "Bob", "amount": 5}}}
         done = await client.post("/ag-ui/clerk", json={**body, "runId": "r3", "resume": [given]})
         assert (done.status_code, paid) == (200, [("Bob", 5)])
-        assert "Done: paid 5 to Bob" in words(done.text)
+        put = 'A person put these arguments in place of yours: {"to":"Bob","amount":5}'
+        assert f"Done: {put}\npaid 5 to Bob" in words(done.text)
 
 
 async def test_a_run_that_was_begun_with_tools_of_a_caller_goes_on_by_itself_with_them(tmp_path):

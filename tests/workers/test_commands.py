@@ -26,9 +26,11 @@ def treadle(database):
         "PYTHONIOENCODING": "utf-8",
     }  # fmt: skip
 
-    def typed(*arguments):
+    def typed(*arguments, **more):
         command = [sys.executable, "-m", "treadle", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, encoding="utf-8")
+        return subprocess.run(
+            command, env=environment | more, capture_output=True, text=True, timeout=60, encoding="utf-8"
+        )
 
     return typed
 
@@ -44,6 +46,14 @@ def test_what_is_submitted_a_worker_drives(treadle, database):
     again = treadle("submit", "--again", "order-1", "--agent", f"{AGENT}:agent")
     assert (again.stdout, again.returncode) == ("order-1\n", 0)
     assert database.execute("SELECT count(*) FROM procrastinate_jobs") == [(0,)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its clock has no zone that a process chooses")
+def test_which_moment_an_hour_is_that_the_clock_does_not_have(treadle):
+    """Half past two is not there in the night in which clocks are set forward."""
+    done = treadle("submit", "do", "it", "--agent", f"{AGENT}:agent", "--at", "2027-03-28T02:30", TZ="Europe/Berlin")
+    assert done.returncode == 0
+    assert "at 2027-03-28T01:30:00+01:00 at the earliest a worker goes on with it" in done.stderr
 
 
 CAREFUL = """

@@ -13,6 +13,7 @@ from math import log
 from typing import Any, Final
 from unicodedata import normalize
 
+from treadle.context.corrected import result_text
 from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
@@ -181,7 +182,7 @@ def _calls(context: StepContext[Any]) -> Iterator[tuple[ToolCall, str]]:
             # What was run in its place, or with the arguments of a person, is what the result is of.
             yield record.doing, result
             yield record.call, result
-    results = {one.call_id: one.text for one in context.state.messages if isinstance(one, ToolMessage)}
+    results = {one.call_id: result_text(one) for one in context.state.messages if isinstance(one, ToolMessage)}
     for message in context.state.messages:
         if isinstance(message, AssistantMessage):
             yield from ((call, results.get(call.id, "")) for call in message.calls if call.id not in records)

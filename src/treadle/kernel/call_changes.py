@@ -34,16 +34,8 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
     changes, record = charged(state, record, event.spent)
     if event.provisional:
         found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
-        record = replace(
-            record.came_back(event.at),
-            status="returned",
-            found=found,
-            app=event.app,
-            final=event.final,
-            in_doubt=False,
-            run_id="",
-            waits=(),
-        )
+        record = replace(record.came_back(event.at), status="returned", found=found, app=event.app, final=event.final)
+        record = replace(record, in_doubt=False, run_id="", waits=())
     else:
         record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
         record = replace(record, final=True) if event.final else record
@@ -110,7 +102,8 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
         stand_in = replace(record.stand_in, arguments=event.arguments)
         record = replace(record, status="approved", stand_in=stand_in)
     else:
-        record = replace(record, status="approved", edited=event.arguments)
+        corrected = not alike(event.arguments, record.call.arguments)
+        record = replace(record, status="approved", edited=event.arguments, corrected=corrected)
     return _with_call(state, step, place, record, event.at, {})
 
 

@@ -50,6 +50,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         result: what the model was shown; None until the call is answered.
         app: what the tool gave the application.
         edited: the JSON text of the arguments that a person, or the application, put in place of the model's.
+        corrected: whether it was a person, who put others there than the model wrote.
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
         other: how many of them were other calls than the one before, so that they have a key of their own.
@@ -78,6 +79,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     result: ToolMessage | None = None
     app: Any = None
     edited: str | None = None
+    corrected: bool = False
     stand_in: ToolCall | None = None
     made: int = 1
     other: int = 0

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.calls import NO_CALLS, UNKNOWN, CallRecord, Calls, EarlyCall, alike, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
-from treadle.kernel.messages import Text, ToolCall, ToolMessage
+from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Stop
@@ -17,6 +17,7 @@ UNEXECUTED_FINISH = {
     "content_filter": "The provider's content filter ended the reply.",
     "refusal": "The reply was ended by a refusal.",
 }
+CORRECTED = "A person put these arguments in place of yours: "
 
 
 class Recorded(Struct, frozen=True, gc=False):
@@ -139,8 +140,16 @@ def in_doubt(record: CallRecord, why: str, at: float) -> CallRecord:
 
 def _noted(record: CallRecord, found: ToolMessage, note: str, at: float) -> CallRecord:
     """`record` with the result that was `found`, and a note."""
-    known = (Text(found.content),) if isinstance(found.content, str) else found.content
-    return replace(record.settled(at), in_doubt=False, result=replace(found, content=(*known, Text(note))))
+    return replace(record.settled(at), in_doubt=False, result=replace(found, content=(*_parts(found), Text(note))))
+
+
+def with_correction(result: ToolMessage, record: CallRecord) -> ToolMessage:
+    """`result` as the model is told it, whose own call stands in the conversation: before it what a person changed."""
+    return replace(result, content=(Text(f"{CORRECTED}{record.edited}"), *_parts(result)))
+
+
+def _parts(result: ToolMessage) -> tuple[Content, ...]:
+    return (Text(result.content),) if isinstance(result.content, str) else result.content
 
 
 def denied(record: CallRecord, reason: str, at: float) -> CallRecord:

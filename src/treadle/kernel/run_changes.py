@@ -106,13 +106,9 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
             messages = Log(messages[:-1])
         phase, step = "ready", None
     elif step is not None and any(record.status == "started" for record in step.calls):
-        step = replace(
-            step,
-            calls=Calls(
-                replace(record, status="interrupted", in_doubt=True) if record.status == "started" else record
-                for record in step.calls
-            ),
-        )
+        cut = {"status": "interrupted", "in_doubt": True}
+        calls = Calls(replace(one, **cut) if one.status == "started" else one for one in step.calls)
+        step = replace(step, calls=calls)
     accounts = state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again)
     changes: Changes = {
         "phase": phase,

@@ -8,7 +8,7 @@ from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.reply import UNEXECUTED_FINISH, recorded
+from treadle.kernel.reply import UNEXECUTED_FINISH, recorded, with_correction
 from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step import Step, text_of
 
@@ -140,7 +140,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     for record in calls:
         result = record.result
         if result is not None:
-            results.append(result)
+            results.append(with_correction(result, record) if record.corrected else result)
             failed = failed and result.is_error
         if record.status != "refused":
             name = record.call.name

@@ -68,7 +68,7 @@ def submit(
         raise click.UsageError(
             f"{' and '.join(beside)} cannot be changed of a run that is there; leave it out with --again"
         )
-    answers = _decided(**decided)
+    answers, begins = _decided(**decided), _time(at)
 
     async def submitted() -> str:
         async with journal_at(journal) as kept, queue_named(queue, journal) as to:
@@ -76,12 +76,14 @@ def submit(
             if again is not None:
                 return await one.resubmit(await find_run(kept, again), to=to, user=user, **answers)
             return await one.submit(
-                " ".join(prompt), to=to, key=key, priority=priority, at=_time(at), run_id=run_id, user=user
+                " ".join(prompt), to=to, key=key, priority=priority, at=begins, run_id=run_id, user=user
             )
 
     queued = asyncio.run(submitted())
     click.echo(queued)
-    note("a worker goes on with it; `treadle show` tells how it stands")
+    # A clock that is set forward lacks an hour, one that is set back has it twice: which moment it is has to be said.
+    when = "" if begins is None else f"at {begins.isoformat()} at the earliest "
+    note(f"{when}a worker goes on with it; `treadle show` tells how it stands")
     return 0
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from operator import is_not
 from typing import Any, Final
 
+from treadle.context.corrected import put_in_place, result_content
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -73,7 +74,10 @@ class Held:
                     for part in content:
                         self._replied(part)
                 case ToolMessage() if message.call_id in self._calls:
-                    content, error = message.content, {"errorText": text_result(message.content)}
+                    if (put := put_in_place(message)) is not None:
+                        self._calls[message.call_id]["input"] = arguments_of(put)
+                    content = result_content(message)
+                    error = {"errorText": text_result(content)}
                     told = error if message.is_error else {"output": result_of(content)}
                     kind = "tool-output-error" if message.is_error else "tool-output-available"
                     self.take({"type": kind, "toolCallId": message.call_id, **told})

@@ -278,7 +278,7 @@ class Planner:
         return lister.name in self.listed or self._made(lister.name, {}) is not None
 
     def _made(self, tool: str, arguments: Json) -> Exchange | None:
-        return next((e for e in reversed(self.exchanges) if e.tool == tool and e.arguments == arguments), None)
+        return next((e for e in reversed(self.exchanges) if e.tool == tool and e.planned == arguments), None)
 
     def _corrected(self, tool: KnownTool, arguments: Json, made: Exchange, outcome: Outcome) -> Json | None:
         """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""

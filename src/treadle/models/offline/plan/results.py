@@ -5,7 +5,7 @@ Figures are never computed, only chosen and, for money, grouped by thousands wit
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -177,7 +177,7 @@ def value_for(param: Param, exchange: Exchange, clause: Clause, loosely: bool) -
         return _typed(fields[scored[0][1]].value, param)
     row = _row(result, clause)
     if row is not None and fields_of(row) != fields:
-        return value_for(param, Exchange(exchange.tool, exchange.arguments, row, False), clause, loosely)
+        return value_for(param, replace(exchange, result=row, failed=False), clause, loosely)
     numbers = [found for found in fields if param.shape == "number" and number_of(found.value) is not None]
     return _typed(numbers[0].value, param) if len(numbers) == 1 else None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from treadle.context.corrected import put_in_place, result_text
 from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 # The longest question that is read, in characters: reading takes time that grows with its square.
@@ -18,12 +19,16 @@ LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A tool call and its result, parsed where it is JSON."""
+    """A tool call and its result, parsed where it is JSON.
+
+    `planned` are the arguments that it was asked for with; `arguments` are others where a person put others there.
+    """
 
     tool: str
     arguments: Json
     result: Any
     failed: bool
+    planned: Json
 
     @property
     def message(self) -> str:
@@ -76,10 +81,15 @@ def count_calls(messages: Sequence[Message]) -> int:
 
 
 def _exchange(call: ToolCall, message: ToolMessage) -> Exchange:
-    arguments = _parse(call.arguments or "{}")
-    result = _parse(message.text)
+    made, result = put_in_place(message), _parse(result_text(message))
     failed = message.is_error or (isinstance(result, dict) and result.get("error") is True)
-    return Exchange(call.name, arguments if isinstance(arguments, dict) else {}, result, failed)
+    planned = _arguments(call.arguments)
+    return Exchange(call.name, planned if made is None else _arguments(made), result, failed, planned)
+
+
+def _arguments(text: str) -> Json:
+    found = _parse(text or "{}")
+    return found if isinstance(found, dict) else {}
 
 
 def _parse(text: str) -> Any:
