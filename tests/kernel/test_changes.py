@@ -465,11 +465,9 @@ def test_a_person_is_asked():
 def test_a_person_decides():
     asked = acting(ApprovalRequested(0, "a"))
     assert call_changed(asked, ApprovalDecided(0, "a", True)) == {"status": "approved"}
-    assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]")) == {
-        "status": "approved",
-        "edited": "[]",
-        "corrected": True,
-    }
+    assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]")) == {"status": "approved", "edited": "[]"}
+    corrected = {"status": "approved", "edited": "[]", "corrected": True}
+    assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]", corrects=True)) == corrected
     assert call_changed(asked, ApprovalDecided(0, "a", True, answer='"x"')) == {"status": "approved", "answer": '"x"'}
     assert call_changed(asked, ApprovalDecided(0, "a", False, "too dear", at=107.0)) == {
         "status": "done",

@@ -21,7 +21,7 @@ from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
 from treadle.drivers.unsettled import as_taken_up, unsettled
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ApprovalDecided, ApprovalRequested, RunResumed, ToolFinished
 from treadle.kernel.names import escaped
@@ -111,6 +111,7 @@ class _Fitting:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.approved: dict[str, str | None] = {}
+        self.corrected: set[str] = set()
         self.denied: dict[str, str] = {}
         self.answered: list[tuple[CallRecord, ToolOutput]] = []
         self.below: dict[str, _Fitting] = {}
@@ -169,7 +170,10 @@ class _Fitting:
         elif given in answers.deny:
             self.denied[record.id] = answers.deny[given]
         else:
-            self.approved[record.id] = _edited(self.run, record, answers.approve[given])
+            edited = self.approved[record.id] = _edited(self.run, record, answers.approve[given])
+            # What is called in place of the model's call was never its own.
+            if edited is not None and record.stand_in is None and not alike(edited, record.call.arguments):
+                self.corrected.add(record.id)
 
     async def record(self, limits: Limits | None, by: str, said: Callable[[], None] = lambda: None) -> None:
         """Records the answers, those for the runs below after this one's own.
@@ -188,7 +192,8 @@ class _Fitting:
         for call_id in self.below.keys() - self.goes_on:
             run.feed(ApprovalDecided(step, call_id, True, by=by))
         for call_id, edited in self.approved.items():
-            run.feed(ApprovalDecided(step, call_id, True, arguments=edited, by=by))
+            corrects = call_id in self.corrected
+            run.feed(ApprovalDecided(step, call_id, True, arguments=edited, corrects=corrects, by=by))
         for call_id, text in self.goes_on_with.items():
             run.feed(ApprovalDecided(step, call_id, True, answer=text, by=by))
         for call_id, reason in self.denied.items():

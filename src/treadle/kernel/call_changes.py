@@ -102,8 +102,7 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
         stand_in = replace(record.stand_in, arguments=event.arguments)
         record = replace(record, status="approved", stand_in=stand_in)
     else:
-        corrected = not alike(event.arguments, record.call.arguments)
-        record = replace(record, status="approved", edited=event.arguments, corrected=corrected)
+        record = replace(record, status="approved", edited=event.arguments, corrected=event.corrects)
     return _with_call(state, step, place, record, event.at, {})
 
 

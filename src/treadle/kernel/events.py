@@ -230,7 +230,8 @@ class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
     """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own.
 
-    `answer` (JSON text) is what the person answered a tool that asked in the middle of the call, which goes on with it.
+    It is told so where `corrects` says that it wrote others. `answer` (JSON text) is what the person answered a tool
+    that asked in the middle of the call, which goes on with it.
     """
 
     step: int
@@ -239,6 +240,7 @@ class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
     reason: str = ""
     arguments: str | None = None
     answer: str | None = None
+    corrects: bool = False
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):

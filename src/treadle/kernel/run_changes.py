@@ -107,8 +107,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         phase, step = "ready", None
     elif step is not None and any(record.status == "started" for record in step.calls):
         cut = {"status": "interrupted", "in_doubt": True}
-        calls = Calls(replace(one, **cut) if one.status == "started" else one for one in step.calls)
-        step = replace(step, calls=calls)
+        step = replace(step, calls=Calls(replace(one, **cut) if one.status == "started" else one for one in step.calls))
     accounts = state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again)
     changes: Changes = {
         "phase": phase,
