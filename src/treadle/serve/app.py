@@ -42,6 +42,10 @@ class Served(Starlette):
         """Ends the streams, and has each run pause after its step: call it when the process is told to stop."""
         self.runs.live.stop_streams()
 
+    def hurry(self) -> None:
+        """Has steps under way be left as they are, without waiting for them: call it after `stop`."""
+        self.runs.live.hurry()
+
 
 def app(
     agents: Mapping[str, Agent[Any, Any]] | Iterable[Agent[Any, Any]],
@@ -93,7 +97,7 @@ def app(
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())
     served.lifespan = lifespan
     served.router.redirect_slashes = False
-    served.add_middleware(Gate, access=access, health=runs.health, redact=getattr(kept, "redact", None))
+    served.add_middleware(Gate, access=access, health=runs.health, live=live, redact=getattr(kept, "redact", None))
     served.runs, served.serving = runs, serving
     return served
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from treadle.serve.access import SAFE, Access
 from treadle.serve.answer import Answer
 from treadle.serve.health import Health
+from treadle.serve.live import Live
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import Refused
 from treadle.tools.raised import Redact, log_raised
@@ -50,8 +51,8 @@ class Gate:
     redacts it, and answered with a 500.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, health: Health, redact: Redact | None) -> None:
-        self._app, self._access, self._health, self._redact = app, access, health, redact
+    def __init__(self, app: ASGIApp, access: Access, health: Health, live: Live, redact: Redact | None) -> None:
+        self._app, self._access, self._health, self._live, self._redact = app, access, health, live, redact
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what may come in."""
@@ -69,7 +70,10 @@ class Gate:
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling() > 0):
-                raise
+                if not self._live.stopping:
+                    raise
+                await self._given_up(request, answer)
+                return
             # A cancellation that nobody asked for is one of the application's own.
             log_raised("a request failed", error, self._redact, level=logging.ERROR, log=log)
         # A server logs what it is told of as it is: what was raised goes no further, and is no context of this.
@@ -77,6 +81,12 @@ class Gate:
             raise BrokenOff("a request failed when its answer had begun; the line before says why")
         words = "something went wrong here", "Whoever runs the server finds it in its log."
         await refusal(request, Refused("internal", *words))(scope, receive, answer.send)
+
+    async def _given_up(self, request: Request, answer: Answer) -> None:
+        """Says that the server stops, where it cannot wait for a request any more: it would log that as a failure."""
+        words = "the server is stopping, and did not wait for this", "Look whether it was done when the server is back."
+        if not answer.begun:
+            await refusal(request, Refused("unavailable", *words))(request.scope, request.receive, answer.send)
 
     async def _pass(self, request: Request, given: Send) -> None:
         scope, receive = request.scope, request.receive

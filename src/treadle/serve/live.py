@@ -78,6 +78,9 @@ class Live:
         self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
         self._pausing = Pausing(STOPPED)
         self._stopping = False
+        # Whether nothing is waited for; and how long steps under way are, while they are.
+        self._hurried = False
+        self._patience: asyncio.Timeout | None = None
 
     @asynccontextmanager
     async def running(self, first: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[None]:
@@ -88,7 +91,7 @@ class Live:
         """
         if self._group is not None:
             raise RuntimeError("this app is running already: one lifespan at a time")
-        self._stopping, self._pausing = False, Pausing(STOPPED)
+        self._stopping, self._hurried, self._pausing = False, False, Pausing(STOPPED)
         failure: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
@@ -123,19 +126,31 @@ class Live:
         for feed, _ in self._feeds.values():
             feed.close()
 
+    def hurry(self) -> None:
+        """Waits no more for steps under way, now or when it comes to that."""
+        self._hurried = True
+        if self._patience is not None:
+            self._patience.reschedule(0.0)
+
     async def _stop(self) -> None:
         self.stop_streams()
         overs = [one.over for one in self._driven.values()]
         try:
-            async with asyncio.timeout(self._grace):
+            async with asyncio.timeout(0.0 if self._hurried else self._grace) as self._patience:
                 for over in overs:
                     await over.wait()
         except TimeoutError:
             log.warning("%d runs were left in the middle of a step; they go on when taken up", len(self._driven))
+        self._patience = None
         # Those are left as if this process had died: what is recorded of them is valid and can be gone on with.
         self._pausing.give_up()
         for _, task in self._feeds.values():
             task.cancel()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the server was told to stop."""
+        return self._stopping
 
     @property
     def driven(self) -> Mapping[str, Carried]:

@@ -208,10 +208,14 @@ async def _run(
             yield
 
         def _told(self, name: int) -> None:
-            # Process groups and supervisors may say it twice; a person who does is in a hurry.
-            self.force_exit = self.should_exit and name == signal.SIGINT
+            hurried = self.should_exit and name == signal.SIGINT
             self.should_exit = True
             served.stop()
+            # Process groups and supervisors may say it twice; a person who does is in a hurry.
+            if hurried:
+                served.hurry()
+                for request in self.server_state.tasks:
+                    request.cancel()
 
     if page:
         import webbrowser
