@@ -223,9 +223,10 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
             raise
         events = await config.journal.read(asked.run_id)
         _require_same(run, events)
-        if _waits_for_somebody(events):
-            return asked.run_id
-        return await submitted_again(config, asked.run_id, GoingOn(), to)
+        # By what was read here: a worker may have brought it to a person since, who is none of this caller's concern.
+        if fold_all(events).phase != "finished" and not _waits_for_somebody(events):
+            await to.dispatch(order_of(events))
+        return asked.run_id
     await to.dispatch(_order(run.run_id, config.name, queued))
     return run.run_id
 

@@ -1,0 +1,62 @@
+"""A run that is submitted again under its name, while a worker is at it.
+
+- one that came to wait for a person in that very moment was refused, as if somebody had asked to go on with it
+  -> test_a_run_that_comes_to_wait_as_it_is_submitted_again_is_there
+"""
+
+import pytest
+
+from treadle import Agent, MemoryJournal, ask_before, tool
+from treadle.drivers.dispatch import Order
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Kept:
+    """A queue that takes all."""
+
+    def __init__(self):
+        self.orders = []
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        self.orders.append(order)
+
+
+class Worked(MemoryJournal):
+    """Between two looks at it, a worker is at work."""
+
+    works = None
+
+    async def read(self, run_id, after=0):
+        events = await super().read(run_id, after)
+        works, self.works = self.works, None
+        if works is not None:
+            await works()
+        return events
+
+
+@tool(effect="write")
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+async def test_a_run_that_comes_to_wait_as_it_is_submitted_again_is_there():
+    journal, kept = Worked(), Kept()
+    model = ScriptedModel([[("pay", {"amount": 5})], "It is paid."])
+    clerk = Agent(model, name="clerk", tools=[pay], approvals=[ask_before("pay")], journal=journal)
+    await clerk.submit("Pay.", to=kept, run_id="order-17")
+
+    async def works():
+        assert (await clerk.drive("order-17")).pending
+
+    journal.works = works
+    assert await clerk.submit("Pay.", to=kept, run_id="order-17") == "order-17"
+    assert journal.works is None
+    assert set(kept.orders) == {Order("order-17", "clerk")}
+    (line,) = await journal.list()
+    assert line.status == "waiting"
