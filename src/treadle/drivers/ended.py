@@ -1,12 +1,13 @@
 """Ended: what a budget is told of runs that have ended, where the process that carried them out could not."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.checks import all_budgets
 from treadle.drivers.configuration import Configuration
-from treadle.drivers.purse.budget import log
+from treadle.drivers.purse.budget import Budget, log
 from treadle.drivers.purse.claims import used_in
 from treadle.drivers.purse.ledger import row_name
 from treadle.drivers.purse.patience import patiently
@@ -44,6 +45,40 @@ async def settle_ended(
             await _below(config, state, name, journal)
     except (BudgetUnavailable, JournalError) as error:
         log.warning("what budgets say of run %s cannot be compared with its journal: %s", state.run_id, error)
+
+
+async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configuration], journal: Journal) -> None:
+    """Sets the rows of runs that ended as their process died, before its last word to a budget.
+
+    What they had set aside would stay so until somebody asked for them, and nobody has a reason to.
+
+    Args:
+        budgets: in which it is looked for such.
+        configs: the agents, by their names in the journal.
+        journal: where the runs are kept, each with all that work for it.
+    """
+    seen = set[str]()
+    try:
+        for budget in budgets:
+            rows = await patiently(partial(budget.ledger.set_aside, budget.series), LAST_WORD)
+            seen.update(run_id for row in rows for run_id in _tops(row))
+    except BudgetUnavailable as error:
+        log.warning("it cannot be told which runs that have ended have something set aside: %s", error)
+    for run_id in sorted(seen):
+        try:
+            events = await journal.read(run_id)
+        except JournalError:
+            # It is another journal's, or damaged, which whoever asks for it is told.
+            continue
+        state = fold_all(events)
+        if state.agent in configs:
+            await settle_ended(configs[state.agent], state, events, journal)
+
+
+def _tops(row: str) -> Iterator[str]:
+    """What the run at the top may be called that a row is of, or of one that works for it; see `row_name`."""
+    yield row.partition(".")[0]
+    yield from (row[: found.start()] for found in re.finditer("@", row))
 
 
 async def _below(config: Configuration, state: RunState, name: str, journal: Journal) -> None:

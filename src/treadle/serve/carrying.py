@@ -11,9 +11,11 @@ from typing import Any, Final, Literal
 from treadle.agent import Agent
 from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked, Begun, begun_anew
+from treadle.drivers.checks import all_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.conversing import BESIDE, GoneOn, begun_beside
 from treadle.drivers.dispatch import cancelled
+from treadle.drivers.ended import settle_left
 from treadle.drivers.listing import of_callers, with_listed
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.taking_up import GoingOn, Overtaken, taken_up
@@ -151,10 +153,14 @@ class Carrying:
         So do those that another began and a server paused as it stopped, for it has said that they will. Those that
         wait for a person stay as they are; so do those that no server had. One that another process has is
         asked for again once its lease may have run out: that process may be the one that died, on another machine. A
-        journal that cannot be used yet is waited for, and so is a budget, after the runs that have another.
+        journal that cannot be used yet is waited for, and so is a budget, after the runs that have another. Of runs
+        that had ended, what their process could not give back is given back.
         """
         lease = self._journal.lease if isinstance(self._journal, Leases) else inf
         found = [(line, await self._taken_up(line)) for line in await self._left()]
+        configs = {name: agent._config for name, agent in self._agents.items()}
+        budgets = {id(one): one for config in configs.values() for one in all_budgets(config)}
+        await settle_left([*budgets.values()], configs, self._journal)
         held = [line for line, how in found if how == "held"] if lease < inf else []
         if held:
             await asyncio.sleep(lease)

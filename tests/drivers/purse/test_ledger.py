@@ -70,6 +70,19 @@ def test_what_others_claim_and_hold_is_told_apart(ledger):
     assert (ledger.others(at("c")), ledger.held(at("c"))) == (claim(69), claim(51))
 
 
+def test_who_has_something_set_aside_is_told(ledger):
+    assert ledger.set_aside("all") == []
+    for run in ("b", "a"):
+        ledger.settle(at(run), row(claim(9, "0.5"), claim(9, "0.1")), ())
+        ledger.settle(at(run, "anna"), row(claim(9), claim(8)), ())
+    ledger.settle(at("c"), row(claim(9, "0.5"), claim(9, "0.5")), ())
+    ledger.settle(at("d", purse="other"), row(claim(9), claim(8)), ())
+    assert ledger.set_aside("all") == ["a", "b"]
+    ledger.settle(at("a"), row(claim(9, "0.1"), claim(9, "0.1")), ())
+    ledger.settle(at("a", "anna"), row(claim(8), claim(8)), ())
+    assert ledger.set_aside("all") == ["b"]
+
+
 def test_a_row_that_somebody_has_set_since_stays(ledger):
     ledger.settle(at("a"), row(claim(60)), ())
     assert ledger.settle(at("a"), row(claim(5)), (), row(claim(59)))[0] == Sums(claim(60), NOTHING)

@@ -124,6 +124,10 @@ class Ledger:
         """The keys of the purse that anybody has claimed of, sorted."""
         return self.store.keys(purse)
 
+    def set_aside(self, purse: str) -> list[str]:
+        """What the rows are called of runs that claim more of the purse than they have used, sorted."""
+        return self.store.set_aside(purse)
+
     def close(self) -> None:
         """Lets go of the store until it is used again. What is only in memory stays."""
         self.store.close()

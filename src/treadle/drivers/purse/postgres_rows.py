@@ -110,6 +110,10 @@ class PostgresRows:
         """See `Store.keys`."""
         return self._found(self._say.keys, purse)
 
+    def set_aside(self, purse: str) -> list[str]:
+        """See `Store.set_aside`."""
+        return self._found(self._say.set_aside, purse)
+
     def close(self) -> None:
         """See `Store.close`."""
         with self._lock:

@@ -104,6 +104,10 @@ class Statements:
             "SELECT key FROM {}.budget_runs WHERE purse = %b AND (run = %b OR (run > %b AND run < %b)) LIMIT 1"
         )
         self.keys = self._made("SELECT key FROM {}.budget_purses WHERE purse = %b ORDER BY key")
+        self.set_aside = self._made(
+            "SELECT DISTINCT run FROM {}.budget_runs WHERE purse = %b "
+            "AND (claimed_tokens, claimed_usd) <> (used_tokens, used_usd) ORDER BY run"
+        )
         self.identity = b"SELECT pg_postmaster_start_time()::text, current_database()"
 
     def _made(self, text: str) -> bytes:

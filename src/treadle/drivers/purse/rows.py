@@ -136,5 +136,8 @@ class Store(Protocol):
     def keys(self, purse: str) -> list[str]:
         """The keys of the purse, sorted."""
 
+    def set_aside(self, purse: str) -> list[str]:
+        """The runs that claim more of the purse than they have used, sorted."""
+
     def close(self) -> None:
         """Lets go of the place until it is used again. What is only in memory stays."""

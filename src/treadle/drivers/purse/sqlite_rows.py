@@ -120,6 +120,11 @@ class SqliteRows:
         """See `Store.keys`."""
         return [str(key) for (key,) in self._found("SELECT key FROM purses WHERE purse = ? ORDER BY key", purse)]
 
+    def set_aside(self, purse: str) -> list[str]:
+        """See `Store.set_aside`."""
+        more = "SELECT DISTINCT run_id FROM runs WHERE purse = ? AND claimed <> used ORDER BY run_id"
+        return [str(run) for (run,) in self._found(more, purse)]
+
     def _found(self, statement: str, *values: str) -> list[tuple[str, ...]]:
         with self._transaction("DEFERRED") as connection:
             return connection.execute(statement, values).fetchall()
