@@ -14,13 +14,15 @@ from treadle.drivers.beginning import Begun
 from treadle.drivers.dispatch import Pausing
 from treadle.drivers.drive import drive
 from treadle.drivers.lease import hold
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
-from treadle.journal import Journal, JournalConflict
+from treadle.journal import Journal, JournalConflict, JournalError
 from treadle.kernel.stop import Stop
 from treadle.serve.feed import Feed, Hearing, Numbered, Piece, stopped_in_the_middle
 from treadle.serve.refused import Refused
-from treadle.tools.raised import log_raised
+from treadle.tools.raised import Redact, log_raised, redacted_text
+from treadle.tools.server import ServerFailed
 
 log = logging.getLogger("treadle.serve")
 
@@ -29,6 +31,9 @@ Begin = Callable[[Callable[[RunEvent], None]], Awaitable[Begun]]
 
 STOPPED: Final = Stop("waiting", "the server was stopped", "It goes on when the server is back, or when it is resumed.")
 """Why a run waits that was under way when the server was told to stop."""
+
+_TOLD: Final = (JournalError, BudgetUnavailable, ServerFailed)
+"""Errors of what a run needs, in words of our own."""
 
 _MOMENT: Final = 5.0
 """Seconds that a run that has paused may take to be let go."""
@@ -69,7 +74,8 @@ class Live:
 
     def __init__(self, journal: Journal, *, runs: int, grace: float) -> None:
         self._journal, self._most, self._grace = journal, runs, grace
-        self._shows_pieces = getattr(journal, "redact", None) is None
+        self._redact: Redact | None = getattr(journal, "redact", None)
+        self._shows_pieces = self._redact is None
         self._group: asyncio.TaskGroup | None = None
         self._driven: dict[str, Carried] = {}
         # After which of their events runs were stopped in the middle here, as far as is known.
@@ -117,7 +123,7 @@ class Live:
         except Exception as error:
             # The server is of use without it.
             what = "runs that were left could not be taken up; resume them by hand"
-            log_raised(what, error, getattr(self._journal, "redact", None), level=logging.ERROR, log=log)
+            log_raised(what, error, self._redact, level=logging.ERROR, log=log)
 
     def stop_streams(self) -> None:
         """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""
@@ -239,8 +245,12 @@ class Live:
         elif isinstance(error, JournalConflict):
             log.warning("run %s is driven elsewhere now: %s", None if run is None else run.run_id, error)
         else:
-            what = f"run {None if run is None else run.run_id} stopped and can be resumed"
-            log_raised(what, error, getattr(self._journal, "redact", None), level=logging.ERROR, log=log)
+            what, redact = f"run {None if run is None else run.run_id} stopped and can be resumed", self._redact
+            if isinstance(error, _TOLD):
+                # It says what is away, and where; no line of code has anything to add.
+                log.error("%s: %s", what, redacted_text(str(error), redact))
+            else:
+                log_raised(what, error, redact, level=logging.ERROR, log=log)
             if run is not None:
                 self._stopped(run)
 
