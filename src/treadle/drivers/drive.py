@@ -203,6 +203,8 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
+        if run.driven.is_cancelled():
+            await run.driven.heed_again()
         match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from treadle.kernel.events import Queued
@@ -66,6 +66,46 @@ class Driven:
     def is_queued(self) -> bool:
         """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
         return self.order is not None or (self._above is not None and self._above.is_queued())
+
+    async def heed_again(self) -> None:
+        """Raises a cancellation of this run, or of one above, that a function of the application's kept to itself."""
+        if self.is_cancelled():
+            # anyio says it again in words of its own, without which its scope would not know it.
+            await asyncio.sleep(0)
+            raise asyncio.CancelledError
+
+    async def apart(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """What `work` gives, in a task of its own if this one drives the run: what it cancels then is that task.
+
+        Of the task that drives nobody could tell whether `work` cancelled it or whoever waits for the run.
+        """
+        if asyncio.current_task() is not self._task:
+            return await work()
+        found: list[tuple[Any, BaseException | None]] = []
+
+        async def held() -> None:
+            try:
+                found.append((await work(), None))
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                # What passes through a task may end the event loop.
+                found.append((None, error))
+
+        # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
+        task = asyncio.get_running_loop().create_task(held())
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not found:
+                raise
+        value, error = found.pop()
+        try:
+            if error is not None:
+                raise error
+            return value
+        finally:
+            del error  # its traceback holds this frame
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
