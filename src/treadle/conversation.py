@@ -60,6 +60,7 @@ class Conversation:
         self._name = None if name is None else storable_text(name)
         self._open: dict[str, ToolCall] = {}
         self._in_use = False
+        self._left: tuple[str, Sequence[Message]] | None = None
 
     @property
     def name(self) -> str:
@@ -199,21 +200,30 @@ class Conversation:
             raise Misuse(f"{os.fspath(path)} holds no saved conversation: {error}") from error
         return cls(saved.messages, name=saved.name or None)
 
-    def begin(self, known: Sequence[Message] | None = None, kept: Sequence[Message] | None = None) -> list[Message]:
+    def begin(
+        self, known: Sequence[Message] | None = None, kept: Sequence[Message] | None = None, run_id: str = ""
+    ) -> list[Message]:
         """The messages for a run to start from; the conversation is its own until `end`.
 
         Args:
             known: for a run that is taken up again, what was said in it, of which the conversation must be a beginning.
             kept: the conversation as the run's journal has it, where that redacts; None if it is as it is here.
+            run_id: that run. What it left here itself, and nobody has added to, it may put anything in place of: it
+                may have gone on elsewhere, or its journal may have failed before it had all of it.
 
         Raises:
             Misuse: another run is using it, or more was said in it meanwhile.
         """
         here = list(self.messages)
-        if known is not None and list(known[: len(here)]) not in (here, here if kept is None else list(kept)):
+        left = self._left is not None and self._left[0] == run_id and list(self._left[1]) == here
+        if (
+            known is not None
+            and not left
+            and list(known[: len(here)]) not in (here, here if kept is None else list(kept))
+        ):
             raise Misuse(
-                "more was said in this conversation since the run paused, and would be lost, or the run went on "
-                "without it: resume the run without it, or start another run in it"
+                "more was said in this conversation than the run has, and would be lost, or the run went on without "
+                "it: resume the run without it, or start another run in it"
             )
         if self._in_use:
             raise Misuse(
@@ -222,11 +232,12 @@ class Conversation:
         self._in_use = True
         return completed(self._messages)
 
-    def end(self, messages: Iterable[Message] | None) -> None:
+    def end(self, messages: Iterable[Message] | None, run_id: str = "") -> None:
         """A run is over, and this is what was said in all; None if it never began."""
         self._in_use = False
         if messages is not None:
             self.replace(messages)
+            self._left = run_id, self.messages
 
 
 def _said(messages: Iterable[Message]) -> list[Message]:

@@ -126,7 +126,8 @@ def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
 
     def over(run: Run) -> None:
         state = run.told
-        conversation.end(None if state.phase == "new" else conversation_part(history(state, result_of(state).stop)))
+        said = None if state.phase == "new" else conversation_part(history(state, result_of(state).stop))
+        conversation.end(said, run.run_id)
 
     return over
 

@@ -179,16 +179,16 @@ async def _steps(run: Run) -> None:
     if not run.config.eager:
         await _loop(run, None)
         return
-    failure: Exception | None = None
+    failure: Exception | GeneratorExit | None = None
     try:
         async with asyncio.TaskGroup() as group:
             early = Early(run, group)
             try:
                 await _loop(run, early)
-            except Exception as error:
+            except (Exception, GeneratorExit) as error:
                 # Raised below, outside the group, which would wrap it.
                 failure = error
-                if not isinstance(error, JournalError):
+                if not isinstance(error, JournalError | GeneratorExit):
                     await early.come_back()
             finally:
                 early.stop()

@@ -108,7 +108,8 @@ class Driven:
             del error  # its traceback holds this frame
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
-        """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
+        """What a function of the application's gives. That it cancels or closes itself is an error of its own."""
+        task = asyncio.current_task()
         try:
             found = function(*given)
             return await found if inspect.isawaitable(found) else found
@@ -116,6 +117,20 @@ class Driven:
             if self.is_cancelled():
                 raise
             raise cancelled_itself(what, error) from error
+        except GeneratorExit as error:
+            if is_closed(task):
+                raise
+            raise RuntimeError(f"{what} raised GeneratorExit") from error
+
+
+def is_closed(task: asyncio.Task[Any] | None) -> bool:
+    """Whether a `GeneratorExit` in a coroutine of `task` closes it, so that it may not wait again, and was not raised
+    in it: a task that is closed has not its turn.
+    """
+    try:
+        return asyncio.current_task() is not task
+    except RuntimeError:
+        return True
 
 
 def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:

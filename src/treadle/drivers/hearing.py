@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from treadle.context.storable import storable_text
+from treadle.drivers.driven import is_closed
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.run import Run
 from treadle.models.errors import ModelError, ProtocolError
@@ -56,9 +57,10 @@ async def whole_reply(
         BaseException: what `model` raised.
     """
     unheard = _PIECES if tell is None else frozenset()
-    pieces = 0
-    stream: Any = model.stream(request)
+    pieces, task = 0, asyncio.current_task()
+    stream: Any = None
     try:
+        stream = model.stream(request)
         async for given in stream:
             pieces += 1
             if not pieces % TURN:
@@ -76,6 +78,10 @@ async def whole_reply(
                 arrived = await passed_over(event)
             elif tell is not None:
                 tell(event)
+    except GeneratorExit as error:
+        if is_closed(task):
+            raise
+        raise unexpected(error) from error
     finally:
         await _closed(run, model, stream)
     raise ProtocolError(f"{model.name} ended its stream without a ModelReply, which must be the last event")

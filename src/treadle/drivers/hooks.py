@@ -8,13 +8,17 @@ event.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, replace
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.drivers.request import require_tools
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
 from treadle.tools.reconcile import takes
+
+MOST: Final = 100_000
+"""Messages, or tools, that are read of what may have no end; far more than any model takes."""
 
 
 def hooks_in(name: str, given: Any, wanted: str, *takes_these: None) -> tuple[Callable[..., Any], ...]:
@@ -64,12 +68,17 @@ async def settings_of(run: Run, step: int) -> StepSettings | None:
 
 def _readable(found: StepSettings) -> StepSettings:
     """`found` with lists in place of what can be read only once: the functions after this one read it, and the step."""
-    tools, messages = found.tools, found.messages
-    return replace(
-        found,
-        tools=list(tools) if isinstance(tools, Iterator) else tools,
-        messages=list(messages) if isinstance(messages, Iterator) else messages,
-    )
+    return replace(found, tools=_listed("tools", found.tools), messages=_listed("messages", found.messages))
+
+
+def _listed(name: str, given: Any) -> Any:
+    """`given`, as a list if it can be read only once. Raises Misuse if it comes to no end."""
+    if not isinstance(given, Iterator):
+        return given
+    listed = list(islice(given, MOST + 1))
+    if len(listed) > MOST:
+        raise Misuse(f"StepSettings takes {name} as a list; it was given {given!r:.100}, with no end after {MOST:,}")
+    return listed
 
 
 def _together(before: StepSettings, after: StepSettings) -> StepSettings:

@@ -176,7 +176,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     check_whose(config, whose)
     if conversation is not None:
         known = conversation_part(history(state, result_of(state).stop))
-        conversation.begin(known, _as_kept(conversation, state.run_id, found.journal))
+        conversation.begin(known, _as_kept(conversation, state.run_id, found.journal), state.run_id)
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
     driven.lease = lease

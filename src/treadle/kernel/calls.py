@@ -66,7 +66,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
             is the JSON text of the answer.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
-        executed: whether it was handed to a tool, or to whoever answers it from outside.
+        executed: whether it was handed to a tool, which may have had no thread, or to whoever answers from outside.
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
         started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
         ended_at: Unix seconds at which it was answered; 0 until then.
