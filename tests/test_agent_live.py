@@ -298,3 +298,17 @@ def test_start_cannot_wait_for_instructions():
 def test_a_request_before_a_step_is_prepared_is_a_misuse():
     with pytest.raises(Misuse, match="no step prepared"):
         Agent(ScriptedModel(["x"])).start("go").request()
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_was_entered_is_not_entered_again():
+    model = ScriptedModel(["Hello."])
+    run = Agent(model).stream("Hello?")
+    async with run:
+        with pytest.raises(Misuse, match="was entered already, and a stream is entered once"):
+            await run.__aenter__()
+        assert [event async for event in run]
+    with pytest.raises(Misuse, match="with resume= to go on with that run"):
+        async with run:
+            pass
+    assert (run.result.text, len(model.requests)) == ("Hello.", 1)

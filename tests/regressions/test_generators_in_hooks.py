@@ -103,3 +103,11 @@ async def test_step_settings_without_an_end_are_refused(settings) -> None:
     agent = Agent(ScriptedModel(["done"]), tools=[look], prepare_step=lambda context: settings())
     with pytest.raises(Misuse, match="with no end after 100,000"):
         await agent.run("go")
+
+
+async def test_a_live_run_whose_condition_raises_generator_exit_is_in_no_group() -> None:
+    script = ScriptedModel([[("look", {})], "done"])
+    with pytest.raises(GeneratorExit, match="gone"):
+        async with Agent(script, tools=[look], stop_when=lambda state: leaves()).stream("go") as run:
+            async for _ in run:
+                pass

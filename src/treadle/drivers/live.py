@@ -78,6 +78,11 @@ class LiveRun(Generic[Output]):
         self._entered = False
 
     async def __aenter__(self) -> "LiveRun[Output]":
+        if self._begun is not None:
+            raise Misuse(
+                f"run {self.run_id} was entered already, and a stream is entered once: call agent.stream(…) again, "
+                "with resume= to go on with that run"
+            )
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
         self._begun = begun = await self._begin(self._heard)
         if begun.to_do:
@@ -206,7 +211,7 @@ class LiveRun(Generic[Output]):
                 await drive(begun.run)
         except asyncio.CancelledError:
             pass
-        except Exception as error:
+        except (Exception, GeneratorExit) as error:
             self._failure = error
         finally:
             begun.run.release()

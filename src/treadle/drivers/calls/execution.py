@@ -5,7 +5,6 @@ called, or a run below this one is driven.
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -44,7 +43,11 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         await confirm_before_effect(run)
     about = about_call(run, record.call.id, tool)
     given = (admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about, run.redact)
-    output = await run.driven.apart(partial(tool.call, *given))
+
+    async def called() -> ToolOutput:
+        return await tool.call(*given)
+
+    output = await run.driven.apart(called)
     if (record.in_doubt or record.ran) and output.is_error:
         output = _with_what_was_before(output, in_doubt=record.in_doubt)
     if output.asks is not None:
