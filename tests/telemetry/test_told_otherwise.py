@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from telemetry.test_spans import LOOK, ids, look, said, sent
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, Conversation, MemoryJournal, tool
 from treadle.journal import JournalUnavailable
 from treadle.kernel.events import RunFinished, RunPaused
 from treadle.telemetry.attributes import of_model
@@ -114,3 +114,17 @@ async def test_a_fork_amid_what_another_fork_tells_once_more_is_told_as_it_was_l
     assert [span.name for span in await sent(journal, [second.run_id])] == ["chat scripted", "invoke_agent agent"]
     live = {ids(span): said(span) for span in one.spans}
     assert {ids(span): said(span) for span in await sent(journal)} == live
+
+
+async def test_what_works_for_a_run_is_sent_with_its_conversation_in_whatever_order_it_is_named(received: Any) -> None:
+    journal, one = MemoryJournal(), received()
+    below = Agent(ScriptedModel(["Warm."]), name="below").as_tool(description="Somebody who knows the weather well.")
+    script = ScriptedModel([[("below", {"task": "Is it warm?"})], "It is."])
+    agent = Agent(script, tools=[below], journal=journal, telemetry=one.telemetry)
+    await agent.run("Is it warm?", conversation=Conversation())
+    told = {ids(span): said(span) for span in one.spans}
+    runs = [line.run_id for line in await journal.list()]
+    assert len(runs) == 2
+    for order in (runs, runs[::-1], [max(runs, key=len)]):
+        for span in await sent(journal, order):
+            assert said(span) == told[ids(span)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from treadle.journal.errors import JournalDamaged
+from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.families import families, family
 from treadle.journal.port import Journal
 from treadle.journal.redaction import Redact
@@ -73,6 +73,7 @@ async def send(
             on_damage(error)
             continue
         runs += 1
+        await sender.look_above(run_id, journal)
         if sender.take(run_id, events, content, redact):
             under_way.append(run_id)
     sender.flush()
@@ -119,6 +120,16 @@ class _Sender:
         self.spans = 0
         self._conversations: dict[str, str] = {}
 
+    async def look_above(self, run_id: str, journal: Journal) -> None:
+        """Learns in whose conversation a run works, where the run at the top was not sent before it."""
+        top = run_id.partition(".")[0]
+        if top != run_id and top not in self._conversations:
+            try:
+                first, *_ = await journal.read(top)
+            except (UnknownRun, JournalDamaged):
+                first = None
+            self._conversations[top] = first.conversation if isinstance(first, RunStarted) else ""
+
     def take(self, run_id: str, events: Sequence[Event], content: bool, redact: Redact | None) -> bool:
         """Takes the spans of a run; whether its last leg is still under way."""
         top = run_id.partition(".")[0]
@@ -126,7 +137,7 @@ class _Sender:
         own = max([seq for seq, event in enumerate(events) if isinstance(event, RunForked)], default=-1)
         begun: dict[int, Span] = {}
         for seq, event in enumerate(events):
-            if isinstance(event, RunStarted) and event.conversation:
+            if isinstance(event, RunStarted):
                 self._conversations[run_id] = event.conversation
             if redact is not None and content:
                 event = without_secrets(run_id, seq, event, redact)
