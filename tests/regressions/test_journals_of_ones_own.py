@@ -171,3 +171,65 @@ async def test_a_run_below_that_ones_own_journal_cannot_read_is_told_and_gone_on
     journal.well = True
     assert not [event for event in await journal.read(run_id) if isinstance(event, RunFinished)]
     assert (await agent(journal).resume(run_id)).tool_calls_made[0].result.text == "Paid."
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_journal_that_cancels_itself_has_failed_and_no_function_is_said_to_have(stored):
+    """Its pool was shut down: nobody cancelled the run, and nobody knows what was stored."""
+
+    class Cancelled(Losing):
+        async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+            try:
+                await super().append(run_id, seq, events, held)
+            except Lost:
+                raise asyncio.CancelledError("the pool is shut down") from None
+
+    paid: list[int] = []
+
+    @tool(name="pay")
+    async def pays(amount: int) -> None:
+        """Pays an amount to somebody."""
+        paid.append(amount)
+
+    journal = Cancelled(is_started_call, first=stored)
+    model = ScriptedModel(lambda asked: "Paid." if asked.step else [("pay", {"amount": 5})])
+    agent = Agent(model, tools=[pays], journal=journal)
+    with pytest.raises(JournalUnavailable, match="Cancelled, raised CancelledError: the pool is shut down"):
+        await agent.run("Pay 5.")
+    assert paid == []
+    (line,) = await journal.list()
+    result = await agent.resume(line.run_id)
+    if stored:
+        # It may have been made, for all that anybody knows.
+        (asked,) = result.pending
+        assert asked.kind == "interrupted"
+        result = await agent.resume(line.run_id, approve=[asked])
+    assert (result.text, paid) == ("Paid.", [5])
+
+
+@pytest.mark.parametrize("what", ["read", "hold"])
+async def test_what_ones_own_journal_raises_where_a_run_is_taken_up_is_told_too(what):
+    class Away(MemoryJournal):
+        well = True
+
+        def _ask(self, method: str) -> None:
+            if method == what and not self.well:
+                raise Lost("the server closed the connection")
+
+        async def read(self, run_id: str, start: int = 0) -> list[Event]:
+            self._ask("read")
+            return await super().read(run_id, start)
+
+        async def hold(self, *given: Any, **more: Any) -> Any:
+            self._ask("hold")
+            return await super().hold(*given, **more)
+
+    journal = Away()
+    asking = tool(pay.function, name="pay", description="Pays an amount to somebody.", needs_approval=True)
+    agent = Agent(ScriptedModel([[("pay", {"amount": 5})], "Paid."]), tools=[asking], journal=journal)
+    waiting = await agent.run("Pay 5.")
+    journal.well = False
+    with pytest.raises(JournalUnavailable, match="Away, raised Lost"):
+        await agent.resume(waiting.run_id, approve=waiting.pending)
+    journal.well = True
+    assert (await agent.resume(waiting.run_id, approve=waiting.pending)).text == "Paid."

@@ -13,6 +13,7 @@ from treadle.drivers.approvals import BUDGET
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
 from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
+from treadle.journal.errors import told_as_its_own
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
 
@@ -51,9 +52,10 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
         raise RunHeld(run_id, None, where=where_of(journal))
     held = lease.held
     try:
-        other = await journal.hold(run_id, held.holder, held.seconds, takeover=takeover)
-        if other is not None and HEARTBEAT.has_left(run_id, other):
-            other = await journal.hold(run_id, held.holder, held.seconds, takeover=True)
+        with told_as_its_own(journal):
+            other = await journal.hold(run_id, held.holder, held.seconds, takeover=takeover)
+            if other is not None and HEARTBEAT.has_left(run_id, other):
+                other = await journal.hold(run_id, held.holder, held.seconds, takeover=True)
         if other is not None:
             raise RunHeld(run_id, other, where=where_of(journal))
     except BaseException:

@@ -239,7 +239,11 @@ class Recorder:
             if told is error:
                 raise
             raise told from error
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                # Nobody cancelled this task: the journal did, or its pool, and does not say what came of it.
+                raise self._break(error) from error
             # The port's word: it is raised only once the events are stored.
             self._saved = fed
             self._lease_begun()

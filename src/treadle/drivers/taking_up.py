@@ -29,6 +29,7 @@ from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.journal import Journal
+from treadle.journal.errors import told_as_its_own
 from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunStarted
@@ -242,7 +243,8 @@ async def recorded(
         if journal is None:
             return run.events, None
     if journal is not None:
-        return await journal.read(run if isinstance(run, str) else run.run_id), journal
+        with told_as_its_own(journal):
+            return await journal.read(run if isinstance(run, str) else run.run_id), journal
     raise Misuse(
         f"run {run!r} cannot be found: this agent keeps no journal. Give it one (journal=SqliteJournal(path)), "
         f"or give {what} the result of the run"

@@ -25,8 +25,8 @@ from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal import JournalConflict, JournalError, UnknownRun
-from treadle.journal.errors import foreign
+from treadle.journal import JournalConflict, UnknownRun
+from treadle.journal.errors import told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import UNKNOWN, Awaited, CallRecord, cut_off, plain
 from treadle.kernel.errors import Misuse
@@ -213,13 +213,10 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
         JournalError: the journal cannot be read.
     """
     try:
-        return await parent.journal.read(run_id_of(parent, record))
+        with told_as_its_own(parent.journal):
+            return await parent.journal.read(run_id_of(parent, record))
     except UnknownRun:
         return None
-    except JournalError:
-        raise
-    except Exception as error:
-        raise foreign(error, parent.journal, "When its cause is gone, resume the run.") from error
 
 
 def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event]) -> Run:
