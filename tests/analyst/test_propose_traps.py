@@ -182,6 +182,28 @@ def test_a_currency_is_a_key_where_there_is_no_other(tmp_path: Path) -> None:
     assert query(Catalog([source], tmp_path), QueryRequest(source="f"), bounds=QUICK).totals == {"betrag": D("1.50")}
 
 
+def test_a_total_may_be_all_that_proves_the_signs(tmp_path: Path) -> None:
+    """Without it nobody knew which sign the decimal one is, so that the line counted as a row."""
+    found = Proposed(tmp_path, "KONTO;BETRAG\n1000;856,018-\n2000;856,018-\nSumme;1,712,036-\n")
+    assert found.questions == ()
+    assert found.totals() == {"betrag": D(-1712036)}
+
+
+@pytest.mark.parametrize("mark", ["Gesamtergebnis", ""])
+def test_only_the_total_is_large_enough_for_a_thousands_sign(tmp_path: Path, mark: str) -> None:
+    found = Proposed(tmp_path, f"KONTO;TEXT;BETRAG\n1000;a;900,50\n2000;b;600,25\n{mark};;1 500,75\n")
+    assert found.questions == ()
+    assert found.totals() == {"betrag": D("1500.75")}
+
+
+def test_a_total_without_a_word_is_left_out_where_texts_look_like_totals(tmp_path: Path) -> None:
+    """What was tried and could not be read left a table behind, so that nothing tried after it added up."""
+    lines = ["2000;Summe Projekt X;;0,000", "3000;Meier;974.247-;974,000-", ";;974.247-;"]
+    found = Proposed(tmp_path, "\n".join(["KONTO;TEXT;BETRAG;MENGE", *lines, ""]))
+    assert "summe %" in found.questions[0]
+    assert found.totals() == {"betrag": D(-974247), "menge": D(-974)}
+
+
 def test_a_row_without_keys_that_adds_nothing_up_stays(tmp_path: Path) -> None:
     assert Proposed(tmp_path, "k;l;betrag\na;x;1,50\nb;;2,25\n;;3,74\n").totals() == {"betrag": D("7.49")}
 
@@ -228,6 +250,20 @@ def test_days_that_may_be_either_are_asked_about(tmp_path: Path) -> None:
         "day has days such as 01/02/2024: declare format: date(DD/MM/YYYY) or format: date(MM/DD/YYYY)",
     )
     assert found.by("day") == {"01/02/2024": D("1.50"), "02/03/2024": D("2.50")}
+
+
+@pytest.mark.parametrize("name", ["JAHRPER", "0FISCPER", "x"])
+def test_what_is_carried_forward_stands_in_a_period_too(tmp_path: Path, name: str) -> None:
+    """In a short file such periods were added up, and in a long one their format was not proposed."""
+    text = f"BUKRS;{name};HSL\n1000;2024000;1,50\n1000;2024001;2,50\n2000;2024016;3,00\n"
+    by = Proposed(tmp_path, text).by(name.strip("0").lower() if name == "x" else name.lower())
+    assert by == {"202400": D("1.50"), "202401": D("2.50"), "202416": D("3.00")}
+
+
+def test_round_numbers_are_no_periods(tmp_path: Path) -> None:
+    for values in (["2000.00", "1990.10"], ["200000", "190000"], ["2024000", "1999000"]):
+        found = Proposed(tmp_path, "\n".join(["k;x", *(f"{at};{one}" for at, one in enumerate(values)), ""]))
+        assert "x" in {one.name for one in found.source.measures}, found.text
 
 
 def test_periods_and_rates(tmp_path: Path) -> None:

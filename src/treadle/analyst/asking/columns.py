@@ -23,7 +23,8 @@ _MEASURES = re.compile(
 )
 _CODES = re.compile(
     r"(^|_|\b)(id|no|nr|num|number|code|key|company|account|plant|period|year|month|material|customer|vendor|center"
-    r"|centre|bukrs|hkont|racct|rbukrs|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|poper|monat|buchungskreis|konto"
+    r"|centre|bukrs|hkont|racct|rbukrs|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper|0?fiscper3"
+    r"|monat|buchungskreis|konto"
     r"|zip|plz|postcode|phone)($|_|\b|\d)",
     re.IGNORECASE,
 )
@@ -35,8 +36,8 @@ _RATES = re.compile(
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
-_PERIODIC = re.compile(r"period|month|monat|fiscper|perio", re.IGNORECASE)
-_PERIOD = re.compile(r"(19|20)\d\d(0[1-9]|1[0-6])")
+_PERIODIC = re.compile(r"period|month|monat|fiscper|perio|jahrper", re.IGNORECASE)
+_PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
 _FEW = 50
 
 
@@ -125,7 +126,8 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     """
     distinct = set(texts)
     periods = [period for text in distinct if (period := _canonical(name, text))]
-    if len(periods) == len(distinct) and not _MEASURES.search(name):
+    # What is carried forward stands in period 0; where all would, they are round numbers.
+    if len(periods) == len(distinct) and any(period[-2:] != "00" for period in periods) and not _MEASURES.search(name):
         return Guess("dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period")
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
@@ -258,8 +260,10 @@ def _likely(day: date) -> bool:
 
 
 def _canonical(name: str, text: str) -> str | None:
-    """YYYYPP, if the text is a fiscal period and no calendar day, nor a number such as an exchange rate."""
-    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or (re.fullmatch(r"\d\.\d{4}", text) and not _PERIODIC.search(name)):
+    """YYYYPP, if the text is a fiscal period and no calendar day, nor a number such as an exchange rate or 2000.00."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+        return None
+    if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not _PERIODIC.search(name):
         return None
     period = period_of(text)
     return period if period and _PERIOD.fullmatch(period) else None

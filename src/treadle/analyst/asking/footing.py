@@ -62,7 +62,8 @@ def _sums(session: Session, source: Source) -> list[Decimal]:
             parts |= aggregates(measure, side.amount(at), side.name(at))
         rows = side.select(parameters).subquery("side", copy=False)
         sums = exp.select(*(named(value, name) for name, value in parts.items())).from_(rows, copy=False)
-        create = exp.Create(this=exp.to_table("sums"), kind="TABLE", expression=sums)
+        # One that could not be finished has left its table behind.
+        create = exp.Create(this=exp.to_table("sums"), kind="TABLE", expression=sums, replace=True)
         doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(side.measures))]
         return [create], parameters, "sums", [doubt for doubt in doubts if doubt[0] in parts]
 

@@ -21,7 +21,7 @@ from treadle.analyst.asking.text_format import number_signs, text_format, title_
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place
-from treadle.analyst.declared.source import Dimension, Kind, Measure, Source, TextFormat
+from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.excel import sheet_names, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
@@ -128,7 +128,8 @@ def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str 
         return _without_totals(session, found, decimal) if source.kind in ("csv", "xlsx") else found
 
 
-def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
+def _guessed(session: Session, source: Source, decimal: str | None, proved: TextFormat | None = None) -> Proposal:
+    """What the rows look like; where they do not prove the signs of their numbers, those that are `proved` hold."""
     columns = open_table(session, source, Demand((), ())).columns
     wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
     table = open_table(session, source, Demand(wanted, ()))
@@ -136,6 +137,8 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
     text, questions = source.text, tuple[str, ...]()
     if source.kind == "csv":
         text, questions = number_signs(source.text, samples, decimal)
+        if proved is not None:
+            text, questions = _with_signs(text, questions, proved, samples)
     guesses = {
         column: guess(column, "DOUBLE" if column in table.floating else table.columns[column], values, text.decimal,
                       text.thousands)
@@ -153,6 +156,17 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
         guesses["*"] = replace(star, role="dimension", reason=told)
     dimensions, measures = _members(guesses)
     return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
+
+
+def _with_signs(
+    text: TextFormat, questions: tuple[str, ...], proved: TextFormat, samples: Mapping[str, list[str | None]]
+) -> tuple[TextFormat, tuple[str, ...]]:
+    """The signs of some rows; those of all where some prove none, as a line of totals is written like the others."""
+    if text.decimal == UNKNOWN != proved.decimal:
+        text, questions = number_signs(text, samples, proved.decimal)
+    if text.decimal == proved.decimal and not text.thousands:
+        text = replace(text, thousands=proved.thousands)
+    return text, questions
 
 
 def _told_by_column(guesses: dict[str, Guess], samples: Mapping[str, list[str | None]]) -> dict[str, Guess]:
@@ -195,11 +209,11 @@ def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple
 
 def _without_totals(session: Session, found: Proposal, decimal: str | None) -> Proposal:
     """The proposal without the lines of totals that add up the others; a question where some only look like it."""
-    source = found.source
+    source, signs = found.source, found.source.text
     table = open_table(session, source, Demand((), ()))
     marked, named = usual_marks(session, source, table), usual_marks(session, source, table, WITH_NAMES)
     for marks in filter(None, dict.fromkeys((marked, (*marked, *named)))):
-        tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal)
+        tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal, signs)
         if adds_up(session, tried.source):
             found = tried
             break
@@ -209,7 +223,7 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))
-        tried = _guessed(session, replace(source, text=text), decimal)
+        tried = _guessed(session, replace(source, text=text), decimal, signs)
         if adds_up(session, tried.source):
             found = replace(tried, questions=found.questions)
     return found
