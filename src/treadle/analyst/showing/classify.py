@@ -207,16 +207,17 @@ _LEAST_TOLD = Decimal("1e-12")
 
 
 def share(part: Decimal, whole: Decimal, limit: Decimal) -> str:
-    """Returns `part` as a percentage of `whole`, with enough decimals not to look like `limit` unless it is."""
+    """Returns `part` as a percentage of `whole`, with enough decimals to look like `limit`, or like 100, only if so."""
     exact = EXACT.divide(EXACT.multiply(part, Decimal(100)), whole)
-    edge = EXACT.multiply(limit, Decimal(100))
+    edges = [EXACT.multiply(limit, Decimal(100)), Decimal(100)]
     for places in range(2, 13):
         rounded = exact.quantize(Decimal(1).scaleb(-places), context=EXACT)
-        if (rounded < edge) == (exact < edge) and (rounded or not exact) and (rounded != edge or exact == edge):
+        if (rounded or not exact) and all(rounded.compare(edge) == exact.compare(edge) for edge in edges):
             return percent(rounded)
     # With no digit within twelve decimals, what is not near the limit is next to nothing.
-    if exact < _LEAST_TOLD <= edge:
+    if exact < _LEAST_TOLD <= edges[0]:
         return f"less than {percent(_LEAST_TOLD)}"
+    edge = min(edges, key=lambda one: EXACT.abs(EXACT.subtract(one, exact)))
     return ("just below " if exact < edge else "just above ") + percent(edge)
 
 
