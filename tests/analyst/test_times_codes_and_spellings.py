@@ -225,3 +225,8 @@ def test_a_day_that_no_calendar_has_is_refused_and_not_told_as_another(kind: str
     assert (rows[value], rows["9999-12-31"], len(rows)) == ("missing_in_b", "match", 4)
     known = [row["day"] for row in query(natural, QueryRequest(source="b", dimensions=["day"])).rows]
     assert [str(day)[:10] for day in known] == ["0001-01-01", "9999-12-31", "None"]
+    # What a filter that no row passes lists are values too, which Python may not know.
+    lacking = QueryRequest(source="a", dimensions=["code"], filters={"day": "2024-01-01"})  # type: ignore[arg-type]
+    told = next(one for one in query(natural, lacking).warnings if "its values of day are" in one)
+    assert value.removesuffix("-01-01") in told
+    assert told.count("9999-12-31") == 1

@@ -27,7 +27,7 @@ from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
-from treadle.analyst.sql.terms import call, literal, matches, named, quoted, table, when
+from treadle.analyst.sql.terms import call, cast, literal, matches, named, quoted, table, when
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _PERIOD = "fiscal_period"
@@ -144,9 +144,11 @@ def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
         value = named(alone.value_of(key), "v")
         every = exp.select(value).distinct().from_(alone.table.relation.copy())
         every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
+        # As the engine spells them: Python has no day that never comes.
+        every = exp.select(cast(exp.column("v"), "VARCHAR")).from_(every.subquery("those_of_it"))
         facts = {
             "side": side.source.name, "condition": str(condition), "dimension": key.name,
-            "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
+            "values": [row[0] for row in session.run(every)],
         }  # fmt: skip
         yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
 
