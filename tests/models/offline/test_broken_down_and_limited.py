@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Conversation, RunResult, Skill
+from treadle import Agent, Conversation, RunResult, Skill, tool
 from treadle.analyst import Catalog, Dimension, Measure, Source, analyst_skill
 
 ANALYST = analyst_skill()
@@ -195,3 +195,48 @@ def test_totals_beside_the_first_few_are_said_to_be_over_all() -> None:
     result = asked("Top 2 accounts by amount in fi_reporting for company 1001 in period 202401")
     assert "totals amount 1,500,000.00" in result.text
     assert "Note: 2 of 20 rows are shown; the totals are over all of them" in result.text
+
+
+@pytest.mark.parametrize("question", [
+    "Top 3 accounts per company by amount in fi_reporting",
+    "Top 2 accounts in each company by amount in fi_reporting",
+    "Top 3 accounts by company in fi_reporting",
+    "Top 1 company by amount per account in fi_reporting",
+    "The 2 smallest accounts by amount for each period in fi_reporting",
+    "The top account per company in fi_reporting",
+])  # fmt: skip
+def test_so_many_of_each_are_no_largest_of_all(question: str) -> None:
+    """The three largest pairs of account and company were told, of which one company has all."""
+    found = asked(question)
+    assert "query_source" not in [call.name for call in found.tool_calls_made]
+    assert "cannot answer" in found.text
+
+
+@pytest.mark.parametrize("question", [
+    "Top 3 amounts by company and account in fi_reporting",
+    "Top 3 accounts by amount in fi_reporting for company 1001",
+    "The 3 largest companies by amount in fi_reporting",
+])  # fmt: skip
+def test_so_many_of_all_are_told(question: str) -> None:
+    assert asked(question).tool_calls_made[-1].arguments["limit"] == 3
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("What is the weather?", False),
+        ("Show me the weather", False),
+        ("What are the weather warnings?", True),
+        ("List the warnings", True),
+        ("Are there weather warnings?", True),
+    ],
+)
+def test_a_thing_is_not_asked_for_by_what_it_is_of(question: str, told: bool) -> None:
+    """Asked for the weather, the warnings were listed."""
+
+    @tool(effect="read")
+    def weather_warnings(region: str = "") -> list[str]:
+        """List the weather warnings in force."""
+        return ["storm", "frost"]
+
+    assert ("storm" in Agent("offline", tools=[weather_warnings]).run_sync(question).text) == told

@@ -171,3 +171,27 @@ def test_a_tool_that_is_called_by_what_it_does_is_called_only_on_command(questio
 
     Agent("offline", tools=[remind, vaccinate]).run_sync(question)
     assert len(done) == made
+
+
+@pytest.mark.parametrize(
+    ("question", "recorded"),
+    [
+        # Who is the animal, the order of the names does not say.
+        ("Record that Eva adopts Mia", []),
+        ("Record that Mia adopts Eva", []),
+        ("Record that Mia is adopted by Eva", [("Mia", "Eva")]),
+        ("Record the adoption of Mia by Eva", [("Mia", "Eva")]),
+    ],
+)
+def test_names_around_a_verb_go_into_no_change_in_their_order(question: str, recorded: list[tuple[str, str]]) -> None:
+    """Eva was adopted by Mia."""
+    done: list[tuple[str, str]] = []
+
+    @tool(effect="write")
+    def record_adoption(animal: str, adopter: str) -> str:
+        """Record that somebody adopts an animal."""
+        done.append((animal, adopter))
+        return "recorded"
+
+    Agent("offline", tools=[record_adoption]).run_sync(question)
+    assert done == recorded

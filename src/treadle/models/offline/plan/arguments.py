@@ -45,6 +45,9 @@ _INCLUDING = word_set("include includes including included with counting plus an
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
 _COUNTED = re.compile(r"[\s,]+(?:the\s+|only\s+)*(?:top|limit|at most|maximum|max)\s*$", re.IGNORECASE)
+_ADJECTIVES = re.compile(r"(?:\s+[a-z]+){0,2}\s+", re.IGNORECASE)
+_MOST = re.compile(r"\b(?:top|bottom|best|worst|(?:larg|high|low|small|bigg|great)est)\b", re.IGNORECASE)
+_EACH_OF = re.compile(r"(?:by|per|for|in|of|each|every)\s", re.IGNORECASE)
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -244,6 +247,7 @@ class _Filler:
 
     def _fill_lists(self) -> None:
         # A word that is a field and a figure as well is a field behind "by".
+        groups: list[tuple[int, int]] = []
         for param in sorted(self._open("names"), key=lambda each: not _GROUPING & set(each.stems)):
             names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self.can.owners())
             if _GROUPING & set(param.stems):
@@ -251,6 +255,7 @@ class _Filler:
                 said = [each for each in said if not overlaps(each[1], each[2], self.out.used)]
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name, _, _ in said))
                 self.out.telling += len(chosen)
+                groups += [(start, end) for _, start, end in said]
                 self.out.used += [(start, end) for _, start, end in said]
                 if not chosen and param.required:
                     chosen = self._filtered_fields() or list(names)
@@ -258,7 +263,8 @@ class _Filler:
                 measures = self.vocabulary.names([stem("measure")], self.can.owners())
                 grouped = any(_GROUPING & set(p.stems) and self.out.arguments.get(p.name) for p in self.tool.params)
                 chosen = []
-                if grouped and "desc" in param.description and (ranked := ranking(self.clause, measures)) is not None:
+                grouped = grouped and "desc" in param.description and not self._is_ranked_within(groups)
+                if grouped and (ranked := ranking(self.clause, measures)) is not None:
                     chosen = [ranked[0]]
                     self.out.used += ranked[1]
             elif names:
@@ -272,6 +278,17 @@ class _Filler:
                 chosen = self._joined_values(param)
             if chosen:
                 self.out.arguments[param.name] = chosen
+
+    def _is_ranked_within(self, groups: list[tuple[int, int]]) -> bool:
+        """Whether so many of one are wanted for each of another, which one list by size is not: of "top 3 accounts per
+        company" it has the three largest pairs."""
+        ends = [value.end for value in self.clause.values if value.kind == "number"]
+        ends += [match.end() for match in _MOST.finditer(self.clause.text)]
+        between = {start: [self.clause.text[end:start] for end in ends if end < start] for start, _ in groups}
+        said = [self.clause.text[start:end].strip() for start, end in groups]
+        counted = [any(map(_ADJECTIVES.fullmatch, between[start])) for start, _ in groups]
+        is_counted = any(one and " " not in text for one, text in zip(counted, said, strict=True))
+        return is_counted and any(_EACH_OF.match(text) for text in said)
 
     def _filtered_fields(self) -> list[str]:
         found: list[str] = []

@@ -1,13 +1,17 @@
 """What must not go into an argument although it would fit, as the question would then be another one."""
 
 import re
+from collections.abc import Sequence
 
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import parts, singular, stem, tokens
+from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+Span = tuple[int, int]
 
 _CONDITION = re.compile(
     r"\b(?:under|over|above|below|between|up to|at (?:most|least)|"
@@ -15,6 +19,10 @@ _CONDITION = re.compile(
     r"before|after|since|until)\s+[$€£]?\d|"
     r"\b(?:from|since|in|during|until|before|after)\s+(?:the\s+)?(?:last|next|this|past|previous|"
     r"yesterday|today|tomorrow)\b",
+    re.IGNORECASE,
+)
+_ASKED_FOR = re.compile(
+    r"^\W*(?:(?:what|which|how)(?:['’]s| is| are)|(?:list|show|give me|tell me)(?: all| me)?) the (\w+)\W*$",
     re.IGNORECASE,
 )
 _OWNED = (("of",), ("for",), ("by",), ("from",))
@@ -54,6 +62,42 @@ def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
 def is_conditional(text: str) -> bool:
     """Whether words to search for hold a condition, which no search understands: "kettles, but not red ones"."""
     return _CONDITION.search(text) is not None or any(is_negation(word) for word in re.findall(r"[^\W\d][\w'’]*", text))
+
+
+def done_to_another(clause: Clause, used: Sequence[Span]) -> list[Span]:
+    """The verb of what one does to another, which does not tell a command who is who.
+
+    Of "Record that Eva adopts Mia" either may be the animal, as the names went into arguments in their order.
+    """
+    names = [v for v in clause.values if v.kind == "name" and overlaps(v.start, v.end, used)]
+    ends, starts = {value.end for value in names}, {value.start for value in names}
+    text = clause.text
+    return [
+        (token.start, token.end)
+        for token in clause.tokens
+        if len(text[: token.start].rstrip()) in ends
+        and len(text) - len(text[token.end :].lstrip()) in starts
+        and not is_function_word(token.text)
+        and not overlaps(token.start, token.end, used)
+    ]
+
+
+def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The thing that is asked for, where a tool lists things of another name that begins with it.
+
+    "What is the weather?" does not ask for weather warnings, nor "List the employees" for their birthdays.
+    """
+    match = _ASKED_FOR.match(clause.text)
+    if match is None or used:
+        return []
+    asked = stem(match[1])
+    for tool in tools:
+        *_, kind, head = ("", "", *parts(tool.name))
+        alone = [word for word in tokens(tool.spec.description) if word.stem == asked]
+        heads = [word for word in alone if not tool.spec.description[word.end :].lstrip().lower().startswith(head)]
+        if stem(kind) == asked != stem(head) and singular(head) != head and not heads:
+            return [match.span(1)]
+    return []
 
 
 def shared_number(tool: KnownTool, filling: Filling) -> str:
