@@ -9,8 +9,8 @@
 
 Two Parquet files are made once (kept under --folder). Each contender runs in a process of its own and does the same:
 sum both files per key, align them, class every key (match, minor, major, missing), add up, and find the 20 largest
-differences. Told are the CPU seconds of that work without imports (the least of --repeat runs, all contenders in turns),
-the process's peak memory, both as multiples of the first contender, the raw SQL, and the median of the multiples of all
+differences. Told are the CPU seconds of that work without imports (the least of --repeat runs, all in turns), the
+process's peak memory, both as multiples of the first contender, the raw SQL, and the median of the multiples of all
 turns. The raw SQL is lean: it does not look for what treadle tells besides
 (which values of each dimension carry the differences, values that one side lacks, patterns, duplicate rows).
 pandas, datacompy and Pointblank work with floats, the others with exact decimals. A contender whose package is missing

@@ -107,7 +107,12 @@ async def test_step_settings_without_an_end_are_refused(settings) -> None:
 
 async def test_a_live_run_whose_condition_raises_generator_exit_is_in_no_group() -> None:
     script = ScriptedModel([[("look", {})], "done"])
-    with pytest.raises(GeneratorExit, match="gone"):
-        async with Agent(script, tools=[look], stop_when=lambda state: leaves()).stream("go") as run:
+    agent = Agent(script, tools=[look], stop_when=lambda state: leaves())
+
+    async def watched() -> None:
+        async with agent.stream("go") as run:
             async for _ in run:
                 pass
+
+    with pytest.raises(GeneratorExit, match="gone"):
+        await watched()
