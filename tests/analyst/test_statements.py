@@ -1,8 +1,10 @@
 """A comparison asks the engine no more than it has to: each statement costs, however few the rows are."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source, compare
@@ -118,6 +120,90 @@ def test_dimensions_of_several_currencies_are_as_they_are_one_by_one(
     assert compare(Catalog(sources, tmp_path), request).to_dict() == together
     assert {part["currency"] for part in together["by_dimension"]["k"]} == {"EUR", "USD"}
     assert None in {part["value"] for part in together["by_dimension"]["k"]}
+
+
+@pytest.mark.parametrize("values", [3, 17], ids=["few values", "many values"])
+def test_dimensions_of_every_type_are_as_they_are_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: int
+) -> None:
+    """The values that carry the differences are looked for first, and the figures of all their keys then."""
+    types = {
+        "whole": f"{10**30}::HUGEINT + i % {values}",
+        "cents": f"(i % {values} - 1)::DECIMAL(20, 3) / 8",
+        "day": f"DATE '0001-01-01' + (i % {values})::INT",
+        "moment": f"TIMESTAMP '2024-02-29 23:59:59.999999' + INTERVAL (i % {values}) HOUR",
+        "flag": "i % 2 = 0",
+        "word": f"'it''s ' || chr(228) || (i % {values})",
+        "gap": f"CASE WHEN i % {values} > 1 THEN i % {values} END",
+    }
+    listed = ", ".join(f"{value} AS {name}" for name, value in types.items())
+    for side, amount in (("a", "1"), ("b", "CASE WHEN i % 5 = 0 THEN 1.5 ELSE 1 END")):
+        with duckdb.connect(str(tmp_path / f"{side}.duckdb")) as engine:
+            amount = f"({amount})::DECIMAL(18, 2)"
+            engine.execute(f"CREATE TABLE rows AS SELECT {listed}, i AS n, {amount} AS v FROM range(200) AS t(i)")
+    sources = [
+        Source(
+            name=side,
+            kind="duckdb",
+            path=f"{side}.duckdb",
+            table="rows",
+            dimensions=tuple(Dimension(name=name) for name in (*types, "n")),
+            measures=(Measure(name="v"),),
+        )
+        for side in "ab"
+    ]
+    request = CompareRequest(source_a="a", source_b="b")
+    together = compare(Catalog(sources, tmp_path), request).to_dict()
+    execute = Session._execute
+
+    def short(self: Session, sql: str, values: Any) -> Any:
+        if "GROUPING SETS" in sql:
+            raise NotEnoughMemory("short")
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "_execute", short)
+    assert compare(Catalog(sources, tmp_path), request).to_dict() == together
+    assert {name: len(parts) for name, parts in together["by_dimension"].items()} == {
+        **dict.fromkeys(types, min(values, 10)),
+        "flag": 2,
+        "gap": min(values - 1, 10),
+        "n": 10,
+    }
+    assert None in {part["value"] for part in together["by_dimension"]["gap"]}
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_keys_that_match_and_are_not_equal_are_copied_where_there_are_any(
+    tmp_path: Path, executed: list[str], monkeypatch: pytest.MonkeyPatch, within: bool
+) -> None:
+    with duckdb.connect() as engine:
+        for side, more in (("a", "0"), ("b", "CASE WHEN i % 100 = 0 THEN 0.75 WHEN i % 101 = 0 THEN 5 ELSE 0 END")):
+            rows = f"SELECT i AS k, 100 + ({more})::DECIMAL(18, 2) AS v FROM range(21000) AS t(i)"
+            engine.execute(f"COPY ({rows}) TO '{tmp_path / side}.parquet'")
+    sources = [
+        Source(
+            name=side,
+            kind="parquet",
+            path=f"{side}.parquet",
+            dimensions=(Dimension(name="k"),),
+            measures=(Measure(name="v"),),
+        )
+        for side in "ab"
+    ]
+    request = CompareRequest(source_a="a", source_b="b", tolerance=Decimal(1) if within else None, top=500)
+    found = compare(Catalog(sources, tmp_path), request)
+    copied = next(sql for sql in executed if sql.startswith("CREATE TABLE differing"))
+    assert ("UNION ALL" in copied) is within
+    assert found.summary.differences == (205 if within else 415)
+    execute = Session._execute
+
+    def short(self: Session, sql: str, values: Any) -> Any:
+        if sql.startswith("CREATE TABLE differing"):
+            raise NotEnoughMemory("short")
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "_execute", short)
+    assert compare(Catalog(sources, tmp_path), request).to_dict() == found.to_dict()
 
 
 def test_a_spelling_that_changes_nothing_is_not_tried(tmp_path: Path, executed: list[str]) -> None:

@@ -130,7 +130,7 @@ def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes
         groups = meet(rows, keys, parts, conditions)
         groups = regrouped(groups, sides[0].keys, parts) if spelled else groups
         told = [named(told_as_it_is(exp.column(k), key.type), k) for k, key in zip(keys, sides[0].keys, strict=True)]
-        classed = _classed(exp.select(*told, *columns("na", "nb"), *raw), groups, sides, pairs)
+        classed = _classed(exp.select(*told, *columns("na", "nb"), *raw), groups, sides, pairs, keyed=bool(keys))
         aligned = table("aligned")
         statements.append(
             exp.Insert(this=aligned, expression=classed)
@@ -231,10 +231,17 @@ def _parts(sides: Sequence[Side]) -> "dict[str, exp.Expr]":
     return parts
 
 
-def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair]) -> "exp.Select":
-    """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried."""
-    rows = exp.GT(this=exp.Add(this=exp.column("na"), expression=exp.column("nb")), expression=literal(0))
-    valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where(rows, copy=False)
+def _classed(
+    carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair], *, keyed: bool
+) -> "exp.Select":
+    """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried.
+
+    What is grouped by nothing, not `keyed`, is one group of no rows where there are none, and is left out then.
+    """
+    valued = carried.from_(groups.subquery("groups", copy=False), copy=False)
+    if not keyed:
+        rows = exp.GT(this=exp.Add(this=exp.column("na"), expression=exp.column("nb")), expression=literal(0))
+        valued = valued.where(rows, copy=False)
     for pair in pairs:
         sizes = []
         for side, measure in zip(sides, pair.measures, strict=True):
@@ -281,7 +288,7 @@ def whole(
     groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items()))
     groups = groups.from_(table("aligned") if rows is None else rows.subquery("chosen"), copy=False)
     groups = groups.select(*columns(*by), copy=False).group_by(*columns(*by), copy=False) if by else groups
-    classed = _classed(exp.select(*columns("na", "nb", *more, *by)), groups, sides, [pair])
+    classed = _classed(exp.select(*columns("na", "nb", *more, *by)), groups, sides, [pair], keyed=bool(by))
     figures = exp.select(*columns(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *more, *by))
     return figures.from_(classed.subquery("classed", copy=False), copy=False)
 
@@ -319,13 +326,18 @@ class Aligned(Struct, frozen=True):
             return exp.Table(this=exp.to_identifier(self._table), alias=exp.TableAlias(this=_DIFFERING))
         return self._differing().subquery(_DIFFERING, copy=False)
 
-    def set_apart(self, session: Session) -> "Aligned":
+    def set_apart(self, session: Session, *, within: bool) -> "Aligned":
         """Copies the keys that differ into a table of their own: most questions are about them, and most keys match.
 
         Returns this as it is where there is no memory for that.
+
+        Args:
+            session: the engine.
+            within: whether there are keys that match and are not equal; where there are none, none are looked for.
         """
+        rows = self._differing() if within else self._missed()
         try:
-            session.run(exp.Create(this=table(self._table), kind="TABLE", expression=self._differing()))
+            session.run(exp.Create(this=table(self._table), kind="TABLE", expression=rows))
         except NotEnoughMemory:
             return self
         return replace(self, apart=True)
@@ -351,13 +363,14 @@ class Aligned(Struct, frozen=True):
         return f"differing{self.at}"
 
     def _differing(self) -> "exp.Union":
-        names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
         match = exp.EQ(this=self.column("s"), expression=literal("match"))
         apart = exp.NEQ(this=self.column("d"), expression=literal(0))
-        missed = exp.NEQ(this=self.column("s"), expression=literal("match"))
         # Two scans with a condition on one column each take less than one with either: such conditions skip columns.
-        parts = [
-            exp.select(*columns(*names)).from_(table("aligned"), copy=False).where(*conditions, copy=False)
-            for conditions in ((missed,), (match, apart))
-        ]
-        return exp.Union(this=parts[0], expression=parts[1], distinct=False)
+        return exp.Union(this=self._missed(), expression=self._keys_where(match, apart), distinct=False)
+
+    def _missed(self) -> "exp.Select":
+        return self._keys_where(exp.NEQ(this=self.column("s"), expression=literal("match")))
+
+    def _keys_where(self, *conditions: "exp.Expr") -> "exp.Select":
+        names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
+        return exp.select(*columns(*names)).from_(table("aligned"), copy=False).where(*conditions, copy=False)

@@ -292,7 +292,7 @@ def _result(
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
     few = summary.total_rows <= _FEW_KEYS and whole.unequal <= _FEW_UNEQUAL
     if whole.unequal * _FEW <= summary.total_rows and not few:
-        aligned = aligned.set_apart(session)
+        aligned = aligned.set_apart(session, within=whole.unequal > summary.differences)
     asked, own, every = held(sides, request.filters)
     about = _about(names, pair, keys, units, every, whole.proof)
     limit = max(request.keep, request.top)

@@ -11,16 +11,20 @@ from treadle.analyst.asking.alignment import Aligned, Pair, in_passes
 from treadle.analyst.asking.summing import gap_of, percentage
 from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.reading.amounts import EXACT, trimmed
+from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.classify import reason
 from treadle.analyst.showing.comparison import Difference, Part, Summary
 from treadle.analyst.showing.interpret import Largest
 from treadle.analyst.showing.units import Units
 from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import call, columns, count_if, literal, named, table
+from treadle.analyst.sql.terms import call, cast, columns, count_if, literal, named, table
 
 _PARTS = 10
+# Up to how many values a column is compared with one by one.
+_COMPARED = 4
 
 
 class Carriers(Struct, frozen=True):
@@ -156,7 +160,7 @@ def carriers(
     by = [list(dict.fromkeys([f"k{at}", *apart])) for at in range(len(aligned.keys))]
     together = _together(session, aligned, by) if few and by else None
     for at, (key, names) in enumerate(zip(aligned.keys, by, strict=True)):
-        rows = together[at] if together else in_passes(session, partial(_carrying, aligned, names), names[0])
+        rows = together[at] if together else _one_by_one(session, aligned, names)
         every = together is not None or len(rows) < _PARTS
         found[key.name] = _carriers(rows, len(names), every, bool(apart), pair, whole)
     return found
@@ -180,8 +184,7 @@ def _carriers(
         pair: the measure.
         whole: all differences without their signs, by currency.
     """
-    # The order of several passes together; a value that is None comes last, as in each.
-    rows.sort(key=lambda row: (row[width + 2].copy_negate(), -row[width + 3], *map(_last, row[:width])))
+    rows.sort(key=partial(_place, width, width + 2))
     additive = pair.measures[0].additive
     made = []
     for row in rows[:_PARTS]:
@@ -203,6 +206,14 @@ def _carriers(
     return Carriers(made, lacking if every and not apart else None)
 
 
+def _place(width: int, at: int, row: Row) -> tuple[Any, ...]:
+    """Where a row stands among those of a dimension: its difference is column `at`, and how many differ the next one.
+
+    It is the order of several passes together; a value that is None comes last, as in each.
+    """
+    return (row[at].copy_negate(), -row[at + 1], *map(_last, row[:width]))
+
+
 def _last(value: Any) -> tuple[bool, Any]:
     return value is None, 0 if value is None else value
 
@@ -210,7 +221,8 @@ def _last(value: Any) -> tuple[bool, Any]:
 def _together(session: Session, aligned: Aligned, by: Sequence[Sequence[str]]) -> list[list[Row]] | None:
     """All values with differences of each dimension, in one look at all keys; None where there is no memory for that.
 
-    A row is as those of `_carrying`.
+    A row has the value, in the currency if these are told apart, both sums, how much and how many differ, how many keys
+    there are and how many rows on either side.
     """
     names = [f"k{at}" for at in range(len(aligned.keys))]
     sets = [exp.Tuple(expressions=columns(*own)) for own in by]
@@ -255,8 +267,24 @@ def _rows() -> "list[exp.Expr]":
     return [exp.Count(this=exp.Star()), *(exp.Sum(this=column) for column in columns("na", "nb"))]
 
 
+def _one_by_one(session: Session, aligned: Aligned, names: Sequence[str]) -> list[Row]:
+    """The values of a dimension with the largest differences, and the figures of all their keys.
+
+    A row is as those of `_together`.
+    """
+    width = len(names)
+    first = in_passes(session, partial(_carrying, aligned, names), names[0])
+    first = sorted(first, key=partial(_place, width, width))[:_PARTS]
+    if not first:
+        return []
+    parameters = Parameters()
+    figures = session.run(_all_keys(aligned, names, first, parameters), parameters)
+    sizes = {row[:width]: row[width:] for row in first}
+    return [(*row[: width + 2], *sizes[row[:width]], *row[width + 2 :]) for row in figures]
+
+
 def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
-    """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
+    """The first values of a dimension among keys that fulfil the conditions, and how much and how many differ there."""
     orders = [
         exp.Ordered(this=exp.column("absolute"), desc=True),
         exp.Ordered(this=exp.column("differing"), desc=True),
@@ -267,19 +295,34 @@ def _carrying(aligned: Aligned, names: Sequence[str], conditions: "Sequence[exp.
     first = first.from_(aligned.differing, copy=False).where(*conditions, copy=False)
     first = first.group_by(*columns(*names), copy=False)
     first = first.having(exp.GT(this=exp.column("differing"), expression=literal(0)), copy=False)
-    first = first.order_by(*orders, copy=False).limit(literal(_PARTS), copy=False)
+    return first.order_by(*orders, copy=False).limit(literal(_PARTS), copy=False)
 
-    def carried() -> "list[exp.Column]":
-        return [*(exp.column(name, table="first") for name in names), *columns("absolute", "differing")]
 
-    same = exp.and_(
-        *(
-            exp.NullSafeEQ(this=exp.column(name, table="aligned"), expression=exp.column(name, table="first"))
-            for name in names
-        ),
-        copy=False,
-    )
-    *values, total, count = carried()
-    statement = exp.select(*values, *_sums(aligned), total, count, *_rows()).from_(table("aligned"), copy=False)
-    statement = statement.join(first.subquery("first", copy=False), on=same, copy=False)
-    return statement.group_by(*carried(), copy=False)
+def _all_keys(aligned: Aligned, names: Sequence[str], first: Sequence[Row], parameters: Parameters) -> "exp.Select":
+    """The figures of all keys that have one of these values.
+
+    Args:
+        aligned: the keys.
+        names: the columns of the dimension.
+        first: the values, in the first columns of these rows.
+        parameters: takes them.
+    """
+    statement = exp.select(*columns(*names), *_sums(aligned), *_rows()).from_(table("aligned"), copy=False)
+    statement = statement.group_by(*columns(*names), copy=False)
+    values = dict(zip(names, zip(*first, strict=True), strict=False))
+    kinds = {name: ENGINE_TYPES.get(aligned.keys[int(name[1:])].type or "", "VARCHAR") for name in names}
+    if len(first) <= _COMPARED and len(names) == 1 and None not in values[names[0]]:
+        # So few are told sooner one by one than by a hash.
+        among = [cast(parameters.add(value), kinds[name]) for name in names for value in values[name]]
+        return statement.where(exp.In(this=exp.column(names[0]), expressions=among), copy=False)
+    listed = [
+        named(call("unnest", cast(parameters.add(list(values[name])), f"{kinds[name]}[]")), f"v{name[1:]}")
+        for name in names
+    ]
+    same = []
+    for name in names:
+        # NULL is such a value, too; where there is none, the engine has ways to skip rows of other values.
+        alike = exp.NullSafeEQ if None in values[name] else exp.EQ
+        same.append(alike(this=exp.column(name), expression=exp.column(f"v{name[1:]}")))
+    first_values = exp.select(*listed).subquery("first", copy=False)
+    return statement.join(first_values, on=exp.and_(*same, copy=False), copy=False)

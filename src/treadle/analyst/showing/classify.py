@@ -78,11 +78,11 @@ def status(limits: Thresholds, at: int, scale: int, noisy: bool) -> "exp.Expr":
         (material, "major_diff"),
         (small, "minor_diff"),
     ]
-    found = exp.Case(
-        ifs=[exp.If(this=condition, true=literal(name)) for condition, name in outcomes],
-        default=literal("major_diff"),
+    # Each name is cast by itself: that is done once, and a cast of what is chosen once a row.
+    return exp.Case(
+        ifs=[exp.If(this=condition, true=cast(literal(name), _ENUM)) for condition, name in outcomes],
+        default=cast(literal("major_diff"), _ENUM),
     )
-    return cast(found, _ENUM)
 
 
 def crossed(limits: Thresholds, at: int, scale: int) -> "exp.Expr":
