@@ -90,22 +90,30 @@ async def _driven(run: Run) -> None:
     except TimeoutError:
         if not deadline.expired():
             raise
-        if lease is not None:
-            lease.require()
-        limit = run.state.limits.seconds
-        await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
+        await _late(run)
     except asyncio.CancelledError:
         if run.driven.is_given_up():
             raise
-        await end(run, run.driven.cancelled_as)
-        raise
+        # What a task group of the application's has left behind keeps the scope of the deadline from telling its own.
+        if not deadline.expired() or run.driven.is_cancelled():
+            await end(run, run.driven.cancelled_as)
+            raise
+        await _late(run)
     await run.commit()
+
+
+async def _late(run: Run) -> None:
+    """Ends a run whose deadline is over. Raises JournalConflict where it was taken over, which ends that scope too."""
+    if run.lease is not None:
+        run.lease.require()
+    limit = run.state.limits.seconds
+    await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
 
 
 def _is_the_applications(run: Run, deadline: asyncio.Timeout, error: BaseException) -> bool:
     """Whether a function of the application's raised it: neither the journal nor whoever ends the run."""
     if isinstance(error, asyncio.CancelledError):
-        return not (run.driven.is_given_up() or run.driven.is_cancelled())
+        return not (deadline.expired() or run.driven.is_given_up() or run.driven.is_cancelled())
     ended = isinstance(error, TimeoutError) and deadline.expired()
     return isinstance(error, Exception) and not isinstance(error, JournalError) and not ended
 
@@ -219,15 +227,18 @@ async def _loop(run: Run, early: Early | None) -> None:
                     if not isinstance(again, PrepareStep):
                         continue
                     command = again
+                told = run.driven.told_so_far()
                 await perceive(run, command)
+                await run.driven.forgive(told)
                 if run.writes:
                     await commit_before_asking(run)
             case CallModel():
-                hear = None if early is None else early.hear
+                told, hear = run.driven.told_so_far(), None if early is None else early.hear
                 await think(run, hear)
                 if overflowed(run) and await make_room(run):
                     await run.commit()
                     await think(run, hear)
+                await run.driven.forgive(told)
                 if early is not None:
                     early.replied()
             case RunTools(records=records):

@@ -2,11 +2,14 @@
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from treadle.kernel.events import Queued
 from treadle.kernel.stop import stopped
+
+_GROUPS_TELL_NOBODY: Final = sys.version_info >= (3, 13)
 
 
 class Driven:
@@ -74,6 +77,28 @@ class Driven:
             await asyncio.sleep(0)
             raise asyncio.CancelledError
 
+    def told_so_far(self) -> int:
+        """How often the task that drives the run was told to stop, but for what was forgiven; for `forgive`."""
+        return 0 if self._task is None else self._task.cancelling() - self._cancels
+
+    async def forgive(self, told: int) -> None:
+        """Takes what the task that drives the run was told since, and is not yet to come, for the doing of the
+        application's code that ran in it meanwhile, and has come to its end.
+
+        Before Python 3.13 a task group that fails leaves its task as if somebody had cancelled it: nobody can tell this
+        from a cancellation that the code kept to itself.
+        """
+        task = self._task
+        if _GROUPS_TELL_NOBODY or task is not asyncio.current_task() or self.told_so_far() <= told:
+            return
+        await asyncio.sleep(0)
+        more = self.told_so_far() - told
+        driven: Driven | None = self
+        while driven is not None:
+            if driven._task is task:
+                driven._cancels += more
+            driven = driven._above
+
     async def apart(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """What `work` gives, in a task of its own if this one drives the run: what it cancels then is that task.
 
@@ -109,10 +134,10 @@ class Driven:
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels or closes itself is an error of its own."""
-        task = asyncio.current_task()
+        task, told = asyncio.current_task(), self.told_so_far()
         try:
             found = function(*given)
-            return await found if inspect.isawaitable(found) else found
+            value = await found if inspect.isawaitable(found) else found
         except asyncio.CancelledError as error:
             if self.is_cancelled():
                 raise
@@ -121,6 +146,11 @@ class Driven:
             if is_closed(task):
                 raise
             raise RuntimeError(f"{what} raised GeneratorExit") from error
+        except BaseException:
+            await self.forgive(told)
+            raise
+        await self.forgive(told)
+        return value
 
 
 def is_closed(task: asyncio.Task[Any] | None) -> bool:
