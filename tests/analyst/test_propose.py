@@ -32,6 +32,41 @@ GUESSES = [
     ("flag", "BIGINT", ["1", "2"] * 50, "dimension", "", None, None),
     ("pieces", "BIGINT", [str(at) for at in range(1, 200)], "measure", "", None, 0),
     ("name", "VARCHAR", ["a ", "b"], "dimension", "trim", None, None),
+    *(
+        (name, "VARCHAR", [str(at) for at in range(98, 200)], "dimension", "", None, None)
+        for name in (
+            "BELNR",
+            "Kunde",
+            "Endkunde",
+            "Debitor",
+            "Sachkonto",
+            "Kostenstelle",
+            "Periode",
+            "Gesellschaft",
+            "Segment",
+            "Cost Center",
+            "cost_element",
+            "Sales Order",
+            "Balance Sheet Account",
+            "Wertart",
+            "Umsatzschlüssel",
+        )
+    ),
+    *(
+        (name, "VARCHAR", [str(at) for at in range(98, 200)], "measure", "", None, 0)
+        for name in (
+            "Betrag in Hauswährung",
+            "Amount in Company Code Currency",
+            "Umsatz Periode 1",
+            "Sales Week 12",
+            "Order Value",
+            "Kontosaldo",
+            "orders",
+            "Gesamtsumme",
+            "x",
+        )
+    ),
+    ("x", "VARCHAR", [str(at) for at in range(4711, 4999)], "dimension", "", None, None),
     ("empty", "VARCHAR", [None, " "], "dimension", "", None, None),
     ("open", "BOOLEAN", ["true"], "dimension", "", None, None),
 ]

@@ -260,8 +260,19 @@ def test_what_is_carried_forward_stands_in_a_period_too(tmp_path: Path, name: st
     assert by == {"202400": D("1.50"), "202401": D("2.50"), "202416": D("3.00")}
 
 
+def test_digits_of_one_length_are_codes_unless_their_name_is_that_of_a_figure(tmp_path: Path) -> None:
+    """They were added up, and nothing was asked."""
+    rows = [f"{1900000017 + 37 * at};{1000 + at};{at}" for at in range(30)]
+    found = Proposed(tmp_path, "\n".join(["Ref;Menge;betrag", *rows, ""]))
+    assert found.questions == (
+        "Ref has whole numbers, all of 10 digits, and is taken for codes: if they are figures, declare it under "
+        "'measures'",
+    )
+    assert found.totals() == {"menge": D(30435), "betrag": D(435)}
+
+
 def test_round_numbers_are_no_periods(tmp_path: Path) -> None:
-    for values in (["2000.00", "1990.10"], ["200000", "190000"], ["2024000", "1999000"]):
+    for values in (["2000.00", "1990.10"], ["200000", "190000", "7"], ["2024000", "1999000", "7"]):
         found = Proposed(tmp_path, "\n".join(["k;x", *(f"{at};{one}" for at, one in enumerate(values)), ""]))
         assert "x" in {one.name for one in found.source.measures}, found.text
 

@@ -17,15 +17,25 @@ from treadle.analyst.declared.source import UNKNOWN, KeyType
 from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, grouped_digits, looked_at
 
 _MEASURES = re.compile(
-    r"amount|value|total|sum|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
+    r"amount|value|total|(?<![a-z])sums?(?![a-z])|summe|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
     r"|^(dmbtr|wrbtr|hsl|ksl|tsl|osl|msl|netwr|kwert)",
     re.IGNORECASE,
 )
 _CODES = re.compile(
-    r"(^|_|\b)(id|no|nr|num|number|code|key|company|account|plant|period|year|month|material|customer|vendor|center"
-    r"|centre|bukrs|hkont|racct|rbukrs|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper|0?fiscper3"
-    r"|monat|buchungskreis|konto"
-    r"|zip|plz|postcode|phone)($|_|\b|\d)",
+    r"(^|_|\b)(id|no|nr|num|number|code|key|company|account|plant|period|year|quarter|month|week|day|material|customer"
+    r"|vendor|supplier|center|centre|element|order|document|doc|invoice|item|position|pos|project|contract|branch|store"
+    r"|employee|client|partner|segment|version|ledger|organi[sz]ation|org|group|list|sheet|zip|plz|postcode|phone|\w*konto"
+    r"|\w*nummer|bukrs|rbukrs|hkont|racct|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper3?"
+    r"|belnr|docnr|docln|buzei|ebelp?n?|vbeln|posnr|aufnr|pernr|anln1|rldnr|rassc|mandt|vbund|segment|monat|jahr|quartal"
+    r"|woche|tag|periode|buchungskreis|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
+    r"|rechnung|kostenstelle|kostenart|artikel|werk|lager|projekt|vertrag|filiale|mandant|\w*gruppe|\w*schl(ü|ue)ssel)"
+    r"($|_|\b|\d)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"[\W_]*(id|no|nr|num|number|key|code|center|centre|element|object|order|document|doc|item|account|organi[sz]ation|org"
+    r"|office|area|group|district|list|sheet|date|type|class|category|\w*nummer|\w*konto|\w*schl(ü|ue)ssel|\w*beleg"
+    r"|\w*auftrag|\w*datum|\w*art)($|_|\b|\d)",
     re.IGNORECASE,
 )
 _QUANTITIES = re.compile(
@@ -38,7 +48,7 @@ _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _PERIODIC = re.compile(r"period|month|monat|fiscper|perio|jahrper", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
-_FEW = 50
+_FEW, _CODE_LENGTH = 50, 4
 
 
 class Guess(Struct, frozen=True):
@@ -93,7 +103,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
             return special
         number = _number(name, texts, decimal, thousands, len(values))
         if number:
-            return number
+            return _or_codes(name, texts, number) if engine_type == "VARCHAR" else number
     padded = engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled)
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
     told = "text, some of it with blanks around it" if padded else f"{what}, {_several(len(set(texts)))}"
@@ -113,7 +123,7 @@ def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> li
     others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
     fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
     mostly = sum(text in others for text in texts) * 2 <= len(texts)
-    return others if mostly and (fractions or _MEASURES.search(name)) and not _CODES.search(name) else []
+    return others if mostly and (fractions or _is_figure(name)) and not _CODES.search(name) else []
 
 
 def special_values(name: str, texts: Sequence[str]) -> Guess | None:
@@ -127,19 +137,19 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     distinct = set(texts)
     periods = [period for text in distinct if (period := _canonical(name, text))]
     # What is carried forward stands in period 0; where all would, they are round numbers.
-    if len(periods) == len(distinct) and any(period[-2:] != "00" for period in periods) and not _MEASURES.search(name):
+    if len(periods) == len(distinct) and any(period[-2:] != "00" for period in periods) and not _is_figure(name):
         return Guess("dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period")
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
     if days := _days(name, distinct):
         return days
-    if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _MEASURES.search(name):
+    if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _is_figure(name):
         return Guess("dimension", f"looks like years, such as {texts[0]}")
     if distinct <= CURRENCIES:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
     filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
     length = max(map(len, distinct))
-    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not _MEASURES.search(name)):
+    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not _is_figure(name)):
         return Guess(
             "dimension",
             f"numbers filled up with zeros to {length} characters, such as {filled_up[0]}: SAP's ALPHA",
@@ -161,7 +171,6 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
         return None
     decimals = max(len(match["decimals"] or "") for match in found if match)
     signed = any("-" in text for text, _ in plain)
-    distinct = len(set(texts))
     if decimal == UNKNOWN and (seen := next((text for text, _ in plain if set(text) & set(".,")), None)):
         return Guess("measure", f"numbers, but which sign is the decimal one in {seen} is not known")
     if units:
@@ -172,24 +181,44 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
             told = f"amounts in {unit}, which several currencies are written with"
             return Guess("measure", told, decimals=min(decimals, 12), sign=unit, question=asked)
         return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
-    found_guess = _plain_guess(name, decimals, signed, distinct, rows)
+    found_guess = _plain_guess(name, decimals, signed, texts, rows)
     rated = found_guess.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
     asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
     return replace(found_guess, money=not _QUANTITIES.search(name), question=asked if rated else "")
 
 
-def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: int) -> Guess:
-    if _MEASURES.search(name):
+def _is_figure(name: str) -> bool:
+    """Whether a name is that of a figure, and not of what one belongs to, such as a cost center or a sales order."""
+    ends = [match.end() for match in _MEASURES.finditer(name)]
+    return bool(ends) and _NAMED.match(name, ends[-1]) is None
+
+
+def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], rows: int) -> Guess:
+    distinct = len(set(texts))
+    if _is_figure(name):
         return Guess("measure", "numbers, and its name is that of a figure", decimals=min(decimals, 12))
     if decimals:
         return Guess("measure", f"numbers with up to {decimals} decimals", decimals=min(decimals, 12))
     if signed:
         return Guess("measure", "whole numbers, some of them negative", decimals=0)
-    if _CODES.search(name):
+    if _CODES.search(name) or _MEASURES.search(name):
         return Guess("dimension", "whole numbers, but its name is that of a code")
     if distinct <= _FEW and distinct * 2 <= rows:
         return Guess("dimension", f"whole numbers, but only {_several(distinct)}")
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
+
+
+def _or_codes(name: str, texts: Sequence[str], found: Guess) -> Guess:
+    """The guess, unless digits that are as many in each of several values are added up for want of a name that says
+    so: figures differ in length."""
+    lengths, distinct = set(map(len, texts)), set(texts)
+    if found.role != "measure" or _is_figure(name) or len(distinct) < 2 or len(lengths) > 1:
+        return found
+    if min(lengths) < _CODE_LENGTH or not all(text.isdecimal() for text in distinct):
+        return found
+    told = f"whole numbers, all of {min(lengths)} digits"
+    asked = f"{name} has {told}, and is taken for codes: if they are figures, declare it under 'measures'"
+    return Guess("dimension", told, question=asked)
 
 
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
@@ -249,7 +278,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
             "dimension", "looks like days in a spelling that can be read in several ways",
             question=f"{name} has days such as {example}: declare {ways}",
         )  # fmt: skip
-    if not found or (found == ["YYYYMMDD"] and _MEASURES.search(name)):
+    if not found or (found == ["YYYYMMDD"] and _is_figure(name)):
         return None
     return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})")
 
