@@ -271,6 +271,30 @@ def test_digits_of_one_length_are_codes_unless_their_name_is_that_of_a_figure(tm
     assert found.totals() == {"menge": D(30435), "betrag": D(435)}
 
 
+@pytest.mark.parametrize(
+    ("columns", "currencies", "asked"),
+    [
+        # The currency of the document and that of the company, by SAP's names.
+        ("WRBTR;WAERS;DMBTR;HWAER", {"wrbtr": "waers", "dmbtr": "hwaer"}, ""),
+        ("TSL;RTCUR;HSL;RHCUR", {"tsl": "rtcur", "hsl": "rhcur"}, ""),
+        ("Betrag;Währung;Betrag HW;Hauswährung", {"betrag": "", "betrag_hw": ""}, "Betrag, Betrag HW may be in"),
+        ("WRBTR;WAERS;DMBTR;Text", {"wrbtr": "waers", "dmbtr": ""}, "DMBTR may be in the currency that WAERS has"),
+        ("HSL;WAERS;KSL;Text", {"hsl": "waers", "ksl": "waers"}, ""),
+        ("Debit amount;Currency;Credit amount;Text", {"debit_amount": "currency", "credit_amount": "currency"}, ""),
+    ],
+)
+def test_each_amount_has_its_own_currency_or_a_question(
+    tmp_path: Path, columns: str, currencies: dict[str, str], asked: str
+) -> None:
+    """Where there were two columns of currencies no amount had one, and dollars and euros were added up; where there is
+    one, amounts in the company's currency were told in that of the document."""
+    last = "x" if columns.endswith("Text") else "EUR"
+    rows = "".join(f"{row};{last}\n" for row in ("10,50;USD;9,70", "12,50;EUR;12,50", "-7,00;USD;-6,00"))
+    found = Proposed(tmp_path, f"{columns}\n{rows}")
+    assert {one.name: one.currency for one in found.source.measures} == currencies
+    assert [asked in question for question in found.questions] == ([True] if asked else [])
+
+
 def test_round_numbers_are_no_periods(tmp_path: Path) -> None:
     for values in (["2000.00", "1990.10"], ["200000", "190000", "7"], ["2024000", "1999000", "7"]):
         found = Proposed(tmp_path, "\n".join(["k;x", *(f"{at};{one}" for at, one in enumerate(values)), ""]))

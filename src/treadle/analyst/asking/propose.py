@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.asking.columns import Guess, guess, no_names, unsigned
+from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
@@ -148,8 +149,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
     questions += tuple(each.question for each in guesses.values() if each.question)
-    if asked := unsigned(guesses, samples):
-        questions += (asked,)
+    questions += tuple(filter(None, (unsigned(guesses, samples), currency_columns(guesses)[1])))
     if (star := guesses.get("*")) and star.role == "measure":
         # As the column of a measure it would stand for whole rows.
         told = "numbers, but a column called * cannot be added up: rename it"
@@ -184,7 +184,7 @@ def _told_by_column(guesses: dict[str, Guess], samples: Mapping[str, list[str | 
 
 def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple[Measure, ...]]:
     """The dimensions and measures that the columns look like."""
-    currencies = [column for column, each in guesses.items() if each.currency]
+    currencies, _ = currency_columns(guesses)
     taken: set[str] = set()
     names = {column: _name(column, taken) for column in guesses}
     dimensions = tuple(
@@ -198,7 +198,7 @@ def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple
             column=_other(column, names),
             # Fewer than two would make the tolerance wider than it is without a guess.
             decimals=each.decimals if each.decimals is not None and each.decimals > 1 else None,
-            currency=names[currencies[0]] if len(currencies) == 1 and each.money and not each.unit else "",
+            currency=names[currencies[column]] if column in currencies else "",
             unit=each.unit,
         )
         for column, each in guesses.items()
