@@ -1,5 +1,6 @@
 """The engine reads what it was opened for and nothing else, within bounds, and can be stopped."""
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,18 @@ def test_a_file_that_changes_while_it_is_read_is_told(source: Source, tmp_path: 
         Session(Catalog([source], tmp_path), [source]),
     ):
         (tmp_path / "s.csv").write_text("company,amount\n1,3\n")
+
+
+def test_a_file_that_takes_the_place_of_another_of_its_size_and_date_is_told(source: Source, tmp_path: Path) -> None:
+    file, other = tmp_path / "s.csv", tmp_path / "other.csv"
+    before = file.stat()
+    other.write_bytes(file.read_bytes().replace(b"1", b"9"))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with (
+        pytest.raises(AnalystError, match="changed while it was read"),
+        Session(Catalog([source], tmp_path), [source]),
+    ):
+        other.replace(file)
 
 
 def test_nothing_is_left_behind(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
