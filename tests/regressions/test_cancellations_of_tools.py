@@ -8,14 +8,18 @@
 import asyncio
 import sys
 from contextlib import suppress
+from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, tool
+from treadle import Agent, Limits, MemoryJournal, SqliteJournal, tool
 from treadle.models import AssistantMessage, ModelReply, Text
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+
+said: ContextVar[str] = ContextVar("said", default="nothing")
 
 
 @pytest.fixture
@@ -156,3 +160,40 @@ async def test_a_deaf_tool_below_keeps_no_cancellation_from_the_runs_above() -> 
     agent = Agent(above, tools=[Agent(below, name="worker", tools=[deaf.tool]).as_tool()], limits=Limits(steps=5))
     await cancelled(agent, deaf.began)
     assert (len(below.requests), len(above.requests)) == (1, 1)
+
+
+async def test_what_a_tool_sets_of_its_context_stays_in_it() -> None:
+    seen = [said.get()]
+
+    @tool
+    async def says() -> str:
+        """Sets a context variable."""
+        seen.append(said.get())
+        said.set("something")
+        return "said"
+
+    model = ScriptedModel([[("says", {})], [("says", {})], "done"])
+    await Agent(model, tools=[says]).run("go")
+    assert [*seen, said.get()] == ["nothing"] * 4
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_tool_that_cancels_its_task_does_not_cut_off_the_next(
+    parallel: bool, asks: bool, tmp_path: Path
+) -> None:
+    @tool(parallel=parallel)
+    async def odd() -> str:
+        """Cancels its own task, and returns."""
+        asyncio.current_task().cancel()
+        return "done"
+
+    def leave(call, result):
+        return None
+
+    model = ScriptedModel([[("odd", {}), ("odd", {}), ("odd", {})], "Well."])
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(model, tools=[odd], journal=journal, on_tool_result=leave if asks else None)
+        result = await agent.run("go")
+    assert [call.result.text for call in result.tool_calls_made] == ["done"] * 3
+    assert result.text == "Well."

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from treadle.kernel.events import Queued
@@ -104,8 +105,15 @@ class Driven:
 
         Of the task that drives nobody could tell whether `work` cancelled it or whoever waits for the run.
         """
-        if asyncio.current_task() is not self._task:
-            return await work()
+        task = asyncio.current_task()
+        if task is not self._task:
+            told = 0 if task is None else task.cancelling()
+            value = await work()
+            if task is not None and task.cancelling() > told and not self.is_cancelled():
+                # Of its own doing: what comes after it in this task is not to be cut off by that.
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+            return value
         found: list[tuple[Any, BaseException | None]] = []
 
         async def held() -> None:
@@ -118,9 +126,9 @@ class Driven:
                 found.append((None, error))
 
         # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
-        task = asyncio.get_running_loop().create_task(held())
+        own = asyncio.get_running_loop().create_task(held())
         try:
-            await task
+            await own
         except asyncio.CancelledError:
             if not found:
                 raise
