@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Set
 from typing import Final, NamedTuple
 
+from treadle.context.redacting import kept_arguments
+from treadle.drivers.calls.change import json_of
 from treadle.journal.info import SERVED, told_by
 from treadle.journal.redaction import as_kept
 from treadle.kernel.events import ApprovalDecided
 from treadle.kernel.messages import Text, UserMessage
 from treadle.kernel.names import escaped
-from treadle.result import Pending
+from treadle.result import Pending, fingerprint
 from treadle.serve.posting import Posting
 from treadle.serve.protocols.moves import Asked
 from treadle.serve.protocols.narrator import Narrator
@@ -19,6 +21,7 @@ from treadle.serve.runs import Runs
 from treadle.serve.telling import Point, answered
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verb, Verdict
+from treadle.tools.raised import Redact
 
 _LOOKS: Final = 10
 _LOOK: Final = 0.1
@@ -98,25 +101,44 @@ async def _before(runs: Runs, user: User, run_id: str, given: Decides) -> _Befor
                 point = Point(run_id, number, move.pending)
                 ever |= {one.key: one for one in move.pending}
     decisions = given.decide(run_id, tuple(ever.values()))
-    allowed = {key: True for key in decisions.approve} | dict.fromkeys(decisions.deny, False)
+    redact = getattr(runs.journal, "redact", None)
     of = {run: await _verdicts_of(runs, user, run) for run in {one.run_id or run_id for one in ever.values()}}
     so = set[str]()
     for key, one in ever.items():
-        if key in allowed and of[one.run_id or run_id].get(key.rpartition("/")[2]) is allowed[key]:
+        was = of[one.run_id or run_id].get(key.rpartition("/")[2])
+        if was is not None and _is_so(was, decisions, one, redact):
             so |= {*given.names(one)}
-    others = [one for key, one in ever.items() if given.shows or key not in allowed]
+    decides = decisions.approve.keys() | decisions.deny.keys()
+    others = [one for key, one in ever.items() if given.shows or key not in decides]
     return _Before(point, so, so | _named(given.names, others))
 
 
-async def _verdicts_of(runs: Runs, user: User, run_id: str) -> dict[str, bool]:
-    """Of each call of a run that was decided, by key, whether it was allowed."""
-    narrator, waits, found = Narrator(), dict[str, str](), dict[str, bool]()
+def _is_so(was: ApprovalDecided, decisions: Decisions, one: Pending, redact: Redact | None) -> bool:
+    """Whether a call was decided as it is now: refused, or allowed with the same arguments."""
+    if one.key not in decisions.approve:
+        return one.key in decisions.deny and not was.approved
+    edited = decisions.approve[one.key]
+    try:
+        allowed = one.arguments_json if edited is None else json_of(edited)
+    except (TypeError, ValueError, RecursionError):
+        # No tool takes them, so that nothing was allowed with them.
+        return False
+    if edited is not None and redact is not None:
+        # What it was allowed with is known as the journal has it.
+        allowed = kept_arguments(allowed, redact)
+    made = one.arguments_json if was.arguments is None else was.arguments
+    return was.approved and fingerprint(made) == fingerprint(allowed)
+
+
+async def _verdicts_of(runs: Runs, user: User, run_id: str) -> dict[str, ApprovalDecided]:
+    """What was decided of each call of a run, by key."""
+    narrator, waits, found = Narrator(), dict[str, str](), dict[str, ApprovalDecided]()
     for _, event in await runs.views.events(user, run_id):
         for move in narrator.hear(event):
             if isinstance(move, Asked):
                 waits = {one.call_id: one.key for one in move.pending if not one.run_id}
         if isinstance(event, ApprovalDecided) and escaped(event.call_id) in waits:
-            found[waits[escaped(event.call_id)]] = event.approved
+            found[waits[escaped(event.call_id)]] = event
     return found
 
 
