@@ -8,10 +8,13 @@ from itertools import pairwise
 
 from two_apps import Client, Paced
 
-from treadle import Agent, Limits, MemoryJournal, ToolContext, ask_before, external_tool, tool
+from treadle import Agent, Budget, Limits, MemoryJournal, ToolContext, Usage, ask_before, external_tool, tool
 from treadle.drivers.conversing import BESIDE
+from treadle.drivers.purse.ledger import Ledger
+from treadle.drivers.purse.rows import BudgetUnavailable
+from treadle.drivers.purse.sqlite_rows import SqliteRows
 from treadle.journal.info import told_by
-from treadle.kernel.events import MessageAdded, RunResumed, RunStarted, ToolsListed
+from treadle.kernel.events import MessageAdded, ModelReplied, RunResumed, RunStarted, ToolsListed
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
@@ -21,6 +24,10 @@ from treadle.testing import ScriptedModel
 
 QUESTION = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
 ASK = external_tool("ask", "Asks whoever is there a question, and waits for the answer.", QUESTION, wait=True)
+COST = 10
+"""Tokens that a reply takes."""
+WHOSE = ("all", "")
+"""The purse of everybody."""
 FREE = Bounds(requests_per_minute=10**9, starts_per_minute=10**9)
 
 
@@ -30,7 +37,9 @@ class Server:
     def __init__(self, world, pace):
         self.window = Paced(world.shared, pace)
         self.window.on_death = self._gone
-        self.app = app([clerk(world)], journal=self.window, deps=lambda user: self.window, grace=0.0, bounds=FREE)
+        self.app = app(
+            [clerk(world, self.window)], journal=self.window, deps=lambda user: self.window, grace=0.0, bounds=FREE
+        )
         self.requests = set()
         self._ended = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._serve())
@@ -92,6 +101,18 @@ class Server:
         return status, answer
 
 
+class Rows:
+    """What a process has of the rows of a budget that several share: nothing, once it has died."""
+
+    def __init__(self, rows, window):
+        self._rows, self._window = rows, window
+
+    def __getattr__(self, name):
+        if self._window.dead:
+            raise BudgetUnavailable("the process has died", where="memory")
+        return getattr(self._rows, name)
+
+
 class Follower:
     """Somebody who follows a run, goes away, and comes back to whichever server."""
 
@@ -127,7 +148,7 @@ class World:
     """Two servers over one journal."""
 
     def __init__(self):
-        self.shared = MemoryJournal()
+        self.shared, self.rows = MemoryJournal(), SqliteRows(None)
         self.servers = []
         self.executed, self.allowed, self.again = Counter(), {}, Counter()
         self.told, self.deleted, self.gone = {}, set(), []
@@ -247,6 +268,19 @@ class World:
         self._check_conversations(whole=True)
         for talk in ("a", "b", "c"):
             await self._check_chat(talk)
+        self._check_purse()
+
+    def _check_purse(self):
+        """Nothing is set aside for runs that have ended, and all that they took is told."""
+        sums = purse(self.rows).ledger.sums(*WHOSE)
+        # A fork has the very events of the run that it is a fork of.
+        replies = {id(one) for events in self.runs.values() for one in events if isinstance(one, ModelReplied)}
+        assert sums.used.tokens >= COST * len(replies), (
+            f"{len(replies)} replies are in the journal, {sums} in the purse"
+        )
+        assert self.deleted or sums.claimed == sums.used, (
+            f"{sums}: {self.rows.set_aside(WHOSE[0])} have something set aside"
+        )
 
     async def _check_chat(self, talk):
         """A conversation as a front end opens it has what was said in it, once, and in that order."""
@@ -294,7 +328,14 @@ class World:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def clerk(world):
+def purse(rows):
+    """The budget of everybody, over these rows."""
+    made = Budget(tokens=10**9)
+    made.ledger = Ledger(rows)
+    return made
+
+
+def clerk(world, window=None):
     """An agent that does as the first word of what it was asked last says."""
 
     async def carry_out(context: ToolContext, amount: int, *, asked: bool) -> str:
@@ -337,8 +378,9 @@ def clerk(world):
         return [calls[word]] if word in calls else f"{len(asked)}: {asked[-1].text}"
 
     return Agent(
-        ScriptedModel(turn, chunk=7, keep_requests=False), name="clerk", tools=[pay, note, wait, ASK],
-        approvals=[ask_before("pay")], limits=Limits(seconds=None), watch_progress=False,
+        ScriptedModel(turn, chunk=7, keep_requests=False, usage=Usage(COST - 1, 1)), name="clerk",
+        tools=[pay, note, wait, ASK], approvals=[ask_before("pay")], limits=Limits(seconds=None), watch_progress=False,
+        budget=purse(world.rows if window is None else Rows(world.rows, window)),
     )  # fmt: skip
 
 
