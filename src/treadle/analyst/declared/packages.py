@@ -13,3 +13,10 @@ def need_packages(*names: str) -> None:
     for name in names:
         if find_spec(name) is None:
             raise Misuse(f"the data analyst needs {name}: pip install 'treadle[analyst]'")
+
+
+def engine_version() -> int:
+    """The first number of the engine's version."""
+    import duckdb
+
+    return int(duckdb.__version__.partition(".")[0])

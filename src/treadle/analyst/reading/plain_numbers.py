@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from treadle.analyst.declared.errors import NOT_PLAIN
+from treadle.analyst.declared.packages import engine_version
 from treadle.analyst.declared.source import UNKNOWN, Measure, TextFormat
 from treadle.analyst.reading.number_spelling import APART, grouped_digits, words_for
 from treadle.analyst.sql.lazy import exp
@@ -20,6 +21,8 @@ _DIGITS, _MOST_PLACES = 18, 9
 _WORD = re.compile(r"[^\W\d_]+\.?|[€$£¥₹]")
 # How many decimals most amounts have.
 _USUAL = 2
+# The version of the engine that changes a text at a place, which takes less than to look for what is changed.
+_OVERLAYS = 2
 # Signs that mean themselves in the engine's shortest kind of pattern and are one byte long.
 _SIGNS = (".", ",", "'", " ")
 # How most numbers are spelled, the most frequent first: how many signs between thousands, and the minus behind or not.
@@ -112,15 +115,45 @@ def _shaped(column: "exp.Expr", form: TextFormat, groups: int, decimals: int, be
 
 def _grouped(column: "exp.Expr", form: TextFormat, groups: int, decimals: int, behind: bool, kind: str) -> "exp.Expr":
     """The number that such a text is, of type `kind`."""
-    text = _unsigned(column.copy()) if behind else column.copy()
-    if groups == 1 and form.thousands == ".":
-        # Its point is read as that of decimals, and the number taken a thousand times: that is one change less.
-        joined = call("replace", text, literal(form.decimal), literal("")) if decimals else text
-        thousandth = cast(joined, f"DECIMAL({decimals + 6}, {decimals + 3})")
-        found = cast(exp.Mul(this=thousandth, expression=cast(literal(1000), "DECIMAL(4, 0)")), kind)
+    # A point between thousands is read as that of decimals, and the number taken a thousand times: one change less.
+    thousandth = groups == 1 and form.thousands == "."
+    if engine_version() >= _OVERLAYS:
+        text = _overlaid(column, form, 0 if thousandth else groups, decimals, behind, "" if thousandth else ".")
     else:
-        found = cast(_pointed(text, form if groups else TextFormat(decimal=form.decimal)), kind)
+        text = _unsigned(column.copy()) if behind else column.copy()
+        if not thousandth:
+            text = _pointed(text, form if groups else TextFormat(decimal=form.decimal))
+        elif decimals:
+            text = call("replace", text, literal(form.decimal), literal(""))
+    if thousandth:
+        read = cast(text, f"DECIMAL({decimals + 6}, {decimals + 3})")
+        found = cast(exp.Mul(this=read, expression=cast(literal(1000), "DECIMAL(4, 0)")), kind)
+    else:
+        found = cast(text, kind)
     return exp.Neg(this=found) if behind else found
+
+
+def _overlaid(column: "exp.Expr", form: TextFormat, groups: int, decimals: int, behind: bool, point: str) -> "exp.Expr":
+    """Such a text with `point` for the sign of its decimals, without its minus behind and signs between thousands.
+
+    It is known where they stand, counted from the end. They are changed from the last to the first: what is changed
+    moves nothing before it.
+    """
+    text = column.copy()
+
+    def put(back: int, sign: str) -> None:
+        nonlocal text
+        place = exp.Sub(this=call("strlen", column.copy()), expression=literal(back))
+        text = call("overlay", text, literal(sign), place, literal(1))
+
+    if behind:
+        put(0, "")
+    if decimals and form.decimal != point:
+        put(decimals + behind, point)
+    whole = (decimals + 1 if decimals else 0) + behind
+    for group in range(groups):
+        put(whole + 3 + 4 * group, "")
+    return text
 
 
 def _unsigned(text: "exp.Expr") -> "exp.Expr":

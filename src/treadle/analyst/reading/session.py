@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.packages import ENGINE, need_packages
+from treadle.analyst.declared.packages import ENGINE, engine_version, need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
@@ -272,7 +272,7 @@ class Session:
         given = _OPENED_WITH | {"temp_directory": str(self.folder), "memory_limit": self.bounds.memory}
         if self.bounds.threads:
             given["threads"] = str(self.bounds.threads)
-        if int(duckdb.__version__.partition(".")[0]) >= _READS_AHEAD:
+        if engine_version() >= _READS_AHEAD:
             given["async_threads"] = "0"
         return self._guarded("", lambda: duckdb.connect(":memory:", config=dict(given)))
 
