@@ -207,14 +207,15 @@ async def test_a_journal_that_cancels_itself_has_failed_and_no_function_is_said_
     assert (result.text, paid) == ("Paid.", [5])
 
 
+@pytest.mark.parametrize("error", [Lost, asyncio.CancelledError])
 @pytest.mark.parametrize("what", ["read", "hold"])
-async def test_what_ones_own_journal_raises_where_a_run_is_taken_up_is_told_too(what):
+async def test_what_ones_own_journal_raises_where_a_run_is_taken_up_is_told_too(what, error):
     class Away(MemoryJournal):
         well = True
 
         def _ask(self, method: str) -> None:
             if method == what and not self.well:
-                raise Lost("the server closed the connection")
+                raise error("the server closed the connection")
 
         async def read(self, run_id: str, start: int = 0) -> list[Event]:
             self._ask("read")
@@ -229,7 +230,7 @@ async def test_what_ones_own_journal_raises_where_a_run_is_taken_up_is_told_too(
     agent = Agent(ScriptedModel([[("pay", {"amount": 5})], "Paid."]), tools=[asking], journal=journal)
     waiting = await agent.run("Pay 5.")
     journal.well = False
-    with pytest.raises(JournalUnavailable, match="Away, raised Lost"):
+    with pytest.raises(JournalUnavailable, match=f"Away, raised {error.__name__}"):
         await agent.resume(waiting.run_id, approve=waiting.pending)
     journal.well = True
     assert (await agent.resume(waiting.run_id, approve=waiting.pending)).text == "Paid."

@@ -15,6 +15,7 @@ from math import inf
 from typing import Protocol, TypeGuard
 
 from treadle.drivers.heartbeat import Lease
+from treadle.drivers.ones_own import cancels_itself
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.errors import foreign
 from treadle.journal.worker import settled
@@ -240,9 +241,8 @@ class Recorder:
                 raise
             raise told from error
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and not task.cancelling():
-                # Nobody cancelled this task: the journal did, or its pool, and does not say what came of it.
+            if cancels_itself():
+                # The journal did, or its pool, and does not say what came of it.
                 raise self._break(error) from error
             # The port's word: it is raised only once the events are stored.
             self._saved = fed

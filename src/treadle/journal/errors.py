@@ -4,15 +4,14 @@ Pure data and words; raised by every journal of this package.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
 
 from treadle.carried import Made, as_it_was
 from treadle.journal.holder import Holder
-from treadle.kernel.errors import Misuse, PassesThrough
+from treadle.kernel.errors import PassesThrough
 
 
 class JournalError(PassesThrough):
@@ -145,17 +144,6 @@ def foreign(error: BaseException, journal: object, remedy: str) -> JournalUnavai
     unavailable = JournalUnavailable(f"the journal, {type(journal).__name__}, raised {what}. {remedy}")
     unavailable.__cause__ = error
     return unavailable
-
-
-@contextmanager
-def told_as_its_own(journal: object) -> Iterator[None]:
-    """Where `journal` is asked for something: what its database raises is told as a `JournalUnavailable` from that."""
-    try:
-        yield
-    except (JournalError, Misuse):
-        raise
-    except Exception as error:
-        raise foreign(error, journal, "When its cause is gone, try again.") from error
 
 
 class Damage(Struct, frozen=True):
