@@ -53,11 +53,11 @@ def metrics_are_those_of_the_journal(trial: Any) -> Iterator[str]:
     """Tokens are those of the replies, failures and summaries that this process and those after it recorded, each once;
     and each of them, and each span that ended, has its duration once."""
     traces = trial.world.traces
-    if traces is None or trial.journal.failed or trial.taken is not None:
+    if traces is None or trial.journal.failed or trial.taken is not None or trial.journal.gone:
         return
     spans = traces.of_the_journal(trial)
     points = traces.points()
-    taken = [one for run in trial.journal.runs for one in _taken(_new(trial, run))]
+    taken = [one for run in trial.journal.ever for one in _taken(_new(trial, run))]
     usages = [one for _, one in taken if one is not None and not one.estimated and one.total_tokens]
     total = sum(usages, Usage())
     inputs, outputs = total.input_tokens, total.output_tokens

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import msgspec
 from funds import next_funds, with_funds
 from msgspec.structs import replace
 from server import OWN
@@ -25,7 +26,7 @@ async def decide(trial: Any, result: RunResult) -> Any:
         return outcome
     waiting = list(reversed(result.pending)) if way.backwards else list(result.pending)
     given: dict[str, dict[str, Any]] = {"approve": {}, "deny": {}, "results": {}}
-    decided = []
+    decided, edits = [], dict[str, Any]()
     for i, one in enumerate(waiting[:1] if way.partly else waiting):
         how = way.ways[i % len(way.ways)] if one.kind != "result" else "result"
         gone = one.tool in trial.setup.lacking(trial.world) or trial.setup.forgotten(trial.world)
@@ -37,7 +38,7 @@ async def decide(trial: Any, result: RunResult) -> Any:
             case "approve":
                 given["approve"][name] = None
             case "edit":
-                given["approve"][name] = _edited(one)
+                given["approve"][name] = edits[one.key] = _edited(one, trial.decided + i)
             case "deny":
                 given["deny"][name] = hostile(WHY_NOT)
             case _:
@@ -50,10 +51,10 @@ async def decide(trial: Any, result: RunResult) -> Any:
     other = {**({} if way.calls is None else {"tool_calls": way.calls}), **dict(way.limits)}
     limits = replace(result.limits, **other) if other else None
     if "tool_calls" in other:
-        trial.limited_from = len(trial.journal.order)
+        trial.limited[result.run_id] = len(trial.journal.order)
     outcome = await trial.caught(trial.resume(result.run_id, limits=limits, message=trial.word(way.says), **given))
     if outcome.error is None:
-        as_decided(trial, before, decided)
+        as_decided(trial, before, decided, edits)
         if way.again:
             await _again(trial, outcome.result, given)
     return outcome
@@ -85,14 +86,14 @@ async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[A
     return given, decided
 
 
-def _edited(one: Any) -> dict[str, Any]:
+def _edited(one: Any, number: int) -> dict[str, Any]:
     given: dict[str, dict[str, Any]] = {
         "helper": {"task": "look"},
         "pass_on": {"reason": "edited"},
         "activate_skill": {"name": "tight"},
         "read_skill_file": {"skill": "tight", "path": "guide.md"},
     }
-    return given.get(one.tool, {"n": 1})
+    return given.get(one.tool, {"n": (1, 5, 6)[number % 3]})
 
 
 async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:
@@ -161,10 +162,11 @@ async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]
         trial.wrong.append("a repeated decision has changed the run")
 
 
-def as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
-    """What was decided is recorded of the calls that it was decided of, and of no others."""
-    wanted = Counter((one.tool, fingerprint(one.arguments_json)) for one in decided)
-    found: Counter[tuple[str, str]] = Counter()
+def as_decided(trial: Any, before: dict[str, int], decided: list[Any], edits: dict[str, Any] | None = None) -> None:
+    """What was decided is recorded of the calls that it was decided of, and of no others, with what was edited."""
+    other = {key: msgspec.json.encode(arguments).decode() for key, arguments in (edits or {}).items()}
+    wanted = Counter((one.tool, fingerprint(one.arguments_json), other.get(one.key)) for one in decided)
+    found: Counter[tuple[str, str, str | None]] = Counter()
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         for i in range(before.get(run, len(events)), len(events)):
@@ -177,6 +179,6 @@ def as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
             step = fold_all(events[:i]).step
             record = next(one for one in step.calls if one.id == event.call_id) if step is not None else None
             if record is not None:
-                found[record.doing.name, fingerprint(record.doing.arguments)] += 1
+                found[record.doing.name, fingerprint(record.doing.arguments), event.arguments] += 1
     if wanted != found:
         trial.wrong.append(f"decided were {dict(wanted)}, recorded is {dict(found)}")

@@ -17,6 +17,7 @@ from player import Player
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
 from treadle.models import (
     AnthropicModel,
+    ConnectionFailed,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -326,6 +327,7 @@ class Heard:
         self.counted: Usage | None = None
         self.begun: str | None = None
         self.said = ""
+        self.whole = False
 
     def unclosed(self) -> list[Json]:
         return []
@@ -338,6 +340,9 @@ class Heard:
             error.usage = self.counted  # where a dialect tells it at the end alone, the error has it
             raise
         except Exception as error:
+            if self.whole:
+                # By what a transport raises where a server drops the connection.
+                raise ConnectionFailed(str(error)) from error
             if self.counted is None or self.writer.counted(self.counted):
                 raise
             told = ModelError(str(error))
@@ -371,6 +376,7 @@ class Heard:
         calls = [part for part in reply.message.content if isinstance(part, ToolCall)]
         thoughts = [part.text for part in reply.message.content if isinstance(part, Thinking)]
         text = "" if self.said else reply.message.text
+        self.whole = True
         written = [one for thought in thoughts for one in self.writer.thinking(thought)]
         written += self.writer.text(text) if text else []
         for call in calls[self.calls :]:

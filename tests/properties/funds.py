@@ -15,8 +15,9 @@ from likely import mostly
 from treadle import Budget, Misuse
 from treadle.drivers.purse.rows import Entry, Place
 from treadle.kernel.fold import fold_all
+from treadle.kernel.money import minus
 
-USER = "anna"
+USER, OTHER = "anna", "ben"
 
 
 class Written(NamedTuple):
@@ -145,7 +146,7 @@ def replace_charged(one: Period, charged: int) -> Period:
 
 def next_funds(trial: Any) -> tuple[int, ...]:
     """What the next process has, which is enough to take the run up."""
-    setup, purses, root = trial.setup, trial.purses, trial.journal.root
+    setup, purses, root = trial.setup, trial.purses, trial.root
     if not setup.funds or setup.one_step:
         return ()
     wanted = setup.brings[len(purses.periods) % len(setup.brings)]
@@ -164,7 +165,7 @@ def with_funds(trial: Any, under: tuple[int, ...]) -> dict[str, Any]:
         return {}
     budgets = [trial.world.fund(number, trial.setup.funds[number]) for number in under]
     # Whose run it is stands in the journal, and need not be said again.
-    said = {} if len(trial.purses.periods) % 2 else {"user": USER}
+    said = {} if len(trial.purses.periods) % 2 else {"user": trial.user}
     return {"budget": budgets or None, **said}
 
 
@@ -193,7 +194,7 @@ async def refused_with_less(trial: Any, root: str) -> None:
 
 def budgets_given_are_kept(trial: Any) -> Iterator[str]:
     """While a budget is given, nothing is billed beyond it; when the run rests, nothing is set aside anywhere."""
-    root, periods, charges = trial.journal.root, trial.purses.periods, trial.world.ledger.charges
+    root, periods, charges = trial.root, trial.purses.periods, trial.world.ledger.charges
     if root is None or not periods:
         return
     tree = trial.tree(root)
@@ -228,19 +229,52 @@ def _told(trial: Any, tree: list[str], at: int) -> int:
 
 
 def _at_rest(trial: Any, root: str, ever: set[int]) -> Iterator[str]:
-    if trial.last.result is None or trial.journal.failed or not all(trial.ended(run) for run in trial.journal.runs):
+    """`ever` are those that the run was given at any time; its forks, and what it was made of, may have had them."""
+    runs = [one for one in whole_family(first_of(trial)) if one.root is not None]
+    if trial.journal.failed or any(one.last.result is None for one in runs):
         return
-    state = fold_all(trial.journal.events(root))
+    if not all(trial.ended(run) for run in trial.journal.runs):
+        return
     for number in sorted(ever):
         budget = trial.world.fund(number, trial.setup.funds[number])
         purses = [budget.spent(key or None) for key in budget.purses()]
         tokens, held = sum(one.tokens for one in purses), sum(one.held_tokens for one in purses)
         if held or any(one.held_usd for one in purses):
-            yield f"{purses} is set aside of fund {number} by a run that rests"
-        here = number in trial.purses.under and budget.per != "day"
-        if tokens > state.usage.total_tokens or (here and tokens != state.usage.total_tokens):
-            yield f"fund {number} tells {tokens} tokens of a run that took {state.usage.total_tokens}"
+            yield f"{purses} is set aside of fund {number} by runs that rest"
+        had = [one for one in runs if any(number in period.under for period in one.purses.periods)]
+        here = budget.per != "day" and all(number in one.purses.under for one in had)
+        states = [fold_all(trial.journal.events(one.root)) for one in had]
+        taken = sum(state.usage.total_tokens - state.accounts.shared.usage.total_tokens for state in states)
+        if tokens > taken or (here and tokens != taken):
+            yield f"fund {number} tells {tokens} tokens of runs that took {taken}"
+        if here and budget.per == "user":
+            for user in {one.user for one in had}:
+                its = [state for one, state in zip(had, states, strict=True) if one.user == user]
+                mine = sum(state.usage.total_tokens - state.accounts.shared.usage.total_tokens for state in its)
+                if budget.spent(user).tokens != mine:
+                    yield f"fund {number} tells {budget.spent(user)} of {user}, whose runs took {mine}"
         usd = sum(one.usd for one in purses)
-        cost = state.accounts.whole_cost
-        if cost is not None and (usd > cost or (here and usd != cost)):
-            yield f"fund {number} tells {usd} dollars of a run that cost {cost}"
+        costs = [_own_cost(state) for state in states]
+        if None not in costs and (usd > sum(costs) or (here and usd != sum(costs))):
+            yield f"fund {number} tells {usd} dollars of runs that cost {sum(costs)}"
+
+
+def _own_cost(state: Any) -> Any:
+    cost, shared = state.accounts.whole_cost, state.accounts.shared
+    if not shared.usage.total_tokens:
+        return cost
+    return None if None in (cost, shared.cost) else minus(cost, shared.cost)
+
+
+def first_of(trial: Any) -> Any:
+    """The trial of the run that this one's was made of in the end."""
+    while trial.source is not None:
+        trial = trial.source
+    return trial
+
+
+def whole_family(trial: Any) -> Iterator[Any]:
+    """A trial and those of its forks, and theirs."""
+    yield trial
+    for one in trial.forks:
+        yield from whole_family(one.trial)

@@ -35,6 +35,9 @@ class SlowJournal(MemoryJournal):
 class Paper:
     """What a journal is like: whether it waits, and at which append it fails, once or from then on, of which runs.
 
+    What it raises is `how`: its own error, that of its "driver", or a "cancelled" of its own. It fails where it is
+    written to or, if it `leases`, where it is asked for a lease.
+
     One that is `late` need not be waited for: so many turns of the loop after it was handed something it is stored, or
     it is only then that it fails. One that `redacts` keeps other words than were said.
     """
@@ -45,6 +48,12 @@ class Paper:
     for_ever: bool = False
     whose: str = "any"
     redacts: bool = False
+    how: str = ""
+    leases: bool = False
+
+
+class OfTheDriver(Exception):
+    """What a journal of somebody's own lets through of its database."""
 
 
 HIDDEN = {
@@ -71,6 +80,8 @@ class Recording(SlowJournal):
         self.paper = paper
         self.order: list[tuple[str, Event]] = []
         self.failed = 0
+        self.whole: list[tuple[int, int]] = []
+        self.gone: dict[str, list[Event]] = {}
         self._appends = 0
         for run_id, event in order:
             self._runs.setdefault(run_id, []).append(event)
@@ -81,9 +92,13 @@ class Recording(SlowJournal):
         """From here on it takes everything."""
         self.paper = Paper(self.paper.slow, self.paper.late, redacts=self.paper.redacts)
 
+    def becomes(self, other: "Recording") -> None:
+        """Has the runs of another journal, and nothing else: no leases, and no lines."""
+        self._runs, self._lines, self._leases = other._runs, other._lines, {}
+
     def events(self, run_id: str) -> list[Event]:
-        """What it holds of a run; nothing if the run is unknown to it."""
-        return list(self._runs.get(run_id, []))
+        """What it holds of a run, or held when it was deleted; nothing if the run is unknown to it."""
+        return list(self._runs.get(run_id) or self.gone.get(run_id, ()))
 
     def given(self, run_id: str) -> list[Event]:
         """What it holds of a run, and what was handed over and is not stored yet."""
@@ -99,12 +114,46 @@ class Recording(SlowJournal):
         return list(self._runs)
 
     @property
+    def ever(self) -> list[str]:
+        """The runs that it holds, and those that were deleted."""
+        return [*self._runs, *self.gone]
+
+    @property
     def root(self) -> str | None:
-        """The run that works for no other; None before it has begun."""
-        return next((run for run, events in self._runs.items() if _started(events).parent is None), None)
+        """The run that works for no other, the first of them; None before it has begun."""
+        return next(iter(self.roots), None)
+
+    @property
+    def roots(self) -> list[str]:
+        """The runs that work for no other: the first, and its forks."""
+        return [run for run, events in self._runs.items() if _started(events).parent is None]
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        self._fail(source, events)
+        await super().fork(source, seq, run_id, events)
+        begun = len(self.order)
+        self._kept(run_id, 0, self._runs[run_id])
+        self.whole.append((begun, len(self.order)))
+
+    async def delete(self, run_id: str) -> bool:
+        events = self.events(run_id)
+        found = await super().delete(run_id)
+        if found:
+            self.gone[run_id] = events
+        return found
+
+    def cut(self, at: int) -> int:
+        """After how many events a process may die, from `at` on: a fork is there as a whole, or not at all."""
+        return next((end for begun, end in self.whole if begun < at < end), at)
+
+    async def hold(self, run_id: str, *given: Any, **named: Any) -> Any:
+        if self.paper.leases:
+            self._fail(run_id, self.events(run_id))
+        return await super().hold(run_id, *given, **named)
 
     async def append(self, run_id: str, seq: int, events: Any) -> None:
-        self._fail(run_id, events)
+        if not self.paper.leases:
+            self._fail(run_id, events)
         if self.paper.slow:
             await super().append(run_id, seq, events)
         else:
@@ -125,7 +174,13 @@ class Recording(SlowJournal):
         self._appends += 1
         if self._appends - 1 == paper.fails_at or (paper.for_ever and self._appends - 1 > paper.fails_at):
             self.failed += 1
-            raise JournalUnavailable("the disk is full", where="here")
+            match paper.how:
+                case "driver":
+                    raise OfTheDriver("the connection is closed")
+                case "cancelled":
+                    raise asyncio.CancelledError("the pool's own")
+                case _:
+                    raise JournalUnavailable("the disk is full", where="here")
 
 
 class Promising(Recording):
@@ -174,8 +229,12 @@ class Promising(Recording):
         try:
             with self._storing:
                 run_id, seq, events, future = self._due.popleft()
-                self._fail(run_id, events)
+                if not self.paper.leases:
+                    self._fail(run_id, events)
                 at_once(MemoryJournal.append(self, run_id, seq, events))
+        except asyncio.CancelledError:
+            self._refused += [(run_id, event) for event in events]
+            future.cancel()
         except Exception as error:
             self._refused += [(run_id, event) for event in events]
             future.set_exception(error)

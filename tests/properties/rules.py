@@ -11,8 +11,9 @@ from biller import MILLION
 from checks import requests_valid, same, valid
 from clock import HOUR
 from counted import metrics_are_those_of_the_journal
-from funds import budgets_given_are_kept
+from funds import budgets_given_are_kept, whole_family
 from looking_back import looking_back_tells_what_was_spent
+from resting import forks_hold
 from rules_of_calls import (
     a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
@@ -28,6 +29,7 @@ from rules_of_calls import (
     what_a_server_changes_is_asked_about,
     what_a_tool_finds_out_is_believed,
     what_is_told_is_true,
+    what_runs_has_the_arguments_that_were_decided,
     what_runs_is_what_was_judged,
     writes_happen_once,
 )
@@ -42,6 +44,7 @@ from worlds import CONDITIONS, Answer
 from treadle.drivers.purse.spending import By, Spending, spending_of
 from treadle.journal import UnknownRun
 from treadle.journal.redaction import redacted
+from treadle.kernel.accounts import Accounts
 from treadle.kernel.events import (
     ApprovalDecided,
     ContextEdited,
@@ -51,6 +54,7 @@ from treadle.kernel.events import (
     ModelReplied,
     ResultAwaited,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -104,7 +108,7 @@ def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
             one, other = fold(one, event), fold(other, decode_event(encode_event(event)))
             assert one == other or same(one, other)
     result = trial.last.result
-    root = trial.journal.root
+    root = trial.root
     if result is None or root is None:
         return
     # The run under way goes on with what was said.
@@ -143,12 +147,13 @@ def nothing_is_over_its_bound(trial: Trial) -> Iterator[str]:
 
 def every_run_has_one_end(trial: Trial) -> Iterator[str]:
     """One stop reason, from the list, closed in the journal or paused there; sub-runs end with the run above them."""
-    root, result = trial.journal.root, trial.last.result
+    root, result = trial.root, trial.last.result
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         finishes = sum(isinstance(event, RunFinished) for event in events)
         reopened = sum(
-            isinstance(one, RunFinished) and isinstance(after, RunResumed) for one, after in pairwise(events)
+            isinstance(one, RunFinished) and isinstance(after, (RunResumed, RunForked))
+            for one, after in pairwise(events)
         )
         if finishes > 1 + reopened or sum(isinstance(event, RunStarted) for event in events) != 1:
             yield f"{run} begins or ends more than once"
@@ -174,7 +179,7 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
         limits, path = state.limits, trial.path(run)
         made = _made(trial.executed(tree))
         # What had begun before the limit was lowered may be made again, where a person agrees to it.
-        begun = [one for one in trial.journal.order[: trial.limited_from] if one[0] in tree]
+        begun = [one for one in trial.journal.order[: trial.limited.get(trial.above(run)[-1], 0)] if one[0] in tree]
         before = sum(isinstance(event, ToolStarted) for _, event in begun)
         if limits.tool_calls is not None and made > max(limits.tool_calls, before):
             yield f"{path}: {made} tool calls of {limits.tool_calls}{' below' if len(tree) > 1 else ''}"
@@ -192,7 +197,7 @@ def _under(trial: Trial, run: str) -> Iterator[tuple[Limits, Taken, Taken]]:
     tree, order = trial.tree(run), trial.journal.order
     limits, begun = trial.limits_of(run), _taken(trial, tree, 0)
     for at, (whose, event) in enumerate(order):
-        if whose == run and isinstance(event, RunResumed) and event.limits is not None:
+        if whose == run and isinstance(event, (RunResumed, RunForked)) and event.limits is not None:
             before, begun = begun, _taken(trial, tree, at)
             yield limits, before, begun
             limits = event.limits
@@ -203,7 +208,13 @@ def _taken(trial: Trial, tree: Sequence[str], at: int) -> Taken:
     """The steps that these runs had made, and what they were billed, when the journal held so many events."""
     steps = sum(run in tree and isinstance(event, ModelReplied) for run, event in trial.journal.order[:at])
     billed = [one for one in trial.world.ledger.charges if one.run_id in tree and one.at <= at] if at else []
-    return steps, sum(one.usage.total_tokens for one in billed), sum((one.usd for one in billed), Decimal(0))
+    usd = sum((one.usd for one in billed), Decimal(0))
+    # A fork has taken, by its limits, what it shares with the run that it was made of.
+    own = next(
+        (event for _, event in trial.journal.order[:at] if isinstance(event, RunForked) and event.run_id in tree), None
+    )
+    shared = Accounts() if own is None else fold_all(trial.journal.events(own.run_id)).accounts.shared
+    return steps, sum(one.usage.total_tokens for one in billed) + shared.usage.total_tokens, usd + (shared.cost or 0)
 
 
 def _made(executed: Sequence[Execution]) -> int:
@@ -255,16 +266,19 @@ def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator
 def budgets_are_kept(trial: Trial) -> Iterator[str]:
     """What all runs of an agent take is within its budget, and stands there, once, as soon as they have ended."""
     for path, budget in trial.world.budgets.items():
-        spent, runs = budget.spent(), [run for run in trial.journal.runs if trial.path(run) == path]
+        spent, runs = budget.spent(), [run for run in trial.journal.ever if trial.path(run) == path]
         trees = list({below for run in runs for below in trial.tree(run)})
         # A budget in memory is that of its process.
         billed, _ = trial.world.ledger.of(trees, here=True)
         # A reply that was not written yet when the process died is told as the worst case of its call; what it did not
         # take others had been given already.
         lost = sum(_lost(event) for run in trees for event in trial.journal.events(run))
-        if budget.tokens is not None and max(spent.tokens - lost, billed) > budget.tokens:
+        # Nor has it what others took in a process before, of runs that had ended there.
+        alone = trial.setup.lasting or not trial.before or len(trial.journal.roots) < 2
+        if alone and budget.tokens is not None and max(spent.tokens - lost, billed) > budget.tokens:
             yield f"{path}: was billed {billed} tokens, and tells {spent.tokens}, of a budget of {budget.tokens}"
-        total = sum(fold_all(trial.journal.events(run)).usage.total_tokens for run in runs)
+        states = [fold_all(trial.journal.events(run)) for run in runs]
+        total = sum(state.usage.total_tokens - state.accounts.shared.usage.total_tokens for state in states)
         over = trial.last.result is not None and all(trial.ended(run) for run in runs)
         if over and not trial.before and not trial.journal.failed and (spent.tokens, spent.held_tokens) != (total, 0):
             yield f"{path}: {total} tokens were taken, and the budget tells {spent}"
@@ -276,7 +290,7 @@ def _lost(event: Event) -> int:
 
 def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
     """A step that was asked for is one, also when it waits or dies; one that is taken up after its end is another."""
-    root = trial.journal.root
+    root = trial.root
     if trial.setup.one_step and root is not None:
         events = trial.journal.events(root)
         asked = 1 + sum(
@@ -367,12 +381,22 @@ def spending_comes_to_what_is_told(trial: Trial) -> Iterator[str]:
         spending = _at_once(spending_of(events, kept))
         cost = state.accounts.whole_cost
         total, path = spending.total, f"{trial.path(run)} ({_reason(state)})"
-        if (total.usage, total.cost) != (state.usage, cost):
-            yield f"{path}: spending comes to {total}, its result tells {state.usage}, {cost}"
+        whole = _all_of(spending)
+        if (whole.usage, whole.whole_cost) != (state.usage, cost):
+            shared = spending.shared_total
+            yield f"{path}: spending comes to {total} and {shared}, its result tells {state.usage}, {cost}"
         for what in get_args(By):
             usage = sum([share.usage for share in spending.by(what)], Usage())
             if usage != total.usage:
                 yield f"{path}: by {what} it comes to {usage}, in all {total.usage}"
+
+
+def _all_of(spending: Spending) -> Accounts:
+    """What the run has taken, and what it shares with the run that it is a fork of."""
+    accounts = Accounts()
+    for charge in (*spending.shared, *spending.charges):
+        accounts = accounts.charged(charge.usage, charge.cost)
+    return accounts
 
 
 def _at_once(coroutine: Coroutine[Any, Any, Spending]) -> Spending:
@@ -391,7 +415,7 @@ def _reason(state: RunState) -> str:
 
 def nothing_said_is_lost(trial: Trial) -> Iterator[str]:
     """What the application and people said stands in the journal: the question, what was sent, reasons, answers."""
-    root = trial.journal.root
+    root = trial.root
     if root is None:
         return
     events = trial.journal.events(root)
@@ -474,8 +498,9 @@ def what_is_recorded_is_not_done_again(trial: Trial) -> Iterator[str]:
         for request in player.requests:
             if (request.run_id, request.step) in replied:
                 yield f"step {request.step} is asked for again"
-    finished = [run for run, event in prefix if isinstance(event, RunFinished) and run == trial.journal.root]
-    if finished and not trial.setup.goes_on and len(trial.journal.order) > trial.before:
+    finished = [run for run, event in prefix if isinstance(event, RunFinished) and run == trial.root]
+    more = any(run == trial.root for run, _ in trial.journal.order[trial.before :])
+    if finished and not trial.setup.goes_on and more:
         yield "a run that had ended was added to"
 
 
@@ -505,6 +530,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     a_step_by_hand_is_one,
     only_what_was_offered_runs,
     what_runs_is_what_was_judged,
+    what_runs_has_the_arguments_that_were_decided,
     hooks_see_what_is_recorded,
     results_are_kept,
     what_is_told_is_true,
@@ -518,17 +544,31 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     skills_hold,
     spans_are_those_of_the_journal,
     metrics_are_those_of_the_journal,
+    forks_hold,
 )
+
+OF_THE_TOP = (
+    histories_are_valid,
+    the_journal_is_the_truth,
+    every_run_has_one_end,
+    budgets_given_are_kept,
+    nothing_said_is_lost,
+    what_was_found_is_returned,
+    what_is_shown_is_what_happened,
+)
+"""What is looked at for each fork as well: the others are about all runs of a journal."""
 
 
 def broken(trial: Trial, rules: Sequence[Callable[[Trial], Iterator[str]]] = RULES) -> list[str]:
     """Everything that is wrong with a trial that has been carried out."""
-    found = [f"the_run: {what}" for what in trial.wrong]
-    for rule in rules:
-        try:
-            found += [f"{rule.__name__}: {what}" for what in rule(trial)]
-        except Exception as error:
-            found.append(f"{rule.__name__}: {type(error).__name__}: {str(error)[:300]}")
+    found = []
+    for one in whole_family(trial):
+        found += [f"the_run: {what}" for what in one.wrong]
+        for rule in rules if one is trial else [rule for rule in rules if rule in OF_THE_TOP]:
+            try:
+                found += [f"{rule.__name__}: {what}" for what in rule(one)]
+            except Exception as error:
+                found.append(f"{rule.__name__}: {type(error).__name__}: {str(error)[:300]}")
     return list(dict.fromkeys(found))
 
 

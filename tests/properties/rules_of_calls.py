@@ -8,8 +8,9 @@ import msgspec
 from below import PASS_ON
 from hooks import CHANGED
 from journals import hide
+from resting import owner_of
 from server import OWN
-from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, Execution, is_write, on_call
+from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, SEEN, Execution, is_write, on_call
 from trial import Trial
 
 from treadle.kernel.events import (
@@ -221,6 +222,34 @@ def what_runs_is_what_was_judged(trial: Trial) -> Iterator[str]:
             yield f"{one.tool} is given what a rule's function made of its arguments"
 
 
+def what_runs_has_the_arguments_that_were_decided(trial: Trial) -> Iterator[str]:
+    """A tool is given what the last word on its call was: a person's, a hook's, or else the model's."""
+    for one in trial.world.executed:
+        if one.tool in OWN:
+            continue
+        call = _call(trial, one)
+        last = None if call is None or call.name != one.tool else call.arguments
+        for event in one.before:
+            match event:
+                case ToolStarted(arguments=arguments) if arguments:
+                    last = arguments
+                case ToolReacted(action="change", arguments=arguments) | ApprovalDecided(arguments=arguments) if (
+                    arguments
+                ):
+                    last = arguments
+                case ToolReacted(action="call", call=other) if other is not None:
+                    last = other.arguments
+        if last is None:
+            continue
+        try:
+            given = msgspec.json.decode(last or "{}")
+        except msgspec.DecodeError:
+            # What is no JSON may be read all the same.
+            continue
+        if isinstance(given, dict) and one.n != given.get("n", 0):
+            yield f"{one.tool} is given {one.n}, and decided was {last}"
+
+
 def _call(trial: Trial, one: Execution) -> Any:
     """The call of the final reply that an execution served; None if the reply has none of that id."""
     for event in trial.journal.events(one.run_id):
@@ -245,7 +274,8 @@ def only_what_was_offered_runs(trial: Trial) -> Iterator[str]:
             offered[request.run_id, request.step] |= allowed
     for one in trial.world.executed:
         here = one.alive == trial.world.alive or not trial.before
-        fits = one.tool in offered[one.run_id, one.step] or bool(_stand_in(trial, one))
+        asked = owner_of(trial.journal.events(one.run_id), one.step) if trial.forks else one.run_id
+        fits = one.tool in offered[asked, one.step] or bool(_stand_in(trial, one))
         if here and not fits and not _later(trial, one):
             yield f"{one.tool} runs in a step that offered {sorted(offered[one.run_id, one.step])[:3]}"
 
@@ -265,7 +295,7 @@ def hooks_see_what_is_recorded(trial: Trial) -> Iterator[str]:
 
 def results_are_kept(trial: Trial) -> Iterator[str]:
     """What a tool returned stands in the journal, whatever a hook made of it or became of its siblings."""
-    if trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
+    if trial.journal.failed or trial.before or trial.ended_by_hand or timed_out(trial):
         return
     for one in trial.world.executed:
         if not one.ended or one.said is None or _call(trial, one) is None or _found_out(trial, one, "done"):
@@ -303,16 +333,18 @@ def what_is_told_is_true(trial: Trial) -> Iterator[str]:
                     continue
                 yield from _told(trial, run, step.number, record)
         for event in events:
-            if isinstance(event, ToolFinished) and event.is_error:
+            if isinstance(event, ToolFinished) and event.is_error and event.content != SEEN:
                 shown = msgspec.json.decode(event.content) if isinstance(event.content, str) else {}
                 if shown.get("error") is not True or not shown.get("message"):
                     yield f"an error is shown as {event.content!r}"
 
 
 def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
+    # A fork may be made amid a step: what was open then is open in it, too.
+    runs = list({run, owner_of(trial.journal.events(run), step)})
     ran = [
         one
-        for one in trial.executed([run])
+        for one in trial.executed(runs)
         if (one.step, one.call_id) == (step, record.id) and (one.tool, one.n) == (record.name, _n(record))
         # What only reads may have run in a process that died before its start was written: nobody can know.
         if one.sure or one.alive == trial.world.alive
@@ -327,7 +359,7 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
     message = str(told.get("message", "")) if isinstance(told, dict) else ""
     if ran and message.startswith("There is no tool") and "unknown" not in text:
         yield f"{record.name} ran, and is told as of no tool ({message[:60]})"
-    same_step = [one for one in trial.executed([run]) if one.step == step]
+    same_step = [one for one in trial.executed(runs) if one.step == step]
     said = ("written", "slowly written", "done with leave", "through", FOUND_OUT)
     if text in said and not any(one.said in (text, None) or text == FOUND_OUT for one in same_step):
         yield f"{record.name} did not run, and is told as {text!r}"
@@ -339,7 +371,7 @@ def _n(record: Any) -> Any:
 
 def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
     """What was under way beside it comes to its end, and what it did is known."""
-    if not trial.world.raised or trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
+    if not trial.world.raised or trial.journal.failed or trial.before or trial.ended_by_hand or timed_out(trial):
         return
     if trial.taken is not None:
         # The process that had it does nothing more.

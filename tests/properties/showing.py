@@ -31,7 +31,7 @@ class Shown:
 
 def what_is_shown_is_what_happened(trial: Any) -> Iterator[str]:
     """Each event is shown once, in order, and no end that is not in the journal; each step once it is complete."""
-    root = trial.journal.root
+    root = trial.root
     for shown in trial.shown if root is not None and trial.taken is None else ():
         happened = [one for one in shown.events if isinstance(one, Happened)]
         told = list(redacted(root, 0, happened, trial.journal.redact, ""))
@@ -50,7 +50,7 @@ def what_is_shown_is_what_happened(trial: Any) -> Iterator[str]:
 
 
 def _steps(trial: Any, shown: Shown, kept: list[Event]) -> Iterator[str]:
-    events = trial.journal.events(trial.journal.root)
+    events = trial.journal.events(trial.root)
     done = len(fold_all(events[: shown.before]).steps)
     steps = fold_all(events[: shown.before + len(kept)]).steps
     whole = [one.step for one in shown.events if isinstance(one, StepCompleted)]
@@ -66,7 +66,7 @@ def _below(trial: Any, shown: Shown) -> Iterator[str]:
     for run_id in {one.run_id for one in shown.events if isinstance(one, SubRunEvent)}:
         inner = [one.event for one in shown.events if isinstance(one, SubRunEvent) and one.run_id == run_id]
         told = [one for one in inner if isinstance(one, Happened)]
-        kept = iter(trial.journal.events(run_id) if run_id in trial.journal.runs else [])
+        kept = iter(trial.journal.events(run_id))
         told = list(redacted(run_id, 0, told, trial.journal.redact, ""))
         lost = [one for one in told if not any(one == other for other in kept)]
         if lost and not trial.journal.failed:

@@ -70,7 +70,7 @@ def cancelled_after(setup, turns, again):
         except (asyncio.CancelledError, OfTheApplication, RuntimeError) as error:
             trial.last = Outcome(error=error)
         await trial.nothing_left()
-        root = trial.journal.root
+        root = trial.root
         if root is not None and isinstance(trial.last.error, asyncio.CancelledError) and not trial.world.raised:
             assert isinstance(events_of(trial.journal, root)[-1], (RunFinished, RunPaused))
 

@@ -159,7 +159,7 @@ def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
     # An agent that was changed since is another.
     trial = Trial.of(replace(setup, changes=())).carry_out()
     hold(trial)
-    root = trial.journal.root
+    root = trial.root
     if root is None:
         return
     state = fold_all(trial.journal.events(root))

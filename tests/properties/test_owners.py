@@ -10,8 +10,8 @@ from worlds import decisions, examples, moves, setups
 
 
 @examples(60, shrink=False)
-@given(setups(max_size=4), st.lists(moves, max_size=3), decisions)
-def test_a_run_that_is_taken_over_has_one_owner(setup, before, decides):
-    steers = (*before, ("takeover", 0))
+@given(setups(max_size=4), st.lists(moves, max_size=3), decisions, st.sampled_from(["takeover", "end"]))
+def test_a_run_that_is_taken_over_has_one_owner(setup, before, decides, how):
+    steers = (*before, (how, 0))
     paper = replace(setup.paper, slow=False, fails_at=None)
     hold(Trial.of(replace(setup, steers=steers, decides=decides, paper=paper, one_step=False)).carry_out())

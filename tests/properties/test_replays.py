@@ -18,8 +18,8 @@ from treadle.timetravel.replay import replayed
 
 def replays(trial: Trial) -> list[str]:
     """What differs when the trial's run is replayed, by an agent made anew and without one."""
-    root = trial.journal.root
-    if root is None:
+    root = trial.root
+    if root is None or root not in trial.journal.runs:
         return []
     wrong: list[str] = []
     trial.world.quiet = True

@@ -42,6 +42,8 @@ PARALLEL: Any = {"parallel": True} if "parallel" in ToolOptions.__annotations__ 
 
 
 FOUND_OUT = "found out to be written"
+SEEN = "saw 2"
+"""What one call in some finds, which an application may take for an error."""
 
 
 @dataclass

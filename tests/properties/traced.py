@@ -133,7 +133,7 @@ def spans_are_those_of_the_journal(trial: Any) -> Iterator[str]:
     over = len(ended) == len(trial.journal.runs) and trial.undisturbed and not trial.left
     if traces.how == "looked at" and over and traces.begun != len(live):
         yield f"{traces.begun} spans have begun, and {len(live)} have ended"
-    if trial.journal.failed or trial.taken is not None:
+    if trial.journal.failed or trial.taken is not None or trial.journal.gone:
         return
     wanted = {_id(span): _said(span) for span in traces.of_the_journal(trial)}
     found = {_id(span): _said(span) for span in live}

@@ -15,11 +15,12 @@ import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
-from funds import Period, Purses, next_funds, refused_with_less, with_funds
+from funds import USER, Period, Purses, next_funds, refused_with_less, whole_family, with_funds
 from hooks import OfTheApplication
 from in_loop import links_in_the_loop
 from journals import Recording, journal_of
 from player import Says
+from resting import Branch, after, at_rest, beside
 from server import OWN
 from showing import Shown
 from skilled import skills_of
@@ -61,10 +62,15 @@ class Trial:
         steered_on: whether a run that was taken up has been steered.
         gone_on: how often a process would have decided on the run or taken it up.
         talked: whether its conversation has gone on while it waited.
-        limited_from: how many events the journal had when the run was given another limit on tool calls.
+        limited: by run at the top, how many events the journal had when it was given another limit on tool calls.
         wrong: what went wrong.
         shown: what each process was shown that watched the run.
         purses: what the run was given budgets of.
+        own: the run of a trial that is not about the first of its journal; `forks`, the trials of its forks.
+        source: the trial of the run that it is a fork of.
+        rested: how often it has rested; `goes_on` how often it is still gone on with after its end.
+        earlier: by run at the top, what forks of a process that died were given budgets of, and whose they are.
+        user: for whom the run works.
     """
 
     setup: Setup
@@ -81,13 +87,24 @@ class Trial:
     steered_on: bool = False
     gone_on: int = 0
     talked: bool = False
-    limited_from: int = 0
+    limited: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     purses: Purses = field(default_factory=Purses)
     last: Outcome = field(default_factory=Outcome)
+    own: str | None = None
+    source: "Trial | None" = None
+    forks: list[Branch] = field(default_factory=list)
+    rested: int = 0
+    over: bool = False
+    earlier: dict[str, tuple[Purses, str]] = field(default_factory=dict)
+    user: str = USER
 
     def __post_init__(self) -> None:
+        self.goes_on, self.seen = self.setup.goes_on, -1
+        if self.source is not None:
+            self.said = None
+            return
         self.world.journal = self.journal
         self.world.forgetful = self.setup.forgets
         self.world.traces = Traces(self.setup.traced) if self.setup.traced else None
@@ -101,6 +118,7 @@ class Trial:
 
     def killed(self, at: int) -> "Trial":
         """The trial in which the process died when the journal held `at` events: what it had done is done."""
+        at = self.journal.cut(at)
         executed = [
             replace(one, ended=one.ended and at == len(self.journal.order), said=None)
             for one in self.world.executed
@@ -115,10 +133,59 @@ class Trial:
         journal = journal_of(setup.paper, self.journal.order[:at])
         world.journal = journal
         world.left_by(self.world, at, budgets=setup.lasting)
-        purses = self.purses.until(at, len(world.ledger.charges))
+        journal.whole = [one for one in self.journal.whole if one[1] <= at]
+        charged = len(world.ledger.charges)
+        family = [one for one in whole_family(self) if one.root is not None]
+        earlier = {one.root: (one.purses.until(at, charged), one.user) for one in family}
+        limited = {run: min(at, one) for run, one in self.limited.items()}
+        purses = self.purses.until(at, charged)
         return Trial(
-            setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from), purses=purses
+            setup, self.tools, world, journal, before=at, limited=limited, purses=purses, earlier=earlier, own=self.own
         )
+
+    def branch(self, rests: tuple[Any, ...], own: str | None = None) -> "Trial":
+        """The trial of a fork of this one's run, which is decided on otherwise."""
+        setup = replace(self.setup, steers=(), rests=rests, paper=replace(self.setup.paper, fails_at=None))
+        purses, user = self.earlier.get(own or "", (Purses(), self.user))
+        return Trial(
+            setup,
+            self.tools,
+            self.world,
+            self.journal,
+            before=self.before,
+            decided=self.decided + 1 + len(self.forks),
+            limited=self.limited,
+            own=own,
+            source=self,
+            purses=purses,
+            user=user,
+        )
+
+    async def made(self, source: str, given: dict[str, Any], budgets: dict[str, Any], *, begun: bool) -> Any:
+        """Makes the run of this trial, as a fork of `source`; what was raised instead."""
+        agent, had = self.agent(), set(self.journal.roots)
+        if begun:
+            try:
+                self.own = await agent.begin_fork(source, deps=self.world, **given, **budgets)
+            except Exception as error:
+                return error
+            given = {key: value for key, value in given.items() if key == "model"}
+            taken = self.agent().resume(self.own, deps=self.world, **budgets)
+        else:
+            taken = agent.fork(source, deps=self.world, on_event=self.watcher_of_fork(), **given, **budgets)
+        wrong = len(self.wrong)
+        self.last = await self.caught(taken)
+        new = [run for run in self.journal.roots if run not in had]
+        if not begun:
+            self.own = new[0] if new else None
+        if self.own is None:
+            del self.wrong[wrong:]
+        return self.last.error
+
+    def watcher_of_fork(self) -> Callable[[Any], object] | None:
+        """What is given to a fork as `on_event`."""
+        temper = self.setup.hooks.on_event
+        return None if temper is None else temper.function(self.world, "on_event", lambda event: None)
 
     def agent(self) -> Agent:
         """The agent, as a process of its own makes it."""
@@ -141,11 +208,29 @@ class Trial:
     async def _whole(self) -> None:
         if not self.before:
             await self.begin()
-        elif self.journal.root is not None:
-            self.last = await self.taken_up(self.journal.root)
-        await self.settle()
-        await self.afterwards()
+        else:
+            for run in self.journal.roots:
+                if run != self.root:
+                    self.forks.append(Branch(self.branch((), run), "adopted"))
+            if self.root is not None:
+                self.last = await self.taken_up(self.root)
+            for one in self.forks:
+                one.trial.last = await one.trial.taken_up(one.trial.root)
+        await self.to_its_end()
         await self.nothing_left()
+
+    @property
+    def root(self) -> str | None:
+        """The run at the top; None before it has begun."""
+        if self.own is None and self.source is None:
+            self.own = self.journal.root
+        return self.own
+
+    async def to_its_end(self) -> None:
+        """It comes to its end, and so do its forks."""
+        await self.settle()
+        await after(self)
+        await self.afterwards()
 
     async def nothing_left(self) -> None:
         """No task is left behind."""
@@ -186,7 +271,7 @@ class Trial:
 
     def watcher(self) -> Callable[[Any], object] | None:
         """What is given as `on_event`, in a process that is to begin or take up the run."""
-        temper, root = self.setup.hooks.on_event, self.journal.root
+        temper, root = self.setup.hooks.on_event, self.root
         own = None if temper is None else temper.function(self.world, "on_event", lambda event: None)
         if not self.setup.watched:
             return own
@@ -313,22 +398,36 @@ class Trial:
                         raise
         return live.result
 
-    async def _take_over(self, live: LiveRun) -> None:
-        """Another process takes the run over; the one that had it does nothing more."""
-        root = self.journal.root
+    async def _take_over(self, live: LiveRun, *, ends: bool) -> None:
+        """Another process takes the run over, or ends it; the one that had it does nothing more."""
+        root = self.root
         if root is None or self.taken is not None:
             return
         self.world.alive += 1
         zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
-        self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **self.brought()))
+        if ends:
+            self.asked_to_stop = True
+            over = self.last_stop(root) is not None
+            self.taken = await self.caught(self.agent().cancel(root, budget=self.brought().get("budget")))
+            if over:
+                # It had ended, and no budget that came then is told of it.
+                self.purses.periods.pop()
+            zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
+            done = len([one for one in self.world.executed if one.tool not in IN_THREADS])
+            for _ in range(50):
+                await asyncio.sleep(0)
+            if len([one for one in self.world.executed if one.tool not in IN_THREADS]) != done:
+                self.wrong.append(f"a tool runs in a run that was ended: {self.world.executed[done:]}")
+        else:
+            self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **self.brought()))
         if any(len(player.requests) != made for player, made in zombies):
             self.wrong.append("a process whose run was taken over asks its model again")
 
     async def _steer(self, live: LiveRun, moves: Sequence[tuple[str, int]]) -> None:
         for kind, count in moves:
             match kind:
-                case "takeover":
-                    await self._take_over(live)
+                case "takeover" | "end":
+                    await self._take_over(live, ends=kind == "end")
                 case "tick":
                     for _ in range(count):
                         await asyncio.sleep(0)
@@ -390,33 +489,44 @@ class Trial:
 
     async def settle(self) -> None:
         """Takes the run up again, decides and goes on until it has ended."""
-        more, seen = self.setup.goes_on, -1
         for _ in range(MOST_ROUNDS):
-            result, root = self.last.result, self.journal.root
-            if self.last.error is not None or result is None:
-                if root is None:
-                    self._nothing_began()
-                    return
-                self._left_off(root)
-                if len(self.journal.order) == seen and self.world.quiet:
-                    self.wrong.append(f"cannot be taken up again: {self.last.error!r}")
-                    return
-                seen = len(self.journal.order)
-                self.world.quiet = True
-                self.journal.heal()
-                self.world.alive += 1
-                self.last = await self.taken_up(root)
-            elif result.stop.reason == "waiting" and self._is_to_end():
-                self.last = await self.end_it(result.run_id)
-            elif result.stop.reason == "waiting":
-                await self.talk(result)
-                self.last = await decide(self, result)
-            elif result.stop.reason in (*LIMIT_REASONS, "answered") and more:
-                more -= 1
-                await self._go_on(result)
-            else:
+            await self.round()
+            if self.over:
                 return
+            await beside(self)
         self.wrong.append(f"does not come to an end: {self.last}")
+
+    async def round(self) -> None:
+        """One round of that."""
+        if self.over:
+            return
+        await at_rest(self)
+        result, root = self.last.result, self.root
+        if self.last.error is not None or result is None:
+            if root is None:
+                self._nothing_began()
+                self.over = True
+                return
+            self._left_off(root)
+            if len(self.journal.order) == self.seen and self.world.quiet:
+                self.wrong.append(f"cannot be taken up again: {self.last.error!r}")
+                self.over = True
+                return
+            self.seen = len(self.journal.order)
+            self.world.quiet = True
+            self.journal.heal()
+            self.world.alive += 1
+            self.last = await self.taken_up(root)
+        elif result.stop.reason == "waiting" and self._is_to_end():
+            self.last = await self.end_it(result.run_id)
+        elif result.stop.reason == "waiting":
+            await self.talk(result)
+            self.last = await decide(self, result)
+        elif result.stop.reason in (*LIMIT_REASONS, "answered") and self.goes_on and self.root in self.journal.runs:
+            self.goes_on -= 1
+            await self._go_on(result)
+        else:
+            self.over = True
 
     def _nothing_began(self) -> None:
         if self.world.executed:
@@ -465,7 +575,7 @@ class Trial:
     async def afterwards(self) -> None:
         """A run that has ended stays as it is, and its conversation can be used again."""
         result = self.last.result
-        if result is None or result.stop.reason == "waiting" or self.wrong:
+        if result is None or result.stop.reason == "waiting" or self.wrong or result.run_id not in self.journal.runs:
             return
         before = len(self.journal.order)
         for given in ({}, {"approve": ["nobody"]}, {"results": {"a": 1}}):
@@ -503,7 +613,7 @@ class Trial:
     def above(self, run_id: str) -> list[str]:
         """The run and those that it works for."""
         found: list[str] = []
-        while run_id in self.journal.runs:
+        while run_id in self.journal.ever:
             found.append(run_id)
             first: Any = self.journal.events(run_id)[0]
             if first.parent is None:
@@ -513,7 +623,7 @@ class Trial:
 
     def tree(self, run_id: str) -> list[str]:
         """The run and those that work for it."""
-        return [run for run in self.journal.runs if run_id in self.above(run)]
+        return [run for run in self.journal.ever if run_id in self.above(run)]
 
     def executed(self, runs: Sequence[str]) -> list[Execution]:
         """What the tools did for these runs."""
@@ -522,7 +632,12 @@ class Trial:
     @property
     def undisturbed(self) -> bool:
         """Whether nothing was taken from it: no process died, no journal failed, nobody cancelled it."""
-        return not (self.before or self.journal.failed or self.asked_to_stop or self.world.raised or self.taken)
+        return not (self.before or self.journal.failed or self.ended_by_hand or self.world.raised or self.taken)
+
+    @property
+    def ended_by_hand(self) -> bool:
+        """Whether the application itself cancelled the run, or a fork of it."""
+        return any(one.asked_to_stop for one in whole_family(self))
 
     def ended(self, run_id: str) -> RunFinished | RunPaused | None:
         """The event with which a run ended or paused last; None if neither."""

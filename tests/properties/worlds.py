@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
 from player import FAILURES, Breaks, Calls, Player, Reports, Says, Stream, Turn
+from resting import Rest, rests
 from server import OWN, Served, served, with_server
 from skilled import plans, skills_of, with_asks
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
-from toolbox import NAMES, TOOLS, World
+from toolbox import NAMES, SEEN, TOOLS, World
 from traced import traced
 
 from treadle import (
@@ -341,6 +342,39 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """How an agent is set.
+
+    Attributes:
+        attempts: how often a model call is made; `base`, seconds before the second.
+        most: tokens of a reply.
+        errors: whether what was `SEEN` is an error.
+        watches: whether somebody watches over its progress.
+    """
+
+    attempts: int = 2
+    base: float = 0.0
+    most: int | None = None
+    errors: bool = False
+    watches: bool = True
+
+
+def says_so(value: Any) -> bool:
+    """What says that a call failed, by the application's word."""
+    return value == SEEN
+
+
+tuned = st.builds(
+    Tuned,
+    attempts=st.sampled_from([1, 2, 3]),
+    base=st.sampled_from([0.0, 0.5]),
+    most=mostly(st.none(), st.sampled_from([40, 300]), times=3),
+    errors=st.booleans(),
+    watches=st.booleans(),
+)
+
+
+@dataclass(frozen=True)
 class Setup:
     """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
 
@@ -362,6 +396,10 @@ class Setup:
 
     `brings` says which of its `funds` each process has that has the run, gone through again and again; `lasting`
     whether the budgets of agents outlive processes, too.
+
+    `tuned` are its settings, retries, and how it takes results and watches over its progress.
+
+    `rests` are what becomes of the run while it rests, of `resting.py`.
     """
 
     script: tuple[Turn, ...] = ()
@@ -411,6 +449,8 @@ class Setup:
     funds: tuple[Fund, ...] = ()
     brings: tuple[tuple[int, ...], ...] = ((),)
     lasting: bool = False
+    rests: tuple[Rest, ...] = ()
+    tuned: Tuned = Tuned()
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -440,7 +480,10 @@ class Setup:
             on_limit=on_limit,
             context=CONTEXTS[self.context],
             journal=journal,
-            retries=Retries(attempts=2, base=0.0),
+            retries=Retries(attempts=self.tuned.attempts, base=self.tuned.base),
+            settings=ModelSettings(max_tokens=self.tuned.most),
+            errors=says_so if self.tuned.errors else None,
+            watch_progress=self.tuned.watches,
             on_interrupted=on_interrupted,
             output=None if self.output_mode is None else Answer,
             output_mode=self.output_mode,
@@ -597,6 +640,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         dialect=dialects,
         server=mostly(st.none(), served, times=5 if depth == 2 else 9),
         skills=mostly(st.just(0), st.integers(1, 3), times=3),
+        tuned=mostly(st.just(Tuned()), tuned, times=2),
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
@@ -678,6 +722,7 @@ def _at_the_top() -> dict[str, Any]:
         "funds": mostly(st.just(()), funds, times=1),
         "brings": brought,
         "lasting": st.booleans(),
+        "rests": mostly(st.just(()), rests, times=2),
         "typed": st.sampled_from(["", "", "", "tight", "free"]),
         "forgets": mostly(st.just(False), st.just(True)),
         "traced": traced,
