@@ -59,7 +59,7 @@ rests = st.lists(
         order=st.sampled_from(["before", "beside", "after"]),
     ),
     min_size=1,
-    max_size=4,
+    max_size=3,
 ).map(tuple)
 
 

@@ -722,7 +722,7 @@ def _at_the_top() -> dict[str, Any]:
         "funds": mostly(st.just(()), funds, times=1),
         "brings": brought,
         "lasting": st.booleans(),
-        "rests": mostly(st.just(()), rests, times=2),
+        "rests": mostly(st.just(()), rests, times=5),
         "typed": st.sampled_from(["", "", "", "tight", "free"]),
         "forgets": mostly(st.just(False), st.just(True)),
         "traced": traced,
