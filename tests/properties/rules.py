@@ -209,9 +209,9 @@ def _taken(trial: Trial, tree: Sequence[str], at: int) -> Taken:
     steps = sum(run in tree and isinstance(event, ModelReplied) for run, event in trial.journal.order[:at])
     billed = [one for one in trial.world.ledger.charges if one.run_id in tree and one.at <= at] if at else []
     usd = sum((one.usd for one in billed), Decimal(0))
-    # A fork has taken, by its limits, what it shares with the run that it was made of.
+    # A fork has taken, from its beginning, what it shares with the run that it was made of.
     own = next(
-        (event for _, event in trial.journal.order[:at] if isinstance(event, RunForked) and event.run_id in tree), None
+        (event for _, event in trial.journal.order if isinstance(event, RunForked) and event.run_id in tree), None
     )
     shared = Accounts() if own is None else fold_all(trial.journal.events(own.run_id)).accounts.shared
     return steps, sum(one.usage.total_tokens for one in billed) + shared.usage.total_tokens, usd + (shared.cost or 0)
