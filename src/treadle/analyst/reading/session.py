@@ -322,7 +322,7 @@ class Session:
         for stop in list(self._stops):
             stop()
 
-    def _stamp(self) -> list[tuple[Path, int, int, int, int]]:
+    def _stamp(self) -> list[tuple[Path, int, int, int]]:
         stamps = []
         for file in (file for files in self.files.values() for file in files):
             # What is written to a SQLite database may stand in its write-ahead log alone.
@@ -332,6 +332,6 @@ class Session:
                 except OSError:
                     continue
                 if part == file or state.st_size:
-                    # A file may bear any date; its place on the disk and when it was changed are told by the system.
-                    stamps.append((part, state.st_mtime_ns, state.st_size, state.st_ino, state.st_ctime_ns))
+                    # A file may bear any date, but not another's place on the disk.
+                    stamps.append((part, state.st_mtime_ns, state.st_size, state.st_ino))
         return stamps
