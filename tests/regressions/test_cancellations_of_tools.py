@@ -6,7 +6,6 @@
 """
 
 import asyncio
-import sys
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -134,9 +133,6 @@ async def test_a_run_whose_tool_keeps_its_cancellation_to_itself_is_cancelled_af
     assert all("was not executed" in text for text in told[1:])
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 13), reason="such a model cannot be told from one whose task group has failed"
-)
 async def test_a_run_whose_model_keeps_its_cancellation_to_itself_does_not_answer() -> None:
     deaf, journal = Deaf(), MemoryJournal()
     await cancelled(Agent(deaf, journal=journal), deaf.began)

@@ -377,7 +377,7 @@ async def test_a_hook_that_cancels_the_task_that_runs_it_ends_no_run_in_silence(
     turns = [[("look", {"key": "a"}), ("look", {"key": "b"})], "done"]
     async with SqliteJournal(tmp_path / "runs.db") as journal:
         agent = Agent(ScriptedModel(turns), tools=bank.tools, on_tool_result=cancels, journal=journal)
-        with pytest.raises(RuntimeError, match="a function of the application's cancelled itself"):
+        with pytest.raises(RuntimeError, match="on_tool_result cancelled itself"):
             await within(agent.run("go"))
         (run,) = await journal.list(5)
         mended = Agent(

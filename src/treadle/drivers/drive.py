@@ -58,20 +58,19 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    run.driven.begin()
     if run.parent is not None:
-        await _driven(run)
+        await run.driven.carry(partial(_driven, run))
         return
     await hold(run)
     try:
-        await _driven(run)
+        await run.driven.carry(partial(_driven, run))
     finally:
         run.let_go()
 
 
 async def _driven(run: Run) -> None:
     lease = run.lease
-    deadline = asyncio.timeout(seconds_left(run))
+    deadline = run.driven.deadline = asyncio.timeout(seconds_left(run))
     try:
         try:
             await run.driven.heed()
@@ -95,7 +94,7 @@ async def _driven(run: Run) -> None:
         if run.driven.is_given_up():
             raise
         # What a task group of the application's has left behind keeps the scope of the deadline from telling its own.
-        if not deadline.expired() or run.driven.is_cancelled():
+        if not deadline.expired() or run.driven.is_told():
             await end(run, run.driven.cancelled_as)
             raise
         await _late(run)
@@ -104,6 +103,7 @@ async def _driven(run: Run) -> None:
 
 async def _late(run: Run) -> None:
     """Ends a run whose deadline is over. Raises JournalConflict where it was taken over, which ends that scope too."""
+    run.driven.deadline = None
     if run.lease is not None:
         run.lease.require()
     limit = run.state.limits.seconds
@@ -113,7 +113,7 @@ async def _late(run: Run) -> None:
 def _is_the_applications(run: Run, deadline: asyncio.Timeout, error: BaseException) -> bool:
     """Whether a function of the application's raised it: neither the journal nor whoever ends the run."""
     if isinstance(error, asyncio.CancelledError):
-        return not (deadline.expired() or run.driven.is_given_up() or run.driven.is_cancelled())
+        return not (run.driven.is_given_up() or run.driven.is_cancelled())
     ended = isinstance(error, TimeoutError) and deadline.expired()
     return isinstance(error, Exception) and not isinstance(error, JournalError) and not ended
 
@@ -211,8 +211,7 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        if run.driven.is_cancelled():
-            await run.driven.heed_again()
+        await run.driven.heed()
         match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted is not None:
@@ -227,18 +226,15 @@ async def _loop(run: Run, early: Early | None) -> None:
                     if not isinstance(again, PrepareStep):
                         continue
                     command = again
-                told = run.driven.told_so_far()
                 await perceive(run, command)
-                await run.driven.forgive(told)
                 if run.writes:
                     await commit_before_asking(run)
             case CallModel():
-                told, hear = run.driven.told_so_far(), None if early is None else early.hear
+                hear = None if early is None else early.hear
                 await think(run, hear)
                 if overflowed(run) and await make_room(run):
                     await run.commit()
                     await think(run, hear)
-                await run.driven.forgive(told)
                 if early is not None:
                     early.replied()
             case RunTools(records=records):

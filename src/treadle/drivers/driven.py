@@ -2,15 +2,15 @@
 
 import asyncio
 import inspect
-import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, TypeVar
 
+from treadle.drivers.own_context import in_own_context
 from treadle.kernel.events import Queued
 from treadle.kernel.stop import stopped
 
-_GROUPS_TELL_NOBODY: Final = sys.version_info >= (3, 13)
+T = TypeVar("T")
 
 
 class Driven:
@@ -21,47 +21,83 @@ class Driven:
 
     Attributes:
         order: how it was queued, if a worker drives it.
+        deadline: the scope of its time limit, while it is in it.
         cancelled_as: how it ends if it is cancelled.
         given_up: whether this process leaves it as it is, told to or as its journal failed: what is cancelled then is
             as if the process had died.
         cut_off: whether a call failed in a way that ends those beside it, which are cancelled.
     """
 
-    __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "cut_off", "given_up", "order")
+    __slots__ = (
+        "_above", "_cancels", "_own", "_task", "_was_told", "cancelled_as", "cut_off", "deadline", "given_up", "order"
+    )  # fmt: skip
 
     def __init__(self, above: "Driven | None" = None) -> None:
         self.order: Queued | None = None
+        self.deadline: asyncio.Timeout | None = None
         self.cancelled_as = stopped("cancelled")
-        self.given_up = self.cut_off = False
+        self.given_up = self.cut_off = self._was_told = False
         self._above = above
         self._task: asyncio.Task[Any] | None = None
+        self._own: asyncio.Task[Any] | None = None
         self._cancels = 0
 
-    def begin(self) -> None:
-        """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
-        self._task = asyncio.current_task()
-        above = self._above
-        if above is not None and above._task is self._task:
-            self._cancels = above._cancels
-        else:
-            self._cancels = 0 if self._task is None else self._task.cancelling()
+    async def carry(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does `work`, which drives the run, in a task of its own, while this one waits for it.
 
-    async def heed(self) -> None:
-        """Lets a cancellation come that this task was told before it drove the run, and that is yet to arrive.
+        What runs in it may cancel its task, and before Python 3.13 a task group that fails leaves its task as if
+        somebody had. This one only somebody can cancel who wants the run to stop: nobody could tell these apart in one.
 
-        It is meant for the run, as Ctrl-C is that is pressed in a function which the run waits for; one that has come,
-        and that whoever drives the run has caught, is not.
+        Raises:
+            BaseException: what `work` raises.
+            asyncio.CancelledError: this task was cancelled, also where the run had come to its end.
         """
-        if self._cancels:
-            self._cancels -= 1
-            await asyncio.sleep(0)
-            self._cancels += 1
+        task = self._task = asyncio.current_task()
+        self._cancels = 0 if task is None else task.cancelling()
+        begun = False
+        failure: list[BaseException] = []
+
+        async def held() -> None:
+            nonlocal begun
+            begun, own = True, asyncio.current_task()
+            self._own = own
+            try:
+                await work()
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and is_closed(own):
+                    raise
+                # What passes through a task may end the event loop.
+                failure.append(error)
+
+        # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
+        own = asyncio.get_running_loop().create_task(held())
+        try:
+            await own
+        except asyncio.CancelledError:
+            if begun and not failure:
+                raise
+            if not begun:
+                # It was told before, as by Ctrl-C in a function that it waited for, and finds that out itself.
+                self._was_told = True
+                await work()
+        except GeneratorExit:
+            # Whoever waits is closed and may wait no more, so that it is left as it is.
+            self.given_up = True
+            with suppress(RuntimeError):
+                own.cancel()
+            raise
+        if failure:
+            raise failure.pop()
+
+    def is_told(self) -> bool:
+        """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not."""
+        task = self._task
+        told = self._was_told or (task is not None and task.cancelling() > self._cancels)
+        return told or self.cut_off or (self._above is not None and self._above.is_cancelled())
 
     def is_cancelled(self) -> bool:
-        """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
-        task = self._task or asyncio.current_task()
-        told = self.cut_off or task is None or task.cancelling() > self._cancels
-        return told or (self._above is not None and self._above.is_cancelled())
+        """Likewise, or whether its time is up: whether a cancellation that arrives is meant for it."""
+        return self.is_told() or (self.deadline is not None and self.deadline.expired())
 
     def is_given_up(self) -> bool:
         """Whether this process leaves it, or a run above it, as it is."""
@@ -71,81 +107,52 @@ class Driven:
         """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
         return self.order is not None or (self._above is not None and self._above.is_queued())
 
-    async def heed_again(self) -> None:
-        """Raises a cancellation of this run, or of one above, that a function of the application's kept to itself."""
+    async def heed(self) -> None:
+        """Lets this run go on, if nobody has told it, or one above, to stop.
+
+        Raises:
+            asyncio.CancelledError: somebody has, and it has yet to come, or what ran kept it to itself; or the
+                application's code has cancelled the task.
+        """
+        own = self._own
+        if own is not None and not own.cancelling() and not self.is_told():
+            return
         if self.is_cancelled():
             # anyio says it again in words of its own, without which its scope would not know it.
             await asyncio.sleep(0)
             raise asyncio.CancelledError
+        await self.forgive()
 
-    def told_so_far(self) -> int:
-        """How often the task that drives the run was told to stop, but for what was forgiven; for `forgive`."""
-        return 0 if self._task is None else self._task.cancelling() - self._cancels
+    async def forgive(self) -> None:
+        """Takes what this task was told for the doing of the application's code that has come to its end in it.
 
-    async def forgive(self, told: int) -> None:
-        """Takes what the task that drives the run was told since, and is not yet to come, for the doing of the
-        application's code that ran in it meanwhile, and has come to its end.
-
-        Before Python 3.13 a task group that fails leaves its task as if somebody had cancelled it: nobody can tell this
-        from a cancellation that the code kept to itself.
-        """
-        task = self._task
-        if _GROUPS_TELL_NOBODY or task is not asyncio.current_task() or self.told_so_far() <= told:
-            return
-        await asyncio.sleep(0)
-        more = self.told_so_far() - told
-        driven: Driven | None = self
-        while driven is not None:
-            if driven._task is task:
-                driven._cancels += more
-            driven = driven._above
-
-    async def apart(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What `work` gives, in a task of its own if this one drives the run: what it cancels then is that task.
-
-        Of the task that drives nobody could tell whether `work` cancelled it or whoever waits for the run.
+        Raises:
+            asyncio.CancelledError: that has cancelled the task, and it is yet to come.
         """
         task = asyncio.current_task()
-        if task is not self._task:
-            told = 0 if task is None else task.cancelling()
-            value = await work()
-            if task is not None and task.cancelling() > told and not self.is_cancelled():
-                # Of its own doing: what comes after it in this task is not to be cut off by that.
-                with suppress(asyncio.CancelledError):
-                    await asyncio.sleep(0)
-            return value
-        found: list[tuple[Any, BaseException | None]] = []
-
-        async def held() -> None:
-            try:
-                found.append((await work(), None))
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                # What passes through a task may end the event loop.
-                found.append((None, error))
-
-        # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
-        own = asyncio.get_running_loop().create_task(held())
+        if task is None or not task.cancelling() or self.is_cancelled():
+            return
         try:
-            await own
-        except asyncio.CancelledError:
-            if not found:
-                raise
-        value, error = found.pop()
-        try:
-            if error is not None:
-                raise error
-            return value
+            await asyncio.sleep(0)
         finally:
-            del error  # its traceback holds this frame
+            while task.cancelling() and not self.is_cancelled():
+                task.uncancel()
+
+    async def apart(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives, a call of a tool: what it sets in its context, or tells its task, ends with it."""
+        value, task = await in_own_context(work), asyncio.current_task()
+        if task is not None and task.cancelling():
+            with suppress(asyncio.CancelledError):
+                await self.forgive()
+        return value
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels or closes itself is an error of its own."""
-        task, told = asyncio.current_task(), self.told_so_far()
+        task = asyncio.current_task()
         try:
             found = function(*given)
             value = await found if inspect.isawaitable(found) else found
+            await self.forgive()
         except asyncio.CancelledError as error:
             if self.is_cancelled():
                 raise
@@ -155,9 +162,8 @@ class Driven:
                 raise
             raise RuntimeError(f"{what} raised GeneratorExit") from error
         except BaseException:
-            await self.forgive(told)
+            await self.forgive()
             raise
-        await self.forgive(told)
         return value
 
 

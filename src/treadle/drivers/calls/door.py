@@ -105,7 +105,7 @@ class Batch:
 
     async def one(self, record: CallRecord) -> None:
         """A call with nothing beside it; what it shares with others it waits for before it starts."""
-        await self._run.driven.heed_again()
+        await self._run.driven.heed()
         admitted = await self._admit(record)
         if admitted is not None:
             resource = admitted.tool.resource

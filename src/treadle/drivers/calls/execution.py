@@ -43,11 +43,7 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         await confirm_before_effect(run)
     about = about_call(run, record.call.id, tool)
     given = (admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about, run.redact)
-
-    async def called() -> ToolOutput:
-        return await tool.call(*given)
-
-    output = await run.driven.apart(called)
+    output = await run.driven.apart(tool.call(*given))
     if (record.in_doubt or record.ran) and output.is_error:
         output = _with_what_was_before(output, in_doubt=record.in_doubt)
     if output.asks is not None:

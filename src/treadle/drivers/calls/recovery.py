@@ -5,8 +5,6 @@ and a call that was not done is made again. Where it cannot say, raises, or says
 unknown: a person is asked, or the model is told, as the agent has it.
 """
 
-from functools import partial
-
 from treadle.drivers.calls.admission import Admitted, about_call, check, unknown_outcome
 from treadle.drivers.calls.execution import context_of
 from treadle.drivers.run import Run
@@ -33,7 +31,7 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
     if not isinstance(found, Admitted):
         return found, None
     context = context_of(run, record, found.arguments)
-    answer = await run.driven.apart(partial(tool.reconciled, context, run.driven.is_cancelled, run.redact))
+    answer = await run.driven.apart(tool.reconciled(context, run.driven.is_cancelled, run.redact))
     match answer.value:
         case NotDone():
             return found, None
