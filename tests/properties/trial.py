@@ -419,7 +419,8 @@ class Trial:
             if len([one for one in self.world.executed if one.tool not in IN_THREADS]) != done:
                 self.wrong.append(f"a tool runs in a run that was ended: {self.world.executed[done:]}")
         else:
-            self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **self.brought()))
+            given = {} if fold_all(self.journal.events(root)).phase == "finished" else self.brought()
+            self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **given))
         if any(len(player.requests) != made for player, made in zombies):
             self.wrong.append("a process whose run was taken over asks its model again")
 
