@@ -28,7 +28,7 @@ from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.tool_search import FIND
-from treadle.journal import Journal
+from treadle.journal.ones_own import is_journal
 from treadle.kernel.errors import Misuse
 from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
@@ -288,7 +288,7 @@ def _check_kinds(given: Configuration) -> None:
     for one in seconds:
         kind("retries", one, lambda it: isinstance(it, int | float) and it >= 0, "base= and most= in seconds, from 0")
     check_settings(given.settings)
-    kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
+    kind("journal", given.journal, is_journal, "a journal such as SqliteJournal(path)")
     kind(
         "telemetry",
         given.telemetry,

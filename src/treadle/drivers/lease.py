@@ -11,9 +11,9 @@ from math import inf
 
 from treadle.drivers.approvals import BUDGET
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
-from treadle.drivers.ones_own import told_as_its_own
 from treadle.drivers.run import Run
 from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
+from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
 

@@ -15,9 +15,9 @@ from math import inf
 from typing import Protocol, TypeGuard
 
 from treadle.drivers.heartbeat import Lease
-from treadle.drivers.ones_own import cancels_itself
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.errors import foreign
+from treadle.journal.ones_own import cancels_itself
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event, RunFinished, RunPaused
 

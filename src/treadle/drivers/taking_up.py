@@ -25,11 +25,11 @@ from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.lease import taken
-from treadle.drivers.ones_own import told_as_its_own
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.journal import Journal
+from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunStarted

@@ -5,6 +5,7 @@ from sys import maxsize
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.port import Journal
 
 _PAGE = 500
@@ -13,7 +14,8 @@ _PAGE = 500
 async def is_there(journal: Journal, run_id: str) -> bool:
     """Whether there is a run of that very id, damaged or not."""
     try:
-        await journal.read(run_id, maxsize)
+        with told_as_its_own(journal):
+            await journal.read(run_id, maxsize)
     except UnknownRun:
         return False
     except JournalDamaged:
@@ -24,7 +26,11 @@ async def is_there(journal: Journal, run_id: str) -> bool:
 async def every(journal: Journal, wanted: Wanted = ALL) -> AsyncIterator[RunInfo]:
     """The wanted runs, however many, newest first."""
     before: RunInfo | None = None
-    while page := await journal.list(_PAGE, before, wanted):
+    while True:
+        with told_as_its_own(journal):
+            page = await journal.list(_PAGE, before, wanted)
+        if not page:
+            return
         for line in page:
             yield line
         before = page[-1]
@@ -38,7 +44,8 @@ async def family(journal: Journal, run_id: str) -> list[str]:
     """
     if not await is_there(journal, run_id):
         # Its error has the nearest id, and says where it looked.
-        await journal.read(run_id)
+        with told_as_its_own(journal):
+            await journal.read(run_id)
     # The id of a run begins with that of the run that it works for.
     lines = [line async for line in every(journal, Wanted(text=f"{run_id}."))]
     return [run_id, *below(lines, {run_id}).get(run_id, ())]

@@ -17,6 +17,7 @@ from treadle.journal.chain import beginning, link
 from treadle.journal.errors import JournalDamaged, NotImported, UnknownRun
 from treadle.journal.families import families, family, is_there
 from treadle.journal.line import decoded, unknown_field
+from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.journal.port import Journal, check_first
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.errors import Misuse
@@ -72,10 +73,11 @@ async def export_runs(
         on_damage: called with what cannot be read, which is then left out; None raises it.
 
     Raises:
-        Misuse: `run_ids` is one text, and no list of ids.
+        Misuse: `run_ids` is one text, and no list of ids, or `journal` is none.
         UnknownRun: there is no such run.
         JournalDamaged: a run cannot be read; of it no line was given out.
     """
+    check_journal("export_runs", journal)
     if isinstance(run_ids, str):
         raise Misuse(f"export_runs takes a list of ids, such as [{run_ids!r:.100}]; it was given a text")
     done: set[str] = set()
@@ -87,7 +89,8 @@ async def export_runs(
                 continue
             done.add(run_id)
             try:
-                events = await journal.read(run_id)
+                with told_as_its_own(journal):
+                    events = await journal.read(run_id)
             except UnknownRun:
                 if run_ids is None:
                     continue
@@ -152,11 +155,12 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
 
     Raises:
         RedactionFailed: the journal's `redact` raised; the journal is as it was.
-        Misuse: it is no file that is open for reading, or one that cannot go back.
+        Misuse: it is no file that is open for reading, or one that cannot go back; or `journal` is none.
         NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already
             with other events; the journal is as it was.
         JournalError: the journal cannot be written; what was written before that is deleted again, where that can be.
     """
+    check_journal("import_runs", journal)
     start = _beginning(file)
     above: dict[str, str] = {}
     there: set[str] = set()
@@ -183,7 +187,8 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
 
 async def _is_same(journal: Journal, run_id: str, events: Sequence[Event]) -> bool:
     """Whether the journal has the run as it would have it from this import; a journal that redacts has other words."""
-    there = await journal.read(run_id)
+    with told_as_its_own(journal):
+        there = await journal.read(run_id)
     if there == events:
         return True
     redact: Redact | None = getattr(journal, "redact", None)
@@ -226,7 +231,8 @@ async def _put_all(journal: Journal, runs: Iterator[tuple[str, Sequence[Event]]]
 async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: list[str]) -> None:
     """Write a run, and note in `written` that it is there."""
     try:
-        await journal.append(run_id, 0, events)
+        with told_as_its_own(journal):
+            await journal.append(run_id, 0, events)
     except asyncio.CancelledError:
         # The port's word: it is raised only once the events are stored.
         written.append(run_id)

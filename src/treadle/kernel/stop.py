@@ -138,7 +138,7 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
 
     steps: int | None = 20
     tool_calls: int | None = 100
-    seconds: float | None = 300
+    seconds: int | float | None = 300
     # A whole number is read from a journal as it was given: what is told of it is the same then.
     usd: Decimal | int | float | None = None
     tokens: int | None = None

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.families import families, family
+from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.journal.port import Journal
 from treadle.journal.redaction import Redact
 from treadle.kernel.errors import Misuse
@@ -62,11 +63,13 @@ async def send(
         ConnectionError: the exporter could not send; what came before was sent.
         UnknownRun: there is no such run.
     """
+    check_journal("send", journal)
     sender = _Sender(exporter)
     runs, under_way = 0, list[str]()
     async for run_id in _each(journal, run_ids):
         try:
-            events = await journal.read(run_id)
+            with told_as_its_own(journal):
+                events = await journal.read(run_id)
         except JournalDamaged as error:
             if on_damage is None:
                 raise
@@ -125,7 +128,8 @@ class _Sender:
         top = run_id.partition(".")[0]
         if top != run_id and top not in self._conversations:
             try:
-                first, *_ = await journal.read(top)
+                with told_as_its_own(journal):
+                    first, *_ = await journal.read(top)
             except (UnknownRun, JournalDamaged):
                 first = None
             self._conversations[top] = first.conversation if isinstance(first, RunStarted) else ""

@@ -6,6 +6,8 @@ from itertools import zip_longest
 from typing import Literal
 
 from treadle.journal import Journal
+from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ContextEdited, Event, MessageAdded, NudgeGiven, RunForked, StepPrepared
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import SystemMessage, UserMessage
@@ -61,8 +63,15 @@ async def diff(journal: Journal, a: str, b: str, other: Journal | None = None) -
     Raises:
         UnknownRun: there is no such run.
         JournalDamaged: the events of one are not what was stored.
+        JournalUnavailable: a journal cannot be read.
+        Misuse: it was given no journal.
     """
-    return diff_of(await journal.read(a), await (journal if other is None else other).read(b))
+    found: list[Sequence[Event]] = []
+    for one, run_id in ((journal, a), (journal if other is None else other, b)):
+        check_journal("diff", one)
+        with told_as_its_own(one):
+            found.append(await one.read(run_id))
+    return diff_of(*found)
 
 
 def diff_of(a: Sequence[Event], b: Sequence[Event]) -> Diff:
@@ -146,7 +155,13 @@ class _Told:
         if step.text.strip():
             self.rows.append((step.number, "said", step.text))
         for record in step.calls:
-            self.rows.append((step.number, "called", f"{record.call.name}({record.call.arguments})"))
+            self.rows.append((step.number, "called", _called(record)))
         for record in step.calls:
             text = "(no result yet)" if record.result is None else record.result.text
             self.rows.append((step.number, "given", f"error: {text}" if record.is_error else text))
+
+
+def _called(record: CallRecord) -> str:
+    """A call as the model made it, then as it was, or is to be, made with other arguments or by another tool."""
+    told = [f"{one.name}({one.arguments})" for one in (record.call, *record.ran, record.doing)]
+    return " as ".join(dict.fromkeys(told))

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from treadle.drivers.approvals import BUDGET
 from treadle.drivers.below import run_id_below
 from treadle.journal import Journal, RedactionFailed, UnknownRun
+from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent
@@ -322,7 +323,8 @@ class Player:
         if self._anew is not None and below is None:
             raise _Differs(None, why=f"an agent worked on the call of {record.doing.name}, which is none now")
         try:
-            events = await self._journal.read(run_id)
+            with told_as_its_own(self._journal):
+                events = await self._journal.read(run_id)
         except UnknownRun:
             return
         if run_id not in self._below:

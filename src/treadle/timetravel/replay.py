@@ -10,6 +10,7 @@ from typing import Any
 
 from treadle.drivers.configuration import Configuration
 from treadle.journal import Journal
+from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     Event,
@@ -33,8 +34,12 @@ async def replay(journal: Journal, run_id: str) -> Replay:
     Raises:
         UnknownRun: the journal has no such run.
         JournalDamaged: its events are not what was stored.
+        Misuse: it was given no journal.
     """
-    return await replayed(await journal.read(run_id), journal)
+    check_journal("replay", journal)
+    with told_as_its_own(journal):
+        events = await journal.read(run_id)
+    return await replayed(events, journal)
 
 
 async def replayed(

@@ -15,6 +15,8 @@ from typing import Any
 
 from treadle.drivers.purse.spending import Charge, Own
 from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
+from treadle.journal.families import every
+from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, RunForked
@@ -24,8 +26,6 @@ from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.timetravel.figures import Group, Money, Spread, Statistics
-
-_PAGE = 500
 
 
 @dataclass(slots=True)
@@ -69,9 +69,10 @@ async def statistics(
         user: whose they are.
 
     Raises:
-        Misuse: `until` is not after `since`.
+        Misuse: `until` is not after `since`, or `journal` is none.
         JournalUnavailable: the journal cannot be read.
     """
+    check_journal("statistics", journal)
     if since is not None and until is not None and until <= since:
         raise Misuse("until is a time after since; there can be no run between them")
     lines = await _lines(journal)
@@ -109,12 +110,7 @@ async def statistics(
 
 
 async def _lines(journal: Journal) -> dict[str, RunInfo]:
-    found: dict[str, RunInfo] = {}
-    before: RunInfo | None = None
-    while page := await journal.list(_PAGE, before):
-        found |= {line.run_id: line for line in page}
-        before = page[-1]
-    return found
+    return {line.run_id: line async for line in every(journal)}
 
 
 def _root(line: RunInfo, lines: Mapping[str, RunInfo]) -> str:
@@ -131,7 +127,8 @@ def _how(line: RunInfo) -> str:
 async def _read(journal: Journal, line: RunInfo, root: str) -> _Told | None:
     """What a run did; None if it is damaged."""
     try:
-        events = await journal.read(line.run_id)
+        with told_as_its_own(journal):
+            events = await journal.read(line.run_id)
         told = _Told(line, root, Own(events))
         _tell(told, events)
     except (JournalDamaged, IllegalEvent):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from treadle.journal import Journal, JournalDamaged, UnknownRun
+from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Event, RunForked
 from treadle.timetravel.bars import Bar, Laid, Open
@@ -38,7 +39,10 @@ async def waterfall(journal: Journal, run_id: str) -> Waterfall:
         UnknownRun: the journal has no such run.
         JournalDamaged: its events are not what was stored, or those of a run below of which it tells nothing.
     """
-    return await waterfall_of(await journal.read(run_id), journal)
+    check_journal("waterfall", journal)
+    with told_as_its_own(journal):
+        events = await journal.read(run_id)
+    return await waterfall_of(events, journal)
 
 
 async def waterfall_of(events: Sequence[Event], journal: Journal | None) -> Waterfall:
@@ -89,8 +93,11 @@ async def _laid_out(
 
 async def _read(run_id: str, journal: Journal | None, spent: Spent | None) -> Sequence[Event] | None:
     """The events of the run that worked on a call; None if there is none, or it is damaged and its `spent` is told."""
+    if journal is None:
+        return None
     try:
-        return None if journal is None else await journal.read(run_id)
+        with told_as_its_own(journal):
+            return await journal.read(run_id)
     except UnknownRun:
         return None
     except JournalDamaged:
@@ -101,8 +108,11 @@ async def _read(run_id: str, journal: Journal | None, spent: Spent | None) -> Se
 
 async def _read_after(run_id: str, journal: Journal | None, place: int) -> Sequence[Event]:
     """What a run that is forked did after `place` events; nothing if it cannot be read any more."""
+    if journal is None:
+        return ()
     try:
-        return () if journal is None else await journal.read(run_id, place)
+        with told_as_its_own(journal):
+            return await journal.read(run_id, place)
     except (UnknownRun, JournalDamaged):
         return ()
 

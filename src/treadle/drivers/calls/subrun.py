@@ -20,13 +20,13 @@ from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
-from treadle.drivers.ones_own import told_as_its_own
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
+from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import UNKNOWN, Awaited, CallRecord, cut_off, plain
 from treadle.kernel.errors import Misuse

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from treadle.drivers.below import run_id_below
 from treadle.drivers.purse.sheet import sheet
 from treadle.journal import Journal, JournalError, UnknownRun
+from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.accounts import Accounts, Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
@@ -362,7 +363,8 @@ async def _below(work: _Work, journal: Journal | None) -> list[Charge]:
     events: Sequence[Event] | None = None
     if journal is not None:
         try:
-            events = await journal.read(work.run_id)
+            with told_as_its_own(journal):
+                events = await journal.read(work.run_id)
         except UnknownRun:
             pass
         except JournalError:

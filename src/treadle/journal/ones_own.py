@@ -1,14 +1,25 @@
-"""Journals of one's own: what one raises that is no error of a journal's is told as one, wherever a run asks it."""
+"""Journals of one's own: what one raises that is no error of a journal's is told as one, wherever it is asked."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from treadle.journal import JournalError
-from treadle.journal.errors import foreign
+from treadle.journal.errors import JournalError, foreign
+from treadle.journal.port import Journal
 from treadle.kernel.errors import Misuse
 
 _REMEDY = "When its cause is gone, try again."
+
+
+def is_journal(given: object) -> bool:
+    """Whether it is a journal; the class of one is none."""
+    return isinstance(given, Journal) and not isinstance(given, type)
+
+
+def check_journal(what: str, given: object) -> None:
+    """Raises `Misuse` unless `what` was given a journal."""
+    if not is_journal(given):
+        raise Misuse(f"{what} takes a journal such as SqliteJournal(path); it was given {given!r:.100}")
 
 
 @contextmanager
