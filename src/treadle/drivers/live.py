@@ -176,8 +176,14 @@ class LiveRun(Generic[Output]):
         The run may end before it could be paused; the result's stop reason tells.
 
         Raises:
+            Misuse: it is awaited in a tool or a hook of that very step, which would never come to its end.
             Exception: as `cancel`.
         """
+        if asyncio.current_task() is self._driving or self._run.at_work.is_here():
+            raise Misuse(
+                f"run {self.run_id} cannot be paused by a tool or a hook of its own: the pause waits for the step, and "
+                "that for the tool. Let another task ask for it: asyncio.create_task(run.pause())"
+            )
         self._run.pause_wanted = RunPaused(Stop("waiting", "paused by the caller", "Resume the run."))
         return await self._ended()
 

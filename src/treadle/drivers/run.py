@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from treadle.context.storable import storable_event
 from treadle.drivers.asking import Asking
+from treadle.drivers.at_work import AtWork
 from treadle.drivers.audience import Audience
 from treadle.drivers.clock import Clock
 from treadle.drivers.commit import commit
@@ -97,6 +98,7 @@ class Run:
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
         paid: what of its claim stands in its parent's account already.
         whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
+        at_work: the tasks in which it, and runs below it, do something.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
@@ -128,6 +130,7 @@ class Run:
         self.audience = Audience(self, on_event)
         self.asking = Asking(self)
         self.driven: Driven = Driven(None if parent is None else parent.driven)
+        self.at_work: AtWork = AtWork() if parent is None else parent.at_work
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
         self._over = over

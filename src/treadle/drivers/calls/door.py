@@ -146,6 +146,7 @@ class Batch:
 
     async def _held(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """`work`, of which nobody may think that it is done when what it ran has cancelled its task."""
+        self._run.at_work.here()
         try:
             await work()
         except Exception as error:

@@ -114,6 +114,7 @@ class Early:
 
     async def _finish(self, admitted: Admitted, step: int) -> None:
         run = self._run
+        run.at_work.here()
         try:
             await hand_over(run)
             event, _ = await executed(run, admitted)
