@@ -2,7 +2,8 @@
 
 A model that no longer sees that it has paid may pay again. So what stands in the place of such messages names those
 calls, as many of the latest as there is room for, and takes over what earlier notices named. Arguments alone, which the
-model wrote itself: what a tool gave back is not for the words of a notice, which are as good as a person's.
+model wrote itself, or a person did in their place: what a tool gave back is not for the words of a notice, which are as
+good as a person's.
 """
 
 import re
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from treadle.context.redacting import Redact, kept_arguments
 from treadle.context.texts import estimate_text
-from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 
 LONGEST: Final = 200
 """Characters of a call that are shown."""
@@ -62,10 +63,10 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
     """The calls in `messages` of tools that are not among `reads`, and those that notices in them name."""
     failed = {one.call_id for one in messages if isinstance(one, ToolMessage) and one.is_error}
     lines, earlier = list[str](), 0
-    for message in messages:
+    for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage):
             lines += [
-                _line(call.name, call.arguments, call.id in failed, redact)
+                _line(call.name, _made_with(call, messages, place), call.id in failed, redact)
                 for call in message.calls
                 if call.name not in reads
             ]
@@ -78,6 +79,16 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
                 elif line.startswith("- "):
                     lines.append(line)
     return Calls(tuple(lines), earlier)
+
+
+def _made_with(call: ToolCall, messages: Sequence[Message], place: int) -> str:
+    """The arguments that a call of the message at `place` was made with: a person may have put others there."""
+    for message in messages[place + 1 :]:
+        if isinstance(message, ToolMessage) and message.call_id == call.id:
+            return call.arguments if message.edited is None else message.edited
+        if isinstance(message, AssistantMessage) and message.calls:
+            break
+    return call.arguments
 
 
 def _line(name: str, arguments: str, failed: bool, redact: Redact | None) -> str:

@@ -9,6 +9,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.corrected import result_text, told_before
 from treadle.context.redacting import Redact
 from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
@@ -19,6 +20,9 @@ READ_RESULT = "read_result"
 
 BEGINNING = 60
 """Characters of a cleared result that its stub still shows."""
+
+LONGEST = 200
+"""Characters of the arguments that a person put in place of the model's, which the stub of a result still shows."""
 
 HEAD = 0.7
 """The share of a shortened result that is its head; the rest is its tail."""
@@ -48,7 +52,8 @@ def reference(call_id: str, content: str | tuple[Content, ...]) -> str:
 
 def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> ToolMessage:
     """What stands in the place of a result that is cleared: what was there, and how to get it back."""
-    text = _kept(message, redact)
+    text, given = _kept(message, redact), result_text(message)
+    given = given if redact is None else redact(given)
     parts = 0 if isinstance(message.content, str) else sum(not isinstance(part, Text) for part in message.content)
     again = (
         f'To read it call {READ_RESULT} with call_id "{reference(message.call_id, message.content)}".'
@@ -60,10 +65,12 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
         "tool": message.name,
         "characters": len(text),
         **({"attachments": parts} if parts else {}),
-        **({"beginning": text[:BEGINNING]} if text else {}),
+        **({"beginning": given[:BEGINNING]} if given else {}),
         "message": f"Cleared to make room. {again}",
     }
-    return replace(message, content=msgspec.json.encode(fields).decode(), whole=message.content)
+    cleared, told = msgspec.json.encode(fields).decode(), told_before(message, redact, LONGEST)
+    # The call stands in the history with the model's own arguments: that others were used stays said.
+    return replace(message, content=(Text(told), Text(cleared)) if told else cleared, whole=message.content)
 
 
 def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Redact | None = None) -> ToolMessage:
@@ -92,4 +99,7 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Red
 
 def _kept(message: ToolMessage, redact: Redact | None) -> str:
     """The text of a result as it is kept: half of what is to be hidden would no longer be known for it."""
-    return message.text if redact is None else redact(message.text)
+    if redact is None:
+        return message.text
+    told, given = told_before(message, redact), redact(result_text(message))
+    return "\n".join(one for one in (told, given) if one)

@@ -172,7 +172,7 @@ class _Fitting:
         else:
             edited = self.approved[record.id] = _edited(self.run, record, answers.approve[given])
             # What is called in place of the model's call was never its own.
-            if edited is not None and record.stand_in is None and not alike(edited, record.call.arguments):
+            if edited is not None and record.does_its_own and not alike(edited, record.call.arguments):
                 self.corrected.add(record.id)
 
     async def record(self, limits: Limits | None, by: str, said: Callable[[], None] = lambda: None) -> None:

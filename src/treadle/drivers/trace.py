@@ -86,9 +86,13 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  {_shown(call_id)} after a look at its result: {action}"]
         case ApprovalRequested(call_id=call_id):
             return [f"  waits for a decision: {_shown(call_id)}"]
-        case ApprovalDecided(call_id=call_id, approved=approved, reason=reason):
-            why = f": {_shown(reason)}" if reason else ""
-            return [f"  {'allowed' if approved else 'refused'}: {_shown(call_id)}{why}"]
+        case ApprovalDecided(call_id=call_id, approved=True, arguments=str(arguments)):
+            return [f"  allowed with other arguments: {_shown(call_id)}: {_shown(arguments)}"]
+        case ApprovalDecided(call_id=call_id, approved=True):
+            # It may be one whose own run was decided on, and denied what was asked there.
+            return [f"  goes on after a decision: {_shown(call_id)}"]
+        case ApprovalDecided(call_id=call_id, reason=reason):
+            return [f"  refused: {_shown(call_id)}{f': {_shown(reason)}' if reason else ''}"]
         case ResultAwaited(call_id=call_id):
             return [f"  waits for a result: {_shown(call_id)}"]
         case ContextEdited(policy=policy, before=before, after=after):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import Struct
 
+from treadle.context import corrected
 from treadle.context.redacting import kept_arguments, kept_text
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
@@ -158,6 +159,9 @@ def _any(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         found = kept_text(value, redact)
         return value if found == value else found
+    if isinstance(value, ToolMessage) and value.edited is not None:
+        kept = corrected.as_kept(value, redact, lambda content: _any(content, redact))
+        return value if kept == value else kept
     if isinstance(value, Struct):
         return _struct(value, redact)
     if isinstance(value, (list, tuple)):

@@ -98,11 +98,15 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
         record = denied(record, event.reason, event.at)
     elif event.arguments is None:
         record = replace(record, status="approved", answer=event.answer)
-    elif record.stand_in is not None:
-        stand_in = replace(record.stand_in, arguments=event.arguments)
-        record = replace(record, status="approved", stand_in=stand_in)
     else:
-        record = replace(record, status="approved", edited=event.arguments, corrected=event.corrects)
+        before, doing, other = record.doing, replace(record.doing, arguments=event.arguments), record.other
+        # Made once, it would not be made with other arguments under the same key.
+        if record.ran and not record.in_doubt and not _differs(record.ran[-1], before):
+            other += _differs(doing, before)
+        if record.does_its_own:
+            record = replace(record, edited=event.arguments, corrected=event.corrects)
+        stand_in = None if record.stand_in is None else doing
+        record = replace(record, status="approved", stand_in=stand_in, other=other)
     return _with_call(state, step, place, record, event.at, {})
 
 

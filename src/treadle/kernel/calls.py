@@ -129,6 +129,12 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.call if self.edited is None else replace(self.call, arguments=self.edited)
 
     @property
+    def does_its_own(self) -> bool:
+        """Whether that is the model's own call, or that again, and no other in its place."""
+        other = self.stand_in
+        return other is None or (other.name == self.name and alike(other.arguments, self.arguments_json))
+
+    @property
     def calls_run(self) -> tuple[ToolCall, ...]:
         """The calls that were run for it so far."""
         return (*self.ran, self.doing) if self.executed else self.ran
@@ -188,7 +194,20 @@ def parsed(arguments: str) -> Any:
 
 def alike(arguments: str, other: str) -> bool:
     """Whether two calls of a tool have the same arguments, however they are written."""
-    return arguments == other or parsed(arguments) == parsed(other)
+    if arguments == other:
+        return True
+    left = [(parsed(arguments), parsed(other))]
+    if left[0][0] != left[0][1]:
+        return False
+    for one, same in left:
+        # To Python they are numbers.
+        if isinstance(one, bool) is not isinstance(same, bool):
+            return False
+        if isinstance(one, dict):
+            left += [(value, same[name]) for name, value in one.items()]
+        elif isinstance(one, list):
+            left += zip(one, same, strict=True)
+    return True
 
 
 def plain(arguments: str) -> Any:

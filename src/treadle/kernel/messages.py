@@ -164,6 +164,7 @@ class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     """The one result of the tool call `call_id`, as the model is shown it.
 
     `whole` is what stood here before a context policy put something shorter in its place; no model is sent it.
+    `edited` is the JSON text of the arguments that a person put in place of the model's, as `content` begins by saying.
     """
 
     role: ClassVar[Literal["tool"]] = "tool"
@@ -172,6 +173,7 @@ class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     content: str | tuple[Content, ...]
     is_error: bool = False
     whole: str | tuple[Content, ...] | None = None
+    edited: str | None = None
 
     @property
     def text(self) -> str:

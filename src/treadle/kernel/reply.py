@@ -145,7 +145,8 @@ def _noted(record: CallRecord, found: ToolMessage, note: str, at: float) -> Call
 
 def with_correction(result: ToolMessage, record: CallRecord) -> ToolMessage:
     """`result` as the model is told it, whose own call stands in the conversation: before it what a person changed."""
-    return replace(result, content=(Text(f"{CORRECTED}{record.edited}"), *_parts(result)))
+    said = Text(f"{CORRECTED}{record.edited}")
+    return replace(result, content=(said, *_parts(result)) if result.content else (said,), edited=record.edited)
 
 
 def _parts(result: ToolMessage) -> tuple[Content, ...]:

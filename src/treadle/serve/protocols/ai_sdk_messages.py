@@ -8,7 +8,7 @@ from functools import partial
 from operator import is_not
 from typing import Any, Final
 
-from treadle.context.corrected import put_in_place, result_content
+from treadle.context.corrected import result_content
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -74,8 +74,8 @@ class Held:
                     for part in content:
                         self._replied(part)
                 case ToolMessage() if message.call_id in self._calls:
-                    if (put := put_in_place(message)) is not None:
-                        self._calls[message.call_id]["input"] = arguments_of(put)
+                    if message.edited is not None:
+                        self._calls[message.call_id]["input"] = arguments_of(message.edited)
                     content = result_content(message)
                     error = {"errorText": text_result(content)}
                     told = error if message.is_error else {"output": result_of(content)}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from treadle.context.corrected import put_in_place, result_text
+from treadle.context.corrected import result_text
 from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 # The longest question that is read, in characters: reading takes time that grows with its square.
@@ -81,7 +81,7 @@ def count_calls(messages: Sequence[Message]) -> int:
 
 
 def _exchange(call: ToolCall, message: ToolMessage) -> Exchange:
-    made, result = put_in_place(message), _parse(result_text(message))
+    made, result = message.edited, _parse(result_text(message))
     failed = message.is_error or (isinstance(result, dict) and result.get("error") is True)
     planned = _arguments(call.arguments)
     return Exchange(call.name, planned if made is None else _arguments(made), result, failed, planned)
