@@ -12,8 +12,9 @@ pytestmark = pytest.mark.anyio
 REFUSED = "cannot be paused by a tool or a hook of its own"
 
 
+@pytest.mark.parametrize("beside", [[], [("work", {})]])
 @pytest.mark.parametrize("below", [False, True])
-async def test_in_one_of_several_tools(below: bool) -> None:
+async def test_in_a_tool(below: bool, beside: list[Any]) -> None:
     runs: list[LiveRun[Any]] = []
 
     @tool(effect="read")
@@ -27,7 +28,7 @@ async def test_in_one_of_several_tools(below: bool) -> None:
         """Works."""
         return "worked"
 
-    calls: Any = [[("rest", {}), ("work", {})], "done"]
+    calls: Any = [[("rest", {}), *beside], "done"]
     agent = Agent(ScriptedModel(calls), tools=[rest, work])
     if below:
         clerk = Agent(ScriptedModel(calls), tools=[rest, work], name="clerk").as_tool()

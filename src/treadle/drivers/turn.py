@@ -30,7 +30,6 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
         BudgetUnavailable: the file or database of a budget cannot be used.
     """
     run.audience.look_again()
-    run.at_work.here()
     loop, pause = asyncio.get_running_loop(), 0.01
     end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
     while loop.time() < end:
