@@ -78,3 +78,24 @@ def test_nan_is_not_counted_and_told(aggregation: Any, tmp_path: Path) -> None:
     both = compare(catalog, CompareRequest(source_a="s", source_b="o"), bounds=QUICK)
     assert both.summary.total_source_a == 1
     assert [claim.facts["count"] for claim in both.warnings if claim.kind == "not_a_number"] == [1, 1]
+
+
+@pytest.mark.parametrize("column", ["*", "text"])
+def test_a_side_without_a_row_has_no_count_and_not_zero(tmp_path: Path, column: str) -> None:
+    (tmp_path / "a.csv").write_text("company,text\n1,x\n2,x\n")
+    (tmp_path / "b.csv").write_text("company,text\n1,x\n3,x\n3,\n")
+    counts = (Measure(name="texts", column=column, aggregation="count"),)
+    sides = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=(Dimension(name="company"),), measures=counts)
+        for name in "ab"
+    ]
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["company"])
+    found = compare(Catalog(sides, tmp_path), request, bounds=QUICK, exports=[tmp_path / "keys.csv"])
+    of_b = 2 if column == "*" else 1
+    told = {row.key["company"]: (row.source_a_value, row.source_b_value) for row in found.rows}
+    assert told == {"1": (1, 1), "2": (1, None), "3": (None, of_b)}
+    parts = {one.value: (one.source_a_value, one.source_b_value) for one in found.by_dimension["company"]}
+    assert parts == {"2": (1, None), "3": (None, of_b)}
+    with (tmp_path / "keys.csv").open(encoding="utf-8", newline="") as lines:
+        written_ones = {row["company"]: row["source_b_value"] for row in csv.DictReader(lines)}
+    assert written_ones["2"] == ""

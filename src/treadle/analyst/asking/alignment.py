@@ -24,7 +24,7 @@ from treadle.analyst.showing.classify import Thresholds, status, thresholds
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import call, columns, literal, named, table
+from treadle.analyst.sql.terms import call, columns, literal, named, table, when
 
 
 class Pair(Struct, frozen=True):
@@ -246,7 +246,11 @@ def _classed(
         sizes = []
         for side, measure in zip(sides, pair.measures, strict=True):
             name, amount = side.name(pair.at), side.amount(pair.at)
-            valued = valued.select(named(figure(measure, amount, name, pair.scale), name), copy=False)
+            value = figure(measure, amount, name, pair.scale)
+            if measure.aggregation == "count":
+                # A side that has no row has no figure, also where a count of none would be zero.
+                value = when(exp.GT(this=exp.column(f"n{side.letter}"), expression=literal(0)), value)
+            valued = valued.select(named(value, name), copy=False)
             if pair.noisy:
                 sizes.append(noise(measure, amount, name, pair.scale))
         if pair.noisy:
