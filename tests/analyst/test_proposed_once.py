@@ -1,10 +1,12 @@
 """What is proposed counts no total twice and loses no row without a word."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from treadle.analyst import Catalog, QueryRequest, check, declaration, propose, query
+from treadle.analyst.asking.columns import guess
 
 
 def proposed(file: Path, text: str) -> tuple[str, tuple[str, ...]]:
@@ -65,3 +67,41 @@ def test_declaration_is_a_function_also_after_a_catalogue_was_loaded(tmp_path: P
 
     proposed(tmp_path / "ledger.csv", "account;amount\n1000;10,00\n")
     assert callable(treadle.analyst.declaration)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "account;text;amount\n100;Rent;50,00\n200;Power;50,00\n300;Summe Spesen;100,00\n",
+        "text;amount\nRent;100,00\nSumme Reisekosten;100,00\n",
+        "text;amount\nA;100,00\nTotal fees;-50,00\nTotal tax;50,00\nB;-100,00\n",
+        "text;amount\nShell;50,00\nAral;50,00\nTotal;100,00\n",
+    ],
+)
+def test_a_posting_whose_text_begins_as_totals_do_is_asked_about(tmp_path: Path, rows: str) -> None:
+    amounts = [line.split(";")[-1].replace(",", ".") for line in rows.splitlines()[1:]]
+    total, questions = proposed(tmp_path / "ledger.csv", rows)
+    assert Decimal(total) == sum(map(Decimal, amounts))
+    assert any("which count as rows: if they are totals" in question for question in questions)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role", "asked"),
+    [
+        ("Number of units sold", ["12", "7", "130"], "measure", False),
+        ("No. of pieces", ["1", "2", "1"], "measure", False),
+        ("Anzahl", ["1", "2", "1"], "measure", False),
+        ("Segment", ["1", "20", "300"], "dimension", True),
+        ("Version", ["1", "2", "12"], "dimension", True),
+        ("Version", ["1.1", "1.2", "2.0"], "measure", True),
+        ("Number of order", ["17", "4", "4"], "dimension", True),
+        ("Order number", ["17", "4", "4"], "dimension", False),
+        ("Company", ["17", "4", "4"], "dimension", False),
+        ("grade", ["1", "2", "2", "1", "1", "2"], "dimension", True),
+    ],
+)
+def test_a_name_that_codes_and_figures_have_is_asked_about(
+    name: str, values: list[str], role: str, asked: bool
+) -> None:
+    found = guess(name, "VARCHAR", values)
+    assert (found.role, bool(found.question)) == (role, asked)

@@ -51,6 +51,19 @@ _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
 _FEW, _CODE_LENGTH = 50, 4
 
 
+# "Number of units sold" counts them; "number" by itself, or of one thing, may be its name.
+_COUNTS = re.compile(
+    r"^\W*((number|no\.?|nr\.?|num|count)[\W_]+of[\W_]+.*[a-z]s\b|anzahl|count\b|(units|pieces)([\W_]|$))",
+    re.IGNORECASE,
+)
+# What names codes and figures alike, unless another word beside it says which.
+_EITHER = re.compile(
+    r"^\W*(number|num|segment|version|item|items|position|pos|group|list|sheet|order|orders|day|days|week|weeks|month"
+    r"|months|contract|material|organi[sz]ation|(number|no\.?|nr\.?|num)[\W_]+of[\W_].*)\W*$",
+    re.IGNORECASE,
+)
+
+
 class Guess(Struct, frozen=True):
     """What a column probably is.
 
@@ -96,7 +109,8 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     if engine_type.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
         kind = "decimals" if engine_type.startswith("DECIMAL") else "floating-point numbers, sums are approximate"
         scale = re.search(r",\s*(\d+)\)", engine_type)
-        return Guess("measure", f"holds {kind}", decimals=min(12, int(scale[1])) if scale else None)
+        decimals = min(12, int(scale[1])) if scale else None
+        return Guess("measure", f"holds {kind}", decimals=decimals, question=_named_as_codes(name, "added up"))
     if engine_type == "VARCHAR" or re.fullmatch(r"U?[A-Z]*INT(EGER)?", engine_type):
         special = special_values(name, texts)
         if special:
@@ -184,11 +198,14 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
     found_guess = _plain_guess(name, decimals, signed, texts, rows)
     rated = found_guess.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
     asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
-    return replace(found_guess, money=not _QUANTITIES.search(name), question=asked if rated else "")
+    question = asked if rated else found_guess.question
+    return replace(found_guess, money=not (_QUANTITIES.search(name) or _COUNTS.search(name)), question=question)
 
 
 def _is_figure(name: str) -> bool:
     """Whether a name is that of a figure, and not of what one belongs to, such as a cost center or a sales order."""
+    if _COUNTS.search(name):
+        return True
     ends = [match.end() for match in _MEASURES.finditer(name)]
     return bool(ends) and _NAMED.match(name, ends[-1]) is None
 
@@ -198,13 +215,16 @@ def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], r
     if _is_figure(name):
         return Guess("measure", "numbers, and its name is that of a figure", decimals=min(decimals, 12))
     if decimals:
-        return Guess("measure", f"numbers with up to {decimals} decimals", decimals=min(decimals, 12))
+        told, added = f"numbers with up to {decimals} decimals", _named_as_codes(name, "added up")
+        return Guess("measure", told, decimals=min(decimals, 12), question=added)
     if signed:
         return Guess("measure", "whole numbers, some of them negative", decimals=0)
     if _CODES.search(name) or _MEASURES.search(name):
-        return Guess("dimension", "whole numbers, but its name is that of a code")
+        asked = _taken_for_codes(name, "has whole numbers") if _EITHER.search(name) else ""
+        return Guess("dimension", "whole numbers, but its name is that of a code", question=asked)
     if distinct <= _FEW and distinct * 2 <= rows:
-        return Guess("dimension", f"whole numbers, but only {_several(distinct)}")
+        few = f"whole numbers, but only {_several(distinct)}"
+        return Guess("dimension", few, question=_taken_for_codes(name, f"has {few}"))
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
 
 
@@ -217,8 +237,19 @@ def _or_codes(name: str, texts: Sequence[str], found: Guess) -> Guess:
     if min(lengths) < _CODE_LENGTH or not all(text.isdecimal() for text in distinct):
         return found
     told = f"whole numbers, all of {min(lengths)} digits"
-    asked = f"{name} has {told}, and is taken for codes: if they are figures, declare it under 'measures'"
-    return Guess("dimension", told, question=asked)
+    return Guess("dimension", told, question=_taken_for_codes(name, f"has {told}"))
+
+
+def _taken_for_codes(name: str, what: str) -> str:
+    return f"{name} {what}, and is taken for codes: if they are figures, declare it under 'measures'"
+
+
+def _named_as_codes(name: str, what: str) -> str:
+    """A question if figures have a name that codes have."""
+    if _is_figure(name) or not _CODES.search(name):
+        return ""
+    told = f"{name} has numbers, which are {what}, but the name of a code"
+    return f"{told}: if they are codes, declare it under 'dimensions'"
 
 
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:

@@ -15,10 +15,13 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
-from treadle.analyst.reading.totals import USUAL, marks
+from treadle.analyst.reading.totals import USUAL, has_text, marks
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import cast, named
+from treadle.analyst.sql.terms import cast, matches, named, quoted
+
+# How many rows add up to one of them by chance in no file that anybody has.
+_ENOUGH = 5
 
 
 def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
@@ -43,6 +46,39 @@ def adds_up(session: Session, source: Source) -> bool:
     return all(less and more % less == 0 and 2 <= more / less <= 4 for more, less in changed) and (
         bool(changed) or Decimal(0) in rows
     )
+
+
+def told_apart(session: Session, source: Source, *, sure: bool) -> bool:
+    """Returns whether lines that are marked as totals, and add up, surely are no rows that happen to do so.
+
+    A total has nothing beside it but its currency, is a word among codes, or adds up so many rows that it is no
+    coincidence. Where all comes to zero it adds up whatever is left out.
+
+    Args:
+        session: may read the source.
+        source: with the marks of its lines of totals.
+        sure: whether the marks are whole texts, such as `Summe`; a text that only begins so may be that of a posting.
+    """
+    plain = replace(source, text=replace(source.text, totals=()))
+    relation = _side(session, plain).table.relation
+    columns = [item.source_column for item in source.dimensions]
+    codes = {item.name for one in source.measures if one.currency and (item := source.find_dimension(one.currency))}
+    keys = [item.source_column for item in source.dimensions if item.name not in codes]
+    others = {column: [other for other in keys if other != column] for column in columns}
+    here = {column: exp.paren(exp.or_(*marks(source, [column]))) for column in columns}
+    row = exp.Not(this=exp.paren(exp.or_(*here.values())))
+    counts: list[exp.Expr] = [row]
+    for column in columns:
+        worded = exp.and_(row.copy(), matches(quoted(column), r".*\p{L}.*"))
+        beside = exp.and_(here[column], exp.paren(exp.or_(*map(has_text, others[column] or [column]))))
+        counts += [here[column], worded, beside]
+    rows, *each = session.run(exp.select(*(exp.func("count_if", one) for one in counts)).from_(relation.copy()))[0]
+    found = [(column, *each[at * 3 + 1 : at * 3 + 3]) for at, column in enumerate(columns) if each[at * 3]]
+    if all(others[column] and not beside for column, _, beside in found):
+        return True
+    among_codes = rows > 1 and not any(worded for _, worded, _ in found)
+    whole = rows >= _ENOUGH and (sure or not any(others[column] for column, _, _ in found))
+    return (among_codes or whole) and all(_sums(session, source))
 
 
 def has_unmarked(session: Session, source: Source) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.asking.columns import Guess, guess, no_names, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
-from treadle.analyst.asking.footing import adds_up, has_unmarked, usual_marks
+from treadle.analyst.asking.footing import adds_up, has_unmarked, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
@@ -214,7 +214,7 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     marked, named = usual_marks(session, source, table), usual_marks(session, source, table, WITH_NAMES)
     for marks in filter(None, dict.fromkeys((marked, (*marked, *named)))):
         tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal, signs)
-        if adds_up(session, tried.source):
+        if adds_up(session, tried.source) and told_apart(session, tried.source, sure=marks == marked):
             found = tried
             break
     else:

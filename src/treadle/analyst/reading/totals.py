@@ -49,6 +49,11 @@ def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
     return found
 
 
+def has_text(column: str) -> "exp.Expr":
+    """Whether anything stands in a field."""
+    return exp.Not(this=is_null(_text(column)))
+
+
 def _keys(source: Source) -> list[str]:
     """The columns without any of which a line is no row: a currency stands beside a total too, unless it is all there
     is."""
