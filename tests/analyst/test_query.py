@@ -65,7 +65,7 @@ def test_a_limit_is_told(catalog: Catalog) -> None:
     found = query(catalog, QueryRequest(source="s", dimensions=["company", "period"], limit=2))
     assert (len(found.rows), found.total_rows) == (2, 5)
     assert found.totals == {"amount": D("20.50")}
-    assert found.to_dict(rows=1)["note"] == "1 of 5 rows are shown; the totals are over all of them"
+    assert found.to_dict(rows=1)["note"] == "1 of 5 rows are shown; totals are of all 5"
     assert "note" not in query(catalog, QueryRequest(source="s")).to_dict()
 
 

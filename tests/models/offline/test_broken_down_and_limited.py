@@ -194,7 +194,7 @@ def test_a_word_for_the_grain_is_no_value_and_a_group_is_not_its_members(questio
 def test_totals_beside_the_first_few_are_said_to_be_over_all() -> None:
     result = asked("Top 2 accounts by amount in fi_reporting for company 1001 in period 202401")
     assert "totals amount 1,500,000.00" in result.text
-    assert "Note: 2 of 20 rows are shown; the totals are over all of them" in result.text
+    assert "Note: 2 of 20 rows are shown; totals are of all 20" in result.text
 
 
 @pytest.mark.parametrize("question", [

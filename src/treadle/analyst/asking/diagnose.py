@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.currencies import mixed_currencies
 from treadle.analyst.asking.duplicates import duplicates
+from treadle.analyst.asking.idle_filters import idle_filters
 from treadle.analyst.asking.loading import unfiltered
 from treadle.analyst.asking.patterns import patterns
 from treadle.analyst.asking.rows import Side
@@ -60,8 +61,9 @@ def comparison_findings(
         lacking: for each key the values that A lacks and those that B lacks, in order; None where they are not known.
     """
     summary = whole.summary
-    found = _empty_sides(session, aligned, summary, filters)
-    if summary.differences and not found:
+    empty = _empty_sides(session, aligned, summary, filters)
+    found = empty or [*idle_filters(session, aligned.sides)]
+    if summary.differences and not empty:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
             "granularity": _granularity(session, aligned, summary, filters, currency),
@@ -84,7 +86,9 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
     """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
     found: list[Claim] = []
     counted = exp.select("n").from_("figures").where("total = 1")
-    if not any(row[0] for row in session.run(counted)):
+    if any(row[0] for row in session.run(counted)):
+        found += idle_filters(session, [side])
+    else:
         found += _unfulfilled(session, side)
         found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
     for at, measure in enumerate(side.measures):

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from treadle.analyst.asking.stages import Fetched, Typed
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.stages import Condition, Fetched, Typed
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.source import Dimension
 from treadle.analyst.reading.database import Groups, Partial, Remote
@@ -67,6 +68,22 @@ def unfiltered(session: Session, side: Fetched, key: Key) -> Table:
     dimension = key.members[side.index]
     groups = grouped(remote.database.dialect, remote.source, remote.columns, [dimension], [])
     return next(_staged(session, [_Wanted(remote, groups, ())], Parameters()))
+
+
+def narrowed(session: Session, side: Side, key: Key, conditions: Sequence[Condition]) -> Side | None:
+    """Returns the rows of a side under other conditions than its own, as far as the values of `key` go.
+
+    None where that would take looking up again what the rows of a database are mapped to.
+    """
+    wanted = replace(side, keys=(), declared=(), conditions=tuple(conditions), pushed=())
+    remote = side.table.remote
+    if remote is None:
+        return wanted
+    if any(one.members[side.index].mapping for one in (key, *(one for one, _ in conditions))):
+        return None
+    parameters = Parameters()
+    asked = _Wanted.of(replace(wanted, keys=(key,)), remote, parameters)
+    return replace(wanted, table=next(_staged(session, [asked], parameters)), pushed=asked.pushed)
 
 
 def repeated(session: Session, side: Fetched) -> tuple[Table, Sequence[Filter]]:

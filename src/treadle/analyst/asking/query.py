@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from treadle.analyst.asking.currencies import told_by_currency
 from treadle.analyst.asking.diagnose import data_findings
 from treadle.analyst.asking.grouped import grouped
 from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Wanted
 from treadle.analyst.asking.subtotals import tree_claims
@@ -128,7 +129,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
         if len(shown) < self.total_rows:
-            data["note"] = f"{len(shown)} of {self.total_rows} rows are shown; the totals are over all of them"
+            data["note"] = f"{len(shown)} of {self.total_rows} rows are shown; totals are of all {self.total_rows}"
         return data
 
 
@@ -242,10 +243,22 @@ def _asked(
             subtotals={tree.hierarchy.name: found.subtotals(session, tree) for tree in trees},
             claims=(
                 *data_findings(session, side, filters),
+                *_across_currencies(side, keys, apart, order, filters),
                 *(claim for tree in trees for claim in tree_claims(session, tree, side.keys, "figures", filters)),
             ),
             made=(*asked, *found.made, *(proof for tree in trees for proof in tree.made)),
         )
+
+
+def _across_currencies(
+    side: Side, keys: Sequence[Key], apart: Mapping[int, int], order: Sequence[tuple[str, bool]], filters: Sequence[str]
+) -> Iterator[Claim]:
+    """Yields that rows stand in an order in which amounts of several currencies are next to each other."""
+    columns = [column for column, _ in order]
+    for at, currency in apart.items():
+        if f"v{at}" in columns and f"k{currency}" not in columns[: columns.index(f"v{at}")]:
+            facts = {"measure": side.measures[at].name, "dimension": keys[currency].name}
+            yield Claim(kind="ordered_as_numbers", facts=facts, filters=tuple(filters))
 
 
 def _order(

@@ -14,7 +14,8 @@ Kind = Literal[
     "different_currencies", "unknown_currency", "unknown_unit", "contradicted_unit", "mixed_currencies",
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
-    "nothing_between",
+    "nothing_between", "values_without_rows", "whole_periods",
+    "ordered_as_numbers",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -186,6 +187,25 @@ def _filter_without_rows(facts: Facts, filters: Filters) -> str:
     )
 
 
+def _values_without_rows(facts: Facts, filters: Filters) -> str:
+    names = facts["sides"]
+    who = f"neither {names[0]} nor {names[1]} has" if len(names) > 1 else f"{names[0]} has no"
+    one = len(facts["values"]) == 1
+    then = (
+        f"leaving {'it' if one else 'them'} out changes nothing" if facts["left_out"] else "the others are all there is"
+    )
+    row = "a row" if len(names) > 1 else "row"
+    return f"{_under(filters)}{who} {row} with {facts['dimension']} {listed(facts['values'])}: {then}"
+
+
+def _whole_periods(facts: Facts, filters: Filters) -> str:
+    pairs = [
+        f"{seen(day)} stands for all of {seen(period)}"
+        for day, period in zip(facts["days"], facts["periods"], strict=True)
+    ]
+    return f"{facts['dimension']} tells periods, not days: in '{facts['condition']}' {_all_of(pairs)}"
+
+
 def _no_rows(facts: Facts, filters: Filters) -> str:
     return f"{facts['side']} has no row {_passing(filters)}"
 
@@ -320,6 +340,12 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "nothing_between": _plainly(
         "no value is {condition}: write the lower end first, and let both belong to it if they are the same"
     ),
+    "ordered_as_numbers": _plainly(
+        "the rows are in the order of {measure} as a number, whatever its {dimension}: which amount of several "
+        "currencies is more is not known"
+    ),
+    "values_without_rows": _values_without_rows,
+    "whole_periods": _whole_periods,
     "in_no_group": _in_no_group,
     "in_several_groups": _in_several_groups,
 }

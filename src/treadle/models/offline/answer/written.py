@@ -100,7 +100,8 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
     ]
     for exchange in outcome.done:
         tool = box.named(exchange.tool)
-        text = "Nothing was found for that." if is_nothing(exchange.result) else _result(exchange, outcome, tool)
+        nothing = "\n".join(["Nothing was found for that.", *_notes(exchange.result)])
+        text = nothing if is_nothing(exchange.result) else _result(exchange, outcome, tool)
         said.append("\n".join([text, *_asked_with(exchange, text)]))
     said += [_trouble(trouble) for trouble in outcome.troubles]
     left = outcome.left or Left()

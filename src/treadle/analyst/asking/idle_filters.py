@@ -1,0 +1,137 @@
+"""Idle filters: conditions that do not do what who asked may think: what they name has no row, or is a whole period.
+
+Only conditions of the question are looked at: what a source always leaves out need not be there each time. Neighbour:
+`diagnose`, which tells of conditions that leave nothing at all.
+"""
+
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import chain
+
+from treadle.analyst.asking.loading import narrowed
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.asking.stages import Condition
+from treadle.analyst.declared.days import BLANKS, day_of
+from treadle.analyst.declared.filters import Filter, Scalar
+from treadle.analyst.declared.formats import period_of
+from treadle.analyst.reading.conditions import holds
+from treadle.analyst.reading.filter_values import text_of
+from treadle.analyst.reading.keys import Key
+from treadle.analyst.reading.session import Session
+from treadle.analyst.showing.claim import Claim
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.proof import Proof, proof_of, together
+from treadle.analyst.sql.terms import call
+
+_LEFT_OUT = ("!=", "not in")
+_AT_ONCE = 100
+
+Asked = Sequence[tuple[Side, Key]]
+"""The sides that a condition holds on, each with its key."""
+
+
+def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
+    """Yields what conditions of a question leave out or ask for and no row has, and which days stand for whole periods.
+
+    Args:
+        session: may read the sources.
+        sides: what is asked; what one of several has is no idle condition on all of them.
+    """
+    found: dict[int, tuple[Filter, list[tuple[Side, Key]]]] = {}
+    for side in sides:
+        for key, condition in side.conditions:
+            if not any(condition is usual for usual in side.source.default_filters):
+                found.setdefault(id(condition), (condition, []))[1].append((side, key))
+    for condition, asked in found.values():
+        yield from _whole_periods(condition, asked[0][1])
+        if condition.op in (*_LEFT_OUT, "in"):
+            yield from _without_rows(session, condition, asked, sides)
+
+
+def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequence[Side]) -> Iterator[Claim]:
+    """The values of a condition that no row has which fulfils the others."""
+    values = [value for value in condition.values if value is not None]
+    proofs: list[Proof] = []
+    for side, key in asked:
+        others = tuple(one for one in side.conditions if one[1] is not condition)
+        there = _there(session, side, key, others, values)
+        if there is None:
+            return
+        values = [value for value, is_there in zip(values, there[0], strict=True) if not is_there]
+        proofs.append(there[1])
+        if not values:
+            return
+    # What is asked for alone and has no row is told by there being none, and of two sides by the keys that one lacks.
+    if condition.op == "in" and len(values) == len(condition.values):
+        return
+    facts = {
+        "sides": list(dict.fromkeys(side.source.name for side, _ in asked)), "dimension": asked[0][1].name,
+        "values": [text_of(value) for value in values], "left_out": condition.op in _LEFT_OUT,
+    }  # fmt: skip
+    every = [] if len(asked) < len(sides) else sides
+    held = _held([side for side, _ in asked], condition, named=bool(every) and len(sides) > 1)
+    yield Claim(kind="values_without_rows", facts=facts, filters=held, proof=together(*proofs))
+
+
+def _there(
+    session: Session, side: Side, key: Key, others: Sequence[Condition], values: Sequence[Scalar]
+) -> tuple[list[bool], Proof] | None:
+    """Which of the values a row has that fulfils the other conditions, and the query; None if that is not known."""
+    any_of_them = Filter(dimension=key.name, op="in", value=list(values))
+    rows = narrowed(session, side, key, (*others, (key, any_of_them)))
+    if rows is None:
+        return None
+    found: list[bool] = []
+    proofs: list[Proof] = []
+    for start in range(0, len(values), _AT_ONCE):
+        some, parameters = values[start : start + _AT_ONCE], Parameters()
+        each = [holds(key, Filter(dimension=key.name, value=value), rows.value_of(key), parameters) for value in some]
+        looked = [exp.Coalesce(this=call("bool_or", one), expressions=[exp.false()]) for one in each]
+        statement = rows.filtered(exp.select(*looked), parameters)
+        found += session.run(statement, parameters)[0]
+        proofs.append(proof_of(statement, parameters))
+    return found, together(*proofs)
+
+
+def _held(sides: Sequence[Side], condition: Filter, *, named: bool) -> tuple[str, ...]:
+    """The other conditions; where sides are `named`, those that hold on one of them only with its name."""
+    others = [[str(one) for _, one in side.conditions if one is not condition] for side in sides]
+    everywhere = [text for text in others[0] if all(text in texts for texts in others)]
+    own = [
+        f"{text} in {side.source.name}" if named else text
+        for side, texts in zip(sides, others, strict=True)
+        for text in texts
+        if text not in everywhere
+    ]
+    return tuple(dict.fromkeys(chain(everywhere, own)))
+
+
+def _whole_periods(condition: Filter, key: Key) -> Iterator[Claim]:
+    """Days that a condition on periods takes for the whole of the period that they are in."""
+    if "fiscal_period" not in key.format.steps:
+        return
+    told = {}
+    for at, value in enumerate(condition.values):
+        day = None if value is None else _day(text_of(value), key)
+        if day is not None and not _is_edge(condition, at, day) and (period := period_of(day.isoformat())):
+            told[text_of(value or "")] = period
+    if told:
+        facts = {"condition": str(condition), "dimension": key.name, "days": list(told), "periods": [*told.values()]}
+        yield Claim(kind="whole_periods", facts=facts)
+
+
+def _day(text: str, key: Key) -> date | None:
+    """The day that a filter's value names, in ISO's spelling or one that a side declares."""
+    spellings = ["YYYY-MM-DD", *(member.format.day for member in key.members if member.format.day)]
+    days = (day_of(text.strip(BLANKS)[:10], spelling) for spelling in spellings)
+    return next((day for day in days if day is not None), None)
+
+
+def _is_edge(condition: Filter, at: int, day: date) -> bool:
+    """Whether a day is where a period begins or ends, and the condition says no less of the one than of the other."""
+    op = condition.op if condition.op != "between" else condition.ends[at]
+    if op in (">=", "<"):
+        return day.day == 1
+    return op in ("<=", ">") and day.day == monthrange(day.year, day.month)[1]

@@ -1,0 +1,137 @@
+"""Conditions of which who asked may think that they do more, or less, than they do: it is said what they do."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle import Agent, Conversation
+from treadle.analyst import Catalog, CompareRequest, QueryRequest, analyst_skill, compare, query, sample_catalog
+
+LEFT_OUT = "fi_reporting has no row with account 999999: leaving it out changes nothing"
+
+
+def warned(**request: Any) -> tuple[str, ...]:
+    return query(sample_catalog(), QueryRequest(source="fi_reporting", **request)).warnings
+
+
+@pytest.mark.parametrize("op", ["!=", "not in"])
+def test_what_no_row_has_is_not_left_out_without_a_word(op: str) -> None:
+    condition = {"dimension": "account", "op": op, "value": ["999999", "710300"] if op == "not in" else "999999"}
+    of_one = {"dimension": "company", "value": "1001"}
+    assert LEFT_OUT in warned(filters=[condition])
+    assert f"where company = 1001, {LEFT_OUT}" in warned(filters=[condition, of_one])
+
+
+def test_what_rows_have_but_not_under_the_other_conditions_is_told_with_these() -> None:
+    filters = [{"dimension": "company", "value": "1002"}, {"dimension": "account", "op": "!=", "value": "710300"}]
+    there = query(
+        sample_catalog(),
+        QueryRequest(source="fi_reporting", filters={"account": "710300"}, dimensions=["company"]),
+    )
+    has = "1002" in {row["company"] for row in there.rows}
+    told = "where company = 1002, fi_reporting has no row with account 710300: leaving it out changes nothing"
+    assert (told in warned(filters=filters)) is not has
+
+
+def test_what_is_left_out_and_there_is_not_told() -> None:
+    filters = [{"dimension": "account", "op": "!=", "value": "800200"}, {"dimension": "company", "value": "1001"}]
+    assert warned(filters=filters) == ()
+
+
+def test_one_of_several_values_that_no_row_has_is_told() -> None:
+    told = warned(filters={"company": ["1001", "9999"]})
+    assert "fi_reporting has no row with company 9999: the others are all there is" in told
+
+
+def test_a_comparison_tells_what_neither_side_has_and_not_what_one_lacks() -> None:
+    def told(account: str) -> list[str]:
+        filters = [{"dimension": "account", "op": "!=", "value": account}]
+        request = CompareRequest(source_a="fi_reporting", source_b="consolidation_mart", filters=filters)
+        return [claim.message for claim in compare(sample_catalog(), request).warnings]
+
+    neither = (
+        "neither fi_reporting nor consolidation_mart has a row with account 999999: leaving it out changes nothing"
+    )
+    assert neither in told("999999")
+    assert not any("changes nothing" in message for message in told("710300"))
+
+
+def test_what_a_source_always_leaves_out_need_not_be_there(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,state,v\nx,open,1.00\n")
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  a:
+    kind: csv
+    path: a.csv
+    dimensions: {k: {}, state: {}}
+    measures: {v: {}}
+    default_filters: [{dimension: state, op: "!=", value: cancelled}]
+""")
+    assert query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="a")).warnings == ()
+
+
+def test_a_database_is_asked_about_values_that_are_left_out(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.executescript("CREATE TABLE t (k TEXT, j TEXT, v TEXT); INSERT INTO t VALUES ('0001', 'p', '1.00')")
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  a: {kind: sqlite, path: a.db, table: t, dimensions: {k: {format: alpha(4)}, j: {}}, measures: {v: {}}}
+""")
+    filters = [{"dimension": "k", "op": "not in", "value": ["2", "1"]}, {"dimension": "j", "op": "!=", "value": "q"}]
+    found = query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="a", filters=filters, dimensions=["j"]))
+    assert found.rows == []
+    alone = query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="a", filters=filters[1:], dimensions=["k"]))
+    assert alone.warnings == ("a has no row with j q: leaving it out changes nothing",)
+
+
+def months(folder: Path) -> Catalog:
+    (folder / "hours.csv").write_text("month,hours\n202402,1.00\n202403,7.00\n")
+    (folder / "s.yaml").write_text("""\
+sources:
+  hours: {kind: csv, path: hours.csv, dimensions: {month: {format: fiscal_period}}, measures: {hours: {}}}
+""")
+    return Catalog.load(folder / "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ({"value": "2024-03-15"}, "2024-03-15 stands for all of 202403"),
+        ({"op": "ytd", "value": "2024-03-15"}, "2024-03-15 stands for all of 202403"),
+        ({"op": "between", "value": ["2024-02-02", "2024-03-31"]}, "2024-02-02 stands for all of 202402"),
+        ({"op": "between", "value": ["2024-02-01", "2024-03-31"]}, None),
+        ({"op": "<", "value": "2024-03-01"}, None),
+        ({"op": "<=", "value": "2024-02-29"}, None),
+        ({"value": "202403"}, None),
+    ],
+)
+def test_a_day_that_stands_for_a_whole_period_is_told(
+    tmp_path: Path, condition: dict[str, Any], told: str | None
+) -> None:
+    found = query(months(tmp_path), QueryRequest(source="hours", filters=[{"dimension": "month", **condition}]))
+    assert [claim.kind for claim in found.claims] == (["whole_periods"] if told else [])
+    assert all(told in message for message in found.warnings if told)
+
+
+def test_the_offline_planner_tells_what_periods_there_are_where_a_day_finds_nothing() -> None:
+    question = "What is the amount in fi_reporting on 2024-03-15?"
+    result = Agent("offline", skills=[analyst_skill()]).run_sync(question, conversation=Conversation())
+    assert result.text.startswith("Nothing was found for that.")
+    assert "its values of period are 202401, 202402, 202403" in result.text
+
+
+def test_the_offline_planner_tells_that_a_day_stands_for_its_month(tmp_path: Path) -> None:
+    agent = Agent("offline", skills=[analyst_skill(months(tmp_path))])
+    result = agent.run_sync("What are the total hours in hours on 2024-03-15?", conversation=Conversation())
+    if "7.00" in result.text:
+        assert "2024-03-15 stands for all of 202403" in result.text
+
+
+def test_rows_in_the_order_of_amounts_of_several_currencies_are_called_so() -> None:
+    told = warned(dimensions=["company"], order=["amount desc"], limit=3)
+    assert any("in the order of amount as a number, whatever its currency" in message for message in told)
+    by_currency = warned(dimensions=["company", "currency"], order=["currency", "amount desc"], limit=3)
+    assert not any("in the order of" in message for message in by_currency)
