@@ -56,6 +56,34 @@ _SOMEBODY = word_set(
     "person people employe staff customer client author owner user member colleagu borrower sender recipient "
     "contact assigne manager by team passenger attende"
 )
+_OPPOSITES = tuple(
+    (word_set(one), word_set(other))
+    for one, other in (
+        (
+            "arrive arrives arrived arriving arrival arrivals",
+            "depart departs departure departures leave leaves leaving",
+        ),
+        ("free vacant empty unoccupied", "occupied taken full"),
+        ("bought buy buys purchased purchases", "sold sell sells sale sales"),
+        ("imported imports import", "exported exports export"),
+        ("incoming inbound received receipts", "outgoing outbound sent shipped"),
+        ("won win wins winner", "lost lose loses loser losses"),
+        ("debit debits", "credit credits"),
+        ("asset assets", "liability liabilities"),
+        ("receivable receivables", "payable payables"),
+        ("open opened opens", "closed closes closing"),
+        ("borrowed lent", "returned available"),
+        ("income revenue", "expense expenses costs"),
+    )
+)
+
+
+def opposites_of(word: str) -> frozenset[str]:
+    """The words that say the opposite of a word, as departures are none of the trains that arrive."""
+    sides = [pair[::way] for pair in _OPPOSITES for way in (1, -1)]
+    return frozenset().union(*(other for one, other in sides if word in one))
+
+
 ASKED_FOR = {
     "who": _SOMEBODY,
     "whose": _SOMEBODY,

@@ -163,7 +163,8 @@ class _Speech:
     def opposes(self, token: Token) -> bool:
         """Whether a word is the opposite of what the tools switch, or asks for many of what an option takes one of."""
         many = token.stem in self.options and singular(token.low) != token.low and token.low not in self.wording
-        return many or (token.stem in self.opposites and token.start > 0)
+        other_way = not self.accounts(token) and any(stem(word) in self.own for word in meaning.opposites_of(token.low))
+        return many or other_way or (token.stem in self.opposites and token.start > 0)
 
     def accounts(self, token: Token) -> bool:
         """Whether a tool speaks of the word."""

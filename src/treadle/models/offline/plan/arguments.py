@@ -28,12 +28,13 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
-from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
+from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange, which_is_which
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     Mention,
     grouping_spans,
     mentions,
+    of_one_table,
     overlaps,
     plain_number,
     ranking,
@@ -253,6 +254,7 @@ class _Filler:
             if _GROUPING & set(param.stems):
                 said = grouping_spans(self.clause, self.can.spellings(param.nouns, names))
                 said = [each for each in said if not overlaps(each[1], each[2], self.out.used)]
+                said = of_one_table(said, self._figures(said))
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name, _, _ in said))
                 self.out.telling += len(chosen)
                 groups += [(start, end) for _, start, end in said]
@@ -278,6 +280,17 @@ class _Filler:
                 chosen = self._joined_values(param)
             if chosen:
                 self.out.arguments[param.name] = chosen
+
+    def _figures(self, besides: list[tuple[str, int, int]]) -> list[Mention]:
+        """The figures that are wanted, besides what is said already."""
+        lists = [p for p in self._open("names") if not {*_GROUPING, "order", "sort"} & set(p.stems)]
+        taken = [*self.out.used, *((start, end) for _, start, end in besides)]
+        return [
+            mention
+            for param in lists
+            for names in [tuple(map(str, param.enum)) or self.vocabulary.names(param.nouns, self.can.owners())]
+            for mention in mentions(self.clause, self.can.spellings(param.nouns, names), taken, ties=True)
+        ]
 
     def _is_ranked_within(self, groups: list[tuple[int, int]]) -> bool:
         """Whether so many of one are wanted for each of another, which one list by size is not: of "top 3 accounts per
@@ -356,6 +369,7 @@ class _Filler:
             self._set(param, self.can.render(param, value), start, end)
             self.out.doubtful += bool(self.can.names(param))
             given.append((param, value))
+        self.out.unclear = which_is_which(given, scored, self.clause)
         for param, value in given:
             self._spread(value, self.can.coordinated(value, self.can.values(param)))
 

@@ -171,6 +171,9 @@ class _Reader:
             plain = is_plain_noun(first.text, self._stem(first)) and not first.text.endswith(("ing", "ed"))
             if not self.fields or not (plain or (linked and not first.text.endswith(("ing", "ed")))):
                 return None
+            if grouped and not linked:
+                # "By company combinations" is no company.
+                return None
             if self._stem(first) in self.words or is_turning(first.text) or first.text.lower() in COMPUTING:
                 return None
             if first.text.lower() in _GRAIN and not linked:

@@ -18,6 +18,7 @@ class Filling:
         renamed: what was written, and the valid name it was taken for.
         unknown: what was written where none of the known names is like it, and those names.
         spread: values joined by "and" of which the tool takes one at a time.
+        unclear: two values and the two parameters of which neither says which of them it takes.
         telling: how many known names, conditions and groupings were filled, which speak for the tool by themselves.
         doubtful: how many values were filled though the names known to be valid are others.
     """
@@ -28,5 +29,6 @@ class Filling:
     renamed: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spread: tuple[Value, ...] = ()
+    unclear: tuple[Value, Value, Param, Param] | None = None
     telling: int = 0
     doubtful: int = 0

@@ -84,6 +84,11 @@ class Planner:
             outcome.calls.append(Call(lister.name, {}))
             outcome.left = Left()
             return outcome
+        if filling.unclear is not None:
+            one, other, this, that = filling.unclear
+            told = f"It is not clear which of '{one.text}' and '{other.text}' is the {_noun(this)} and which the"
+            outcome.troubles.append(Trouble(f"{told} {_noun(that)}."))
+            return outcome
         if (change := find_change(clause)) is not None and self._takes_times(tool):
             return self._changed(tool, change, outcome, depth, source)
         several = filling.spread or self._several(tool, clause, filling, source)

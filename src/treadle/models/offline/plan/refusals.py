@@ -25,6 +25,8 @@ _ASKED_FOR = re.compile(
     r"^\W*(?:(?:what|which|how)(?:['’]s| is| are)|(?:list|show|give me|tell me)(?: all| me)?) the (\w+)\W*$",
     re.IGNORECASE,
 )
+# Where a value stands in the clause alone makes no more of a difference than that.
+_NO_DIFFERENCE = 0.15
 _OWNED = (("of",), ("for",), ("by",), ("from",))
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _LISTING = word_set("list find search query filter show")
@@ -98,6 +100,37 @@ def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
         if stem(kind) == asked != stem(head) and singular(head) != head and not heads:
             return [match.span(1)]
     return []
+
+
+def which_is_which(
+    given: Sequence[tuple[Param, Value]], scored: Sequence[tuple[float, Param, Value]], clause: Clause
+) -> tuple[Value, Value, Param, Param] | None:
+    """Two values that two parameters were given, where they fit as well the other way round; None if there are none.
+
+    Of "book a space at North for KA-77" nothing says whether North is the lot or the licence plate.
+
+    Args:
+        given: the values that were handed out.
+        scored: how well each value fits each parameter.
+        clause: where they stand.
+    """
+    fit = {(param.name, value.start): score for score, param, value in scored}
+    texts = [(param, value) for param, value in given if param.shape == "text" and param.required]
+    for at, (first, one) in enumerate(texts):
+        for second, other in texts[at + 1 :]:
+            taken = fit[first.name, one.start] + fit[second.name, other.start]
+            turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
+            if all(turned) and not _says_by_whom(clause, one, other) and sum(turned) >= taken - _NO_DIFFERENCE:
+                return one, other, first, second
+    return None
+
+
+def _says_by_whom(clause: Clause, one: Value, other: Value) -> bool:
+    """Whether the words say what something is done to, and by or for whom: "Adopt Mia for Eva", "of Mia by Eva"."""
+    first, second = sorted((one, other), key=lambda value: value.start)
+    led = clause.words_before(second.start, 1)
+    done_to = sum(token.end <= first.start for token in clause.tokens) == 1
+    return led == ("by",) or (done_to and led in (("for",), ("with",)))
 
 
 def shared_number(tool: KnownTool, filling: Filling) -> str:

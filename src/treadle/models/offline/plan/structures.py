@@ -133,6 +133,17 @@ def grouping_spans(clause: Clause, names: Sequence[str]) -> list[tuple[str, int,
     return found
 
 
+def of_one_table(said: Sequence[tuple[str, int, int]], figures: Sequence[Mention]) -> list[tuple[str, int, int]]:
+    """The groupings before the one by which another figure is wanted: "amount per company and hours per account" are
+    two tables, of which one call gives the first."""
+    first = {figure.name for figure in figures if said and figure.start < said[0][1]}
+    for at, (name, start, _) in enumerate(said):
+        others = {figure.name for figure in figures if said[0][1] < figure.start < start} - first
+        if first and others and name not in {before for before, _, _ in said[:at]}:
+            return list(said[:at])
+    return list(said)
+
+
 def value_text(value: Value, digits_only: bool) -> str:
     """A value as text; days and months without hyphens if that is how the data has them."""
     if value.period is None:
