@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from treadle.kernel.events import (
     ResultAwaited,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolFinished,
     encode_event,
@@ -27,7 +28,18 @@ from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
 from treadle.serve.posting import AGAIN, Posting
-from treadle.serve.protocols.moves import Asked, Began, Below, Ended, Move, Said
+from treadle.serve.protocols.moves import (
+    Asked,
+    Began,
+    Below,
+    CallBegan,
+    CallReturned,
+    Ended,
+    Move,
+    PartBegan,
+    Said,
+    Withdrawn,
+)
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
@@ -111,7 +123,13 @@ class Branch:
         self._runs, self._user, self._run_id = runs, user, run_id
         self.narrator = Narrator()
         self._below: dict[str, tuple[str, Branch]] = {}
-        self._number = 0
+        # How many events were told, how many of these the journal is known to have, and which the others were: shown
+        # live, they may never be stored, where another process takes the run over. And what was shown since, each with
+        # the number of the last event before it.
+        self._number = self._seen = 0
+        self._unsure: list[int] = []
+        self._showed: list[tuple[int, PartBegan | CallBegan | CallReturned]] = []
+        self._anew = 0
         # Whether the journal was asked since anybody listens; the events that it told then, which pieces may bring
         # once more, and until then pieces are old; and whether pieces do not follow on what is known.
         self._joined = False
@@ -124,6 +142,7 @@ class Branch:
         for event in events:
             self.narrator.skip(event)
             self._number, at = self._number + 1, event.at
+        self._seen = self._number
         step = self.narrator.state.step
         for record in () if step is None else step.calls:
             if record.run_id:
@@ -132,13 +151,18 @@ class Branch:
                 await self._branch(record.id, record.run_id).skip(stored[: paused[-1] if paused else 0])
 
     async def hear(self, event: Event) -> AsyncGenerator[Move]:
-        """What there is to tell of the journal's next event."""
+        """What there is to tell of the run's next event."""
         self._number += 1
         below = _below(self._run_id, event)
         if below is not None:
-            call_id, run_id = below
-            async for move in self._caught_up(call_id, run_id):
+            async for move in self._caught_up(*below):
                 yield move
+        elif isinstance(event, RunResumed):
+            # Whoever takes it up goes on from what is stored of the runs below, too.
+            for run_id, (call_id, branch) in [*self._below.items()]:
+                if branch._unsure:
+                    async for move in self._caught_up(call_id, run_id):
+                        yield move
         for move in self.narrator.hear(event):
             yield move
 
@@ -158,30 +182,82 @@ class Branch:
     async def _live(self, event: RunEvent) -> AsyncGenerator[Move]:
         if self._lost:
             return
+        before = self._number
         if isinstance(event, Happened):
             key = encode_event(event)
             if key in self._ahead:
                 self._ahead.discard(key)
                 return
             self._ahead.clear()
+            self._unsure.append(hash(key))
             try:
                 async for move in self.hear(event):
-                    yield move
+                    yield self._noted(before, move)
             except IllegalEvent:
-                # What came before it was shown before anybody listened. The journal tells it with the call's result.
-                self._lost, self._number = True, self._number - 1
+                # What came before it was shown before anybody listened, or to nobody here. The journal tells it with
+                # the call's result.
+                self._unsure.pop()
+                self._lost, self._number = True, before
         elif not self._ahead:
             async for move in self.piece(event):
-                yield move
+                yield self._noted(before, move)
+
+    def _noted(self, before: int, move: Move) -> Move:
+        if isinstance(move, PartBegan | CallBegan | CallReturned):
+            self._showed.append((before, move))
+        return move
 
     async def _caught_up(self, call_id: str, run_id: str) -> AsyncGenerator[Move]:
         """What the journal has of a run below that was not told yet."""
         branch = self._branch(call_id, run_id)
         branch._joined, branch._lost = True, False
-        for event in await self._stored(run_id, branch._number):
-            branch._ahead.add(encode_event(event))
-            async for move in branch.hear(event):
-                yield self._wrapped(call_id, run_id, move)
+        async for move in branch._followed_up():
+            yield self._wrapped(call_id, run_id, move)
+
+    async def _followed_up(self) -> AsyncGenerator[Move]:
+        """What the journal has and was not told; what was shown, and is not there, is taken back first."""
+        stored = await self._stored(self._run_id, self._number - 1 if self._unsure else self._seen)
+        if self._unsure and stored and _key(stored[0]) == self._unsure[-1]:
+            # Whoever wrote this one wrote those before it.
+            stored = stored[1:]
+        elif self._unsure and (all_stored := await self._stored(self._run_id, 0)):
+            kept = self._seen
+            for shown, event in zip(self._unsure, all_stored[kept:], strict=False):
+                if shown != _key(event):
+                    break
+                kept += 1
+            for move in self._taken_back(all_stored[:kept]):
+                yield move
+            stored = all_stored[kept:]
+        self._unsure.clear()
+        self._showed = [one for one in self._showed if one[0] >= self._number]
+        for event in stored:
+            self._ahead.add(encode_event(event))
+            async for move in self.hear(event):
+                yield move
+        self._seen = self._number
+
+    def _taken_back(self, kept: Sequence[Event]) -> Iterator[Move]:
+        """Takes back all that was shown after the events that the journal has kept; from there it is told anew."""
+        since = [move for before, move in self._showed if before >= len(kept)]
+        calls = {move.id: move.name for move in since if isinstance(move, CallBegan)}
+        for run_id, (call_id, branch) in self._below.items():
+            if call_id in calls:
+                for move in branch._taken_back(()):
+                    yield self._wrapped(call_id, run_id, move)
+        yield from self.narrator.closed()
+        parts = tuple([move.id for move in since if isinstance(move, PartBegan)])
+        results = {move.id for move in since if isinstance(move, CallReturned)} - calls.keys()
+        if since:
+            yield Withdrawn(parts, tuple(calls.items()), True, tuple(sorted(results)), taken_over=True)
+        self._anew += 1
+        self.narrator = Narrator(f"again-{self._anew}-")
+        for event in kept:
+            self.narrator.skip(event)
+        self._number = self._seen = len(kept)
+        self._unsure.clear()
+        self._showed.clear()
+        self._ahead.clear()
 
     def _branch(self, call_id: str, run_id: str) -> "Branch":
         if run_id not in self._below:
@@ -213,6 +289,10 @@ def _below(run_id: str, event: Event) -> tuple[str, str] | None:
         case ResultAwaited(call_id=call_id, run_id=below) if below:
             return call_id, below
     return None
+
+
+def _key(event: Event) -> int:
+    return hash(encode_event(event))
 
 
 def _ends(event: object) -> bool:

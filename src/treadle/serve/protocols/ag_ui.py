@@ -193,6 +193,8 @@ class Writer:
         """Takes what was shown back, by telling what the thread is without it."""
         calls = {self._named(path, call_id) for call_id, _ in move.calls}
         gone = {f"{run_id}:{part}" for part in move.parts}
+        results = [*calls, *[self._named(path, call_id) for call_id in move.results]]
+        gone |= {f"{name}:result" for name in results}
         yield from self._close_all([key for key in self._open if key[1] in calls])
         kept: list[Json] = []
         for message in self._messages:

@@ -319,9 +319,12 @@ class Writer:
             yield {**answer, "reason": reason} if reason else answer
 
     def _without_calls(self, move: moves.Withdrawn, path: str) -> Iterator[Json]:
+        why = "The reply broke off; this call is not made."
+        if move.taken_over:
+            why = "Another process took the run over, which knows nothing of this call."
         for call_id, name in move.calls:
             told = {"type": "tool-input-error", "toolCallId": _named(path, call_id), "toolName": name, "input": None}
-            yield {**told, "errorText": "The reply broke off; this call is not made.", **SETTLED}
+            yield {**told, "errorText": why, **SETTLED}
 
     def _broke_off(self, move: moves.Withdrawn) -> Iterator[Json]:
         if move.parts:

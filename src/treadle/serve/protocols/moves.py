@@ -119,12 +119,19 @@ class CallReturned(Struct, frozen=True, gc=False):
 class Withdrawn(Struct, frozen=True, gc=False):
     """A reply broke off: what was shown of it (these parts, these calls) is no part of the run.
 
-    `again` is whether it is asked for once more.
+    Attributes:
+        parts: their ids.
+        calls: their ids and names.
+        again: whether it is asked for once more.
+        results: calls that stay, whose results were shown and are no part of the run either.
+        taken_over: whether the reply was whole, and lost as another process took the run over.
     """
 
     parts: tuple[str, ...]
     calls: tuple[tuple[str, str], ...]
     again: bool
+    results: tuple[str, ...] = ()
+    taken_over: bool = False
 
 
 class Progress(Struct, frozen=True, gc=False):

@@ -42,9 +42,14 @@ class _Shown:
 
 
 class Narrator:
-    """Tells a run. `skip` what is known already, then `hear` the rest, in the journal's order."""
+    """Tells a run. `skip` what is known already, then `hear` the rest, in the journal's order.
 
-    def __init__(self) -> None:
+    Args:
+        prefix: what the ids of the parts begin with, where some were told and taken back.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._state = RunState()
         self._shown = _Shown()
         self._part: tuple[PartKind, str] | None = None
@@ -69,6 +74,11 @@ class Narrator:
                 self._said += 1
         for step in self._steps():
             self._told.update([record.id for record in step.calls if record.result is not None])
+
+    def closed(self) -> Iterator[Move]:
+        """Closes what is open, where it is not gone on with."""
+        self._shown = _Shown()
+        yield from self._close_step()
 
     def hear(self, event: RunEvent) -> Iterator[Move]:
         """What there is to tell of `event`."""
@@ -123,7 +133,7 @@ class Narrator:
         if self._part is None or self._part[0] != kind:
             yield from self._close_part()
             # Named by its place in the journal, so that no part of a run is called like another, whoever tells them.
-            part_id = f"{kind}-{self._state.events}-{len(self._shown.parts)}"
+            part_id = f"{self._prefix}{kind}-{self._state.events}-{len(self._shown.parts)}"
             self._part = (kind, part_id)
             self._shown.parts.append(part_id)
             yield moves.PartBegan(kind, part_id)
