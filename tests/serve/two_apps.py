@@ -19,8 +19,8 @@ class Paced(MemoryJournal):
         pace: how many turns, call after call, again and again.
     """
 
-    def __init__(self, of, pace=(0,)):
-        super().__init__()
+    def __init__(self, of, pace=(0,), **more):
+        super().__init__(**more)
         for name in SHARED:
             setattr(self, name, getattr(of, name))
         self._pace = cycle(pace)

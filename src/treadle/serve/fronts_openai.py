@@ -4,10 +4,9 @@ A client asks again by itself where an answer was lost, and says so in a header;
 that answers it already, and not by another one.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,15 +14,14 @@ from starlette.routing import BaseRoute, Route
 
 from treadle.agent import Agent
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Json, UserMessage
+from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
 from treadle.serve.deciding import Decides, decided, say
-from treadle.serve.fronts import Asked, data
+from treadle.serve.fronts import Asked
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
-from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal
@@ -31,8 +29,8 @@ from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Answers, Point, Telling, said_before
 from treadle.serve.user import User
+from treadle.serve.written_openai import Writer, chat_chunks, response_chunks, written
 
-DONE: Final = b"data: [DONE]\n\n"
 NOT_AGAIN: Final = {"x-should-retry": "false"}
 """Tells OpenAI's clients that asking again would help nothing: the run is over, and was paid."""
 
@@ -41,16 +39,6 @@ class Again(Asked):
     """What may stand in the query for a response: whether it is told as a stream."""
 
     stream: bool = False
-
-
-class Writer(Protocol):
-    """What writes either protocol."""
-
-    def write(self, move: Move) -> Iterator[Json]:
-        """The parts that say `move`."""
-
-    def whole(self) -> Json:
-        """The whole answer, once all moves are written."""
 
 
 def routes(serving: Serving) -> list[BaseRoute]:
@@ -71,7 +59,7 @@ class _NoModel(Refused):
 
 
 class _Lost(Refused):
-    """The answer was lost, and its run was not: asked again it would be another one."""
+    """The answer was lost, and its run was not: asked again it would be another one, or the run would fail again."""
 
 
 def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -114,8 +102,8 @@ class Fronts:
         created = await self._created(it.user, it.telling.point)
         writer = openai_chat.Writer(it.telling.point.run_id, it.post.model, created, it.state.usage, it.typed)
         if not it.post.stream:
-            return await self._whole(it.telling, writer)
-        return self._stream(request, it, _chat_chunks(it.telling, writer, it.post.usage))
+            return await self._whole(it, writer)
+        return self._stream(request, it, chat_chunks(it.telling, writer, it.post.usage))
 
     async def _chat_point(self, user: User, post: Posted, posting: Posting) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
@@ -130,8 +118,8 @@ class Fronts:
         if not it.post.stream:
             for _ in writer.open():
                 pass
-            return await self._whole(it.telling, writer)
-        return self._stream(request, it, _response_chunks(it.telling, writer))
+            return await self._whole(it, writer)
+        return self._stream(request, it, response_chunks(it.telling, writer))
 
     async def _response_writer(self, it: "_Answer") -> openai_responses.Writer:
         point, agent = it.telling.point, self._runs.agents.get(it.post.model)
@@ -180,7 +168,7 @@ class Fronts:
         it = await self._again(self._serving.user(request), request.path_params["response"], asked)
         writer = await self._response_writer(it)
         if asked.stream:
-            return self._stream(request, it, _response_chunks(it.telling, writer))
+            return self._stream(request, it, response_chunks(it.telling, writer))
         return await _as_it_is(it.telling, writer)
 
     async def cancel(self, request: Request) -> Response:
@@ -199,7 +187,7 @@ class Fronts:
         agent = self._runs.agents.get(model)
         theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.stock.now if not one.server])
         typed = agent is not None and agent._config.output is not None
-        return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed)
+        return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed, known=True)
 
     async def _told_by(self, user: User, name: str) -> Point:
         """What tells the response of that id. Raises `Refused` if there is none."""
@@ -223,10 +211,10 @@ class Fronts:
         agent = self._agent(user, body.get("model"))
         post = read(body, _externals(agent))
         asked, typed = self._asked(request, post), _typed(agent, post)
-        posting, again = self._posting(request, user, body)
+        posting, again, known = self._posting(request, user, body)
         point = await self._once(user, posting, again, post, partial(begin, user, post, posting))
         telling = Telling(self._runs, user, point)
-        return _Answer(user, post, asked, telling, await telling.begin(), typed)
+        return _Answer(user, post, asked, telling, await telling.begin(), typed, known)
 
     def _agent(self, user: User, name: Any) -> Agent[Any, Any]:
         if not isinstance(name, str) or not name:
@@ -251,12 +239,13 @@ class Fronts:
     async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
 
-    def _posting(self, request: Request, user: User, body: Mapping[str, Any]) -> tuple[Posting, bool]:
-        """What names the request, and whether its client may have sent it before."""
+    def _posting(self, request: Request, user: User, body: Mapping[str, Any]) -> "_Named":
         names = key_of(request.headers.get("idempotency-key"))
         count = request.headers.get("x-stainless-retry-count", "")
-        retried = count.isascii() and count.isdigit() and bool(count.strip("0"))
-        return self._serving.posting(user, names, [request.url.path, body]), retried or names is not None
+        counts = count.isascii() and count.isdigit()
+        posting = self._serving.posting(user, names, [request.url.path, body])
+        named = names is not None
+        return _Named(posting, named or (counts and bool(count.strip("0"))), named or (counts and posting.kept))
 
     async def _once(
         self, user: User, posting: Posting, again: bool, post: Posted, begin: Callable[[], Awaitable[Point]]
@@ -284,16 +273,19 @@ class Fronts:
         first = await self._runs.views.events(user, point.run_id, max(0, point.number - 1), 1)
         return first[0].event.at if first else 0.0
 
-    async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
+    async def _whole(self, it: "_Answer", writer: openai_chat.Writer | openai_responses.Writer) -> Response:
+        run_id = it.telling.point.run_id
         try:
-            await _written(telling, writer)
+            await written(it.telling, writer)
         except TROUBLE as trouble:
             error = refused_by(trouble)
-            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from trouble
+            # The run goes on when the server, or its journal, is back: whoever is known then is answered by it.
+            kind, after = (Refused, error.after) if it.known and error.kind == "unavailable" else (_Lost, None)
+            raise kind(error.kind, f"{error.message}; this is run {run_id}", error.advice, after) from trouble
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
-            return json_response(failure, 500, {**NOT_AGAIN, **naming(telling.point.run_id)})
-        return json_response(writer.whole(), 200, naming(telling.point.run_id))
+            return json_response(failure, 500, {**NOT_AGAIN, **naming(run_id)})
+        return json_response(writer.whole(), 200, naming(run_id))
 
     def _asked(self, request: Request, post: Posted) -> Asked:
         asked = self._serving.query(request, Asked)
@@ -308,10 +300,18 @@ class Fronts:
         return self._serving.stream(request, chunks, headers=naming(run_id), left=left)
 
 
+class _Named(NamedTuple):
+    """What names a request, whether its client may have sent it before, and whether it is known if it comes again."""
+
+    posting: Posting
+    again: bool
+    known: bool
+
+
 class _Answer(NamedTuple):
     """What answers a request: for whom, what was asked for, the run that tells it, and how that stood before it.
 
-    `typed` is whether it is JSON.
+    `typed` is whether it is JSON, and `known` whether the request is known if it comes again.
     """
 
     user: User
@@ -320,6 +320,7 @@ class _Answer(NamedTuple):
     telling: Telling
     state: RunState
     typed: bool
+    known: bool
 
 
 def _decides(post: Posted, run_id: str) -> Decides:
@@ -332,54 +333,9 @@ def _decides(post: Posted, run_id: str) -> Decides:
     return Decides(partial(caller.decisions, post), names, given if post.before else frozenset())
 
 
-async def _parts(telling: Telling, writer: Writer, *, wait: bool = True) -> AsyncGenerator[Json]:
-    async with aclosing(telling.moves(wait=wait)) as moves:
-        async for move in moves:
-            for part in writer.write(move):
-                yield part
-
-
-async def _written(telling: Telling, writer: Writer, *, wait: bool = True) -> None:
-    """Writes all that there is to tell, for the whole of it; without `wait`, what there is by now."""
-    async with aclosing(_parts(telling, writer, wait=wait)) as parts:
-        async for _ in parts:
-            pass
-
-
 async def _as_it_is(telling: Telling, writer: Writer) -> Response:
-    await _written(telling, writer, wait=False)
+    await written(telling, writer, wait=False)
     return json_response(writer.whole())
-
-
-async def _chunks(telling: Telling, writer: Writer, written: Callable[[Json], bytes]) -> AsyncGenerator[bytes]:
-    try:
-        async with aclosing(_parts(telling, writer)) as parts:
-            async for part in parts:
-                yield written(part)
-    except TROUBLE as error:
-        yield written(caller.error_form(refused_by(error)))
-
-
-async def _chat_chunks(telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:
-    async with aclosing(_chunks(telling, writer, data)) as chunks:
-        async for chunk in chunks:
-            yield chunk
-    if usage and writer.failure is None:
-        yield data(writer.usage())
-    yield DONE
-
-
-async def _response_chunks(telling: Telling, writer: openai_responses.Writer) -> AsyncGenerator[bytes]:
-    for part in writer.open():
-        yield _event(part)
-    async with aclosing(_chunks(telling, writer, _event)) as chunks:
-        async for chunk in chunks:
-            yield chunk
-
-
-def _event(part: Json) -> bytes:
-    name = part.get("type", "error")
-    return b"event: %b\n%b" % (str(name).encode(), data(part))
 
 
 def _externals(agent: Agent[Any, Any]) -> list[str]:

@@ -1,0 +1,86 @@
+"""Somebody waits for the whole answer of OpenAI's protocols while the server that carries the run out is stopped.
+
+- whether that was a 500, which says not to ask again, or a 503, was a matter of the moment
+  -> test_who_is_known_again_is_told_to_ask_again_and_answered_by_the_same_run
+"""
+
+import asyncio
+
+import pytest
+from two_apps import Client, Paced, lifespan
+
+from treadle import Agent, MemoryJournal, tool
+from treadle.serve import app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+KEY, COUNT, NONE = (("idempotency-key", "k"),), (("x-stainless-retry-count", "0"),), ()
+BODIES = {
+    "/v1/chat/completions": {"model": "clerk", "messages": [{"role": "user", "content": "go"}]},
+    "/v1/responses": {"model": "clerk", "input": "go"},
+}
+
+
+def clerk(paid, gate):
+    @tool(effect="write")
+    async def pay() -> str:
+        """Pays somebody."""
+        paid.append("paid")
+        gate.entered.set()
+        await gate.opened.wait()
+        return "paid"
+
+    return Agent(ScriptedModel(lambda r: [("pay", {})] if r.step == 0 else "It is paid."), name="clerk", tools=[pay])
+
+
+class Gate:
+    def __init__(self):
+        self.entered, self.opened = asyncio.Event(), asyncio.Event()
+
+
+async def stopped(path, headers, *, elsewhere, redact=None):
+    """The answer of a server, which is stopped itself or follows one that is; and of the next to the same request."""
+    shared, paid, gate = MemoryJournal(redact=redact), [], Gate()
+    one, two, three = [
+        app([clerk(paid, gate)], journal=Paced(shared, redact=redact), take_up=False, grace=60) for _ in range(3)
+    ]
+    async with lifespan(one), lifespan(two):
+        first = Client(one, "POST", path, BODIES[path], headers)
+        asked = Client(two, "POST", path, BODIES[path], again(headers)) if elsewhere else first
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(first.run())]
+            await gate.entered.wait()
+            if elsewhere:
+                tasks.append(group.create_task(asked.run()))
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            one.stop()
+            gate.opened.set()
+        status, answer = tasks[-1].result()
+    async with lifespan(three):
+        client = Client(three, "POST", path, BODIES[path], again(headers))
+        return status, answer["error"], asked.headers, await client.run(), paid
+
+
+def again(headers):
+    return [("x-stainless-retry-count", "1")] if headers == COUNT else headers
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("headers", [KEY, COUNT])
+@pytest.mark.parametrize("path", BODIES)
+async def test_who_is_known_again_is_told_to_ask_again_and_answered_by_the_same_run(path, headers, elsewhere):
+    status, error, told, (later, answer), paid = await stopped(path, headers, elsewhere=elsewhere)
+    assert (status, told.get("x-should-retry"), told["retry-after"]) == (503, None, "5"), error
+    assert "stop" in error["message"]
+    assert "this is run" in error["message"]
+    assert (later, "It is paid." in str(answer), paid) == (200, True, ["paid"])
+
+
+@pytest.mark.parametrize(("headers", "redact"), [(NONE, None), (COUNT, lambda text: text)])
+@pytest.mark.parametrize("path", BODIES)
+async def test_who_would_begin_another_run_is_told_not_to(path, headers, redact):
+    """Without a name a request is known by its digest, and where texts are redacted none is kept."""
+    status, error, told, _, _ = await stopped(path, headers, elsewhere=False, redact=redact)
+    assert (status, told["x-should-retry"], "retry-after" in told) == (503, "false", False), error
