@@ -18,6 +18,7 @@ class RawHTTP:
         pays: given this, the request's number, and the amount; answers with `said`, `wrote` or `paid`.
         modern: whether it speaks the newest version; else one with a handshake and a session.
         forgets: the status, the body and its kind with which it answers for a session that it does not know.
+        moved: whether it is at another address of the same server, to which whoever comes is redirected.
     """
 
     def __init__(
@@ -25,7 +26,9 @@ class RawHTTP:
         pays: "Callable[[RawHTTP, int, int], Awaitable[bytes]]",
         modern: bool,
         forgets: tuple[int, bytes, str] = (404, b"", "text/plain"),
+        moved: bool = False,
     ):
+        self.moved, self.redirected = moved, list[str]()
         self.pays, self.modern, self.forgets = pays, modern, forgets
         self.tools = TOOLS
         self.calls: list[int] = []
@@ -65,7 +68,12 @@ class RawHTTP:
                 method, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
                 headers = dict(line.split(": ", 1) for line in lines if ": " in line)
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                answer = await self._answer(method.split()[0], headers.get("mcp-session-id", ""), body)
+                verb, path, _ = method.split()
+                if self.moved and path == "/mcp":
+                    self.redirected.append(json.loads(body or b"{}").get("method", verb))
+                    answer = self.said(307, more="location: /mcp/\r\n")
+                else:
+                    answer = await self._answer(verb, headers.get("mcp-session-id", ""), body)
                 writer.write(answer)
                 await writer.drain()
                 if not answer or b"event-stream" in answer or b"content-length: 999" in answer:

@@ -61,12 +61,27 @@ UNANSWERED = {
     "half a message": answering(200, b'{"jsonrpc":"2.0","id":4,"resu'),
     "nothing": answering(200),
     "redirected": answering(302, b"", "text/html", "location: /else\r\n"),
+    "redirected with all that was sent": answering(307, b"", "text/html", "location: /mcp\r\n"),
+    "redirected for good": answering(308, b"", "text/html", "location: /else\r\n"),
     "failed": answering(500, b"no", "text/plain"),
     "no time": answering(504, b"no", "text/plain"),
     "cut off": answering(),
     "half a body": half,
     "junk": junk_in_a_stream,
 }
+
+
+async def test_a_server_that_is_at_another_address_is_asked_there(modern):
+    """Each request was posted twice, a call of a tool too."""
+
+    async def pays(raw, number, n):
+        raw.done.append(n)
+        return raw.paid(number, n)
+
+    async with RawHTTP(pays, modern, moved=True) as raw:
+        assert results(await paying(shop(raw), 1, 2).run("go")) == ["paid 1", "paid 2"]
+        assert raw.done == [1, 2]
+        assert {*raw.redirected} <= {"server/discover", "initialize"}
 
 
 @pytest.mark.parametrize("how", UNANSWERED)

@@ -22,7 +22,7 @@ async def over_http(url: str, headers: Mapping[str, str], auth: Any, told: str) 
     sent = {"accept-encoding": "identity", **headers}
     options: Any = {"timeout": httpx2.Timeout(30.0, read=None), "event_hooks": {"response": [_bounded]}}
     async with (
-        Poster(told, headers=sent, auth=auth, **options) as client,
+        Poster(url, told, headers=sent, auth=auth, **options) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_LINE) as streams,
     ):
         yield streams

@@ -1,5 +1,9 @@
 """Posting: the requests to a server at an address, each of which fails by itself. The transport of the official package
 would end the connection where one is cut off, and with it each other call, and does not tell a refusal from a failure.
+
+It also follows redirects within a server, and posts again for it: where whoever connects is redirected, all that comes
+after is sent to where that led, and what is redirected later is not followed. What a server did before it redirected a
+call is not known, and it would be made as often as there are redirects.
 """
 
 import json
@@ -31,18 +35,27 @@ class Poster(httpx2.AsyncClient):
     """A client in whose answers a request that had none has an error in its place.
 
     Args:
-        told: the address, for errors.
+        url: the address of the server.
+        told: the same, for errors.
         options: those of `httpx2.AsyncClient`.
     """
 
-    def __init__(self, told: str, **options: Any) -> None:
+    def __init__(self, url: str, told: str, **options: Any) -> None:
         super().__init__(**options)
         self._told = told
+        self._url = self._at = httpx2.URL(url)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """The answer to `request`, or an error of JSON-RPC in its place."""
         said = _object(await request.aread()) if request.method == "POST" else {}
-        if "method" not in said or said["method"] in _HANDSHAKE:
+        if said.get("method") in _HANDSHAKE:
+            response = await super().send(request, **options)
+            if not response.has_redirect_location:
+                self._at = request.url
+            return response
+        if request.url == self._url:
+            request.url = self._at
+        if "method" not in said:
             return await super().send(request, **options)
         try:
             response = await super().send(request, **options)
@@ -66,10 +79,13 @@ class Poster(httpx2.AsyncClient):
 
 
 async def _lacks(response: httpx2.Response, said: dict[str, Any]) -> dict[str, Any] | None:
-    """The error in the place of an answer to the message `said`; None where it is one, or a redirect."""
+    """The error in the place of an answer to the message `said`; None where it is one."""
     status, kind = response.status_code, response.headers.get("content-type", "").lower()
-    if "id" not in said or 300 <= status < 400:
+    if "id" not in said:
         return None
+    if 300 <= status < 400:
+        await response.aclose()
+        return marked(Gone, "answered with a redirect, which is not followed")
     if status < 300 and status != HTTPStatus.ACCEPTED:
         if kind.startswith("application/json"):
             await response.aread()
