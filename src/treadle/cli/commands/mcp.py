@@ -1,8 +1,12 @@
 """`treadle mcp`: an agent, or tools, as an MCP server."""
 
 import asyncio
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,6 +16,13 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.storage import journal_at, journal_option
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
+from treadle.visible import visible
+
+_GRACE: Final = 20
+"""Seconds that calls under way have to end when the server is told to stop."""
+
+_LONGEST: Final = 200
+"""Characters of an error in a line."""
 
 
 @click.command(short_help="Serve an agent, or tools, to MCP clients.")
@@ -70,4 +81,34 @@ async def _over_http(app: Any, port: int) -> None:
                 for socket in server.sockets:
                     click.echo(f"serving at http://127.0.0.1:{socket.getsockname()[1]}/mcp", err=True)
 
-    await Told(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on")).serve()
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_config=None, log_level="warning", lifespan="on",
+        timeout_graceful_shutdown=_GRACE,
+    )  # fmt: skip
+    with _in_one_line():
+        await Told(config).serve()
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Has what the packages that serve log of a request be a line, where nobody has set logging up: that a client went
+    away in the middle is no matter for a traceback.
+    """
+    to = logging.lastResort
+    if to is None or os.environ.get("TREADLE_DEBUG", "") not in ("", "0"):
+        yield
+        return
+    to.addFilter(_shortened)
+    try:
+        yield
+    finally:
+        to.removeFilter(_shortened)
+
+
+def _shortened(record: logging.LogRecord) -> bool:
+    raised = record.exc_info and record.exc_info[1]
+    if raised and record.name.partition(".")[0] in ("mcp", "uvicorn"):
+        words = visible(" ".join(f"{type(raised).__name__}: {raised}".split()))[:_LONGEST].removesuffix(":")
+        record.msg, record.args = f"{record.getMessage().strip()} ({words})", ()
+        record.exc_info = record.exc_text = None
+    return True
