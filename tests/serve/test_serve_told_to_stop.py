@@ -4,10 +4,13 @@
   -> test_a_request_that_is_not_waited_for_is_told_so
 - Ctrl-C twice ended it with a traceback, or did nothing at all, depending on the moment
   -> test_a_person_who_says_it_twice_waits_for_no_step
+- a journal's file that another process had locked was waited for, again and again, when nothing else was
+  -> test_a_file_that_is_locked_is_not_waited_for
 """
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -123,3 +126,22 @@ def test_a_request_that_is_not_waited_for_is_told_so(serves, path):
     assert (answer.status_code, "did not wait for this" in answer.text) == (503, True), answer.text
     code, log = server.ended()
     assert (code, "Traceback" in log) == (0, False), log
+
+
+def test_a_file_that_is_locked_is_not_waited_for(serves, tmp_path):
+    server = serves("--grace", "0")
+    run_id = server.client.post("/api/runs", json={"agent": "agent", "input": "Hello."}).json()["id"]
+    server.until(server.hangs.exists)
+    other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        server.process.terminate()
+        code, log = server.ended()
+    finally:
+        other.close()
+    assert (code, "Traceback" in log) == (0, False), log
+    assert "is not waited for; runs go on from what stands there" in log
+    server = serves("--leave", "--grace", "0")
+    assert server.client.get(f"/api/runs/{run_id}").json()["status"] == "left"
+    server.process.terminate()
+    assert server.ended()[0] == 0

@@ -6,6 +6,7 @@ person has no task; nor has a run that nobody here drives and nobody follows.
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -87,6 +88,7 @@ class Live:
         # Whether nothing is waited for; and how long steps under way are, while they are.
         self._hurried = False
         self._patience: asyncio.Timeout | None = None
+        self._told_at = 0.0
 
     @asynccontextmanager
     async def running(self, first: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[None]:
@@ -127,7 +129,8 @@ class Live:
 
     def stop_streams(self) -> None:
         """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""
-        self._stopping = True
+        if not self._stopping:
+            self._stopping, self._told_at = True, time.monotonic()
         self._pausing.pause()
         for feed, _ in self._feeds.values():
             feed.close()
@@ -141,8 +144,10 @@ class Live:
     async def _stop(self) -> None:
         self.stop_streams()
         overs = [one.over for one in self._driven.values()]
+        # Steps have had time since it was told to stop: requests were waited for meanwhile.
+        left = max(0.0, self._told_at + self._grace - time.monotonic())
         try:
-            async with asyncio.timeout(0.0 if self._hurried else self._grace) as self._patience:
+            async with asyncio.timeout(0.0 if self._hurried else left) as self._patience:
                 for over in overs:
                     await over.wait()
         except TimeoutError:

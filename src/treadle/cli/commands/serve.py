@@ -5,11 +5,12 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,13 +23,17 @@ from treadle.cli.loading import load
 from treadle.cli.servers import mcp_option
 from treadle.cli.storage import journal_at, journal_named, journal_option
 from treadle.cli.terminal import clean, set_off
-from treadle.journal import Journal
 from treadle.journal.addresses import without_password
 
 if TYPE_CHECKING:
     from treadle.serve import Served
 
+log = logging.getLogger("treadle.serve")
+
 PORT = 8700
+
+_MOMENT: Final = 5.0
+"""Seconds that may pass after steps are not waited for any more: nothing is carried out in them."""
 
 
 def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,7 +177,7 @@ async def _serve(
 ) -> int:
     from treadle.serve import app
 
-    async with journal_at(journal) as kept:
+    async with _bounded() as bound, journal_at(journal) as kept:
         served = app([keeping(agent, kept) for agent in agents], journal=kept, **options)
         # One that cannot be used is said before anybody is told that they are served.
         await kept.list(1)
@@ -180,11 +185,54 @@ async def _serve(
         below = f" (below {root_path} for its proxy)" if root_path else ""
         where = without_password(journal_named(journal))
         click.echo(clean(f"serving {names} at {address}{below} with {where}; Ctrl-C stops it"))
-        return await _run(served, kept, listening, root_path, address if opens else "", options["grace"])
+        return await _run(served, bound, listening, root_path, address if opens else "", options["grace"])
+
+
+class _Bound:
+    """Until when the process waits for its end, once it was told to.
+
+    A journal that is locked by another process takes its time for each thing that is still to be written, and whatever
+    is on its way there cannot be cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it was told to."""
+        return self._timer is not None
+
+    def set_to(self, seconds: float) -> None:
+        """It ends in so many seconds at the latest, and a moment."""
+        self.lift()
+        self._timer = threading.Timer(seconds + _MOMENT, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def lift(self) -> None:
+        """It has come to its end by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @staticmethod
+    def _end() -> None:
+        log.warning("what was on its way to the journal is not waited for; runs go on from what stands there")
+        logging.shutdown()
+        os._exit(ExitCode.FINISHED)
+
+
+@asynccontextmanager
+async def _bounded() -> AsyncIterator[_Bound]:
+    bound = _Bound()
+    try:
+        yield bound
+    finally:
+        bound.lift()
 
 
 async def _run(
-    served: "Served", kept: Journal, listening: socket.socket, root_path: str, page: str, grace: float
+    served: "Served", bound: _Bound, listening: socket.socket, root_path: str, page: str, grace: float
 ) -> int:
     import uvicorn
 
@@ -211,6 +259,8 @@ async def _run(
             hurried = self.should_exit and name == signal.SIGINT
             self.should_exit = True
             served.stop()
+            if hurried or not bound.is_set:
+                bound.set_to(0 if hurried else grace)
             # Process groups and supervisors may say it twice; a person who does is in a hurry.
             if hurried:
                 served.hurry()
