@@ -219,6 +219,25 @@ async def test_tables_that_were_dropped_under_it_are_missed(
         await journal.append("r", 1, [note("a")])
 
 
+async def test_tables_that_were_dropped_under_it_are_not_made_anew(
+    server: Server, schema: str, journal: PostgresJournal, started: Started, note: Note
+) -> None:
+    """A run of the same name, or request, was begun a second time, and a run under way was told to be elsewhere."""
+    await journal.append("r", 0, [started()])
+    server.execute(f"DROP SCHEMA {schema} CASCADE")
+    for _ in range(2):
+        for asked in (
+            lambda: journal.append("r", 1, [note("a")]),
+            lambda: journal.append("r", 0, [started()]),
+            lambda: journal.read("r"),
+            lambda: journal.list(),
+        ):
+            with pytest.raises(JournalUnavailable, match="has lost its tables"):
+                await asked()
+    async with PostgresJournal(server.dsn(), schema=schema) as another:
+        assert await another.list() == []
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 async def test_any_encoding_of_the_database_will_do(
     server: Server, schema: str, started: Started, note: Note, encoding: str

@@ -116,7 +116,8 @@ class Deliveries:
         wanted = Wanted(status="waiting", agent=agent.name)
         while journal is not None and (page := await journal.list(_PAGE, before, wanted)):
             for line in page:
-                if line.stop is not None and line.stop == QUEUED and now - line.updated_at >= LOST_AFTER:
+                # For how long one has stood so whose time lies ahead, by a clock that was set since, nobody can say.
+                if line.stop is not None and line.stop == QUEUED and abs(now - line.updated_at) >= LOST_AFTER:
                     try:
                         await queue.dispatch(order_of(await journal.read(line.run_id)))
                         found += 1

@@ -65,8 +65,6 @@ class Statements:
             end_stuck=self._made(END_STUCK.replace("*tables*", "'{}.budget_purses'")),
             patience=LOCKED,
             silence=SILENT,
-            # New ones in the place of those that are gone would allow all of it once more.
-            begins_anew=False,
         )
         self.look = self._made(
             "SELECT it.claimed_tokens, it.claimed_usd, it.used_tokens, it.used_usd, own.base_tokens, own.base_usd, "

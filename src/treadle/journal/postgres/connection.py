@@ -107,7 +107,6 @@ class Layout(Struct, frozen=True):
         end_stuck: the statement that ends transactions that have waited for their own clients for so many seconds.
         patience: seconds that a statement waits for a lock at most; None for a second more than `STUCK`.
         silence: seconds that the server may be silent for before it counts as lost; None for as long as it likes.
-        begins_anew: whether tables are made where those that were there before are gone.
     """
 
     what: str
@@ -121,10 +120,22 @@ class Layout(Struct, frozen=True):
     end_stuck: bytes
     patience: float | None = None
     silence: float | None = None
-    begins_anew: bool = True
 
 
 S = TypeVar("S")
+
+
+class Known:
+    """What all connections to a schema know of it.
+
+    Attributes:
+        ready: whether its tables were there.
+    """
+
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        self.ready = False
 
 
 class Session(Generic[S]):
@@ -134,17 +145,18 @@ class Session(Generic[S]):
         address: where the database and the schema are.
         layout: what is in the schema.
         statements: what those say over the connection who use it.
+        known: what is known of the schema, shared with whoever else uses it here; None for nothing yet.
 
     Attributes:
-        was_ready: whether its tables were there before.
         has_lost_tables: whether they were not there any more when they were last looked for.
     """
 
-    def __init__(self, address: Address, layout: Layout, statements: S) -> None:
+    def __init__(self, address: Address, layout: Layout, statements: S, known: Known | None = None) -> None:
         self.address = address
         self.layout = layout
         self.statements = statements
-        self.was_ready = self.has_lost_tables = False
+        self.known = Known() if known is None else known
+        self.has_lost_tables = False
         self._connection: Connection | None = None
 
     def open(self, deadline: float | None = None) -> Connection:
@@ -262,10 +274,11 @@ def _prepare(connection: Connection, session: Session[Any]) -> None:
     """See that the tables are there, and of a version that is known."""
     layout, schema = session.layout, session.address.schema
     there = _has_tables(connection, session)
-    session.has_lost_tables = session.was_ready and not there
+    session.has_lost_tables = session.known.ready and not there
     if not there:
-        if session.has_lost_tables and not layout.begins_anew:
-            raise session.unavailable("has lost its tables, and all that was counted there", _LOST_TABLES)
+        if session.has_lost_tables:
+            # New ones in their place would know of nothing that was: it would be done, and paid for, once more.
+            raise session.unavailable("has lost its tables, and all that was kept there", _LOST_TABLES)
         connection.execute(BEGIN)
         # Of many processes that come first, one makes the tables.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"treadle {layout.what} {schema}",))
@@ -282,7 +295,7 @@ def _prepare(connection: Connection, session: Session[Any]) -> None:
         found = f"(its tables have version {version}; this one knows {layout.known})"
         remedy = "Update treadle, or name another schema." if later else "Restore it from a backup."
         raise session.unavailable(f"{what} {found}", remedy)
-    session.was_ready = True
+    session.known.ready = True
 
 
 def _has_tables(connection: Connection, session: Session[Any]) -> bool:

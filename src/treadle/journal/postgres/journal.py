@@ -62,7 +62,7 @@ class PostgresJournal:
         self._lease = checked_lease(lease)
         try:
             from treadle.journal.postgres.address import address_of
-            from treadle.journal.postgres.connection import Session
+            from treadle.journal.postgres.connection import Known, Session
             from treadle.journal.postgres.listener import Listener
             from treadle.journal.postgres.reader import ReaderHands
             from treadle.journal.postgres.statements import Statements
@@ -73,7 +73,8 @@ class PostgresJournal:
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
-        session = partial(Session, address, self._statements.layout, self._statements)
+        self._known = Known()
+        session = partial(Session, address, self._statements.layout, self._statements, self._known)
         self._bell = Bell()
         self._listener = Listener(session, self._bell)
         # Without a wait: the garbage collector may do it in any thread.
@@ -218,6 +219,7 @@ class PostgresJournal:
         """See `Journal.close`. Leaves no thread and no connection behind."""
         self._listener.stop()
         await self._workers.close()
+        self._known.ready = False
         self._bell.ring_all()
 
     async def __aenter__(self) -> Self:
