@@ -12,17 +12,20 @@ from treadle import (
     Agent,
     Alternative,
     Conversation,
+    KeepFirstAndRecent,
     MemoryJournal,
     Retry,
     RunResult,
     SqliteJournal,
+    ToolError,
     ask_before,
     deny,
     external_tool,
     handoff,
     tool,
 )
-from treadle.kernel.messages import Text, ToolMessage
+from treadle.kernel.messages import Text, ToolMessage, UserMessage
+from treadle.kernel.reply import CORRECTED
 from treadle.models import TextTools
 from treadle.testing import ScriptedModel
 
@@ -177,6 +180,66 @@ async def test_a_fork_and_a_replay_tell_it_too() -> None:
     result = await allowed_with(agent)
     forked = await agent.fork(result.run_id, at=1)
     assert told(forked) == [f"{TOLD}\nok"]
+
+
+@tool(effect="read")
+def read_page(page: int) -> str:
+    """Reads."""
+    return "x " * 1200
+
+
+PAGES = [[("read_page", {"page": page})] for page in range(3)]
+ROOM = KeepFirstAndRecent(high=1200, low=900)
+LEFT_OUT = "with the arguments that a person put in place of yours"
+
+
+def notice(agent: Agent[Any]) -> str:
+    (said,) = [one.text for one in agent.model.requests[-1].messages if isinstance(one, UserMessage) and one.left_out]
+    return str(said)
+
+
+async def test_what_is_left_out_to_make_room_is_named_as_it_was_made() -> None:
+    agent = paying(*PAGES, "done", tools=[pay, read_page], context=ROOM)
+    result = await allowed_with(agent)
+    assert (result.text, PAID) == ("done", [50])
+    assert f'- pay({{"amount":50}}), {LEFT_OUT}' in notice(agent)
+    assert "500" not in notice(agent)
+
+
+async def test_so_is_what_another_process_leaves_out_and_what_was_made_in_vain() -> None:
+    journal = MemoryJournal()
+    waiting = await paying(journal=journal).run("Pay.")
+
+    @tool(name="pay", needs_approval=True)
+    def fails(amount: int) -> str:
+        """Pays."""
+        raise ToolError("no money")
+
+    tools = [fails, read_page]
+    failed = Agent(ScriptedModel([*PAGES, "done"]), tools=tools, journal=journal, context=ROOM)
+    await failed.resume(waiting.run_id, approve={waiting.pending[0].key: {"amount": 50}})
+    assert f'- pay({{"amount":50}}), {LEFT_OUT}, which was answered with an error' in notice(failed)
+
+
+async def test_what_a_run_before_was_given_is_named_as_it_was_made() -> None:
+    result = await allowed_with(paying())
+    then = Agent(ScriptedModel([*PAGES, "done"]), tools=[pay, read_page], context=ROOM)
+    conversation = Conversation(result.messages)
+    conversation.add_user("And?")
+    await then.run("Read.", conversation=conversation)
+    assert f'- pay({{"amount":50}}), {LEFT_OUT}' in notice(then)
+    assert "500" not in notice(then)
+
+
+async def test_the_words_of_a_tool_are_for_no_notice() -> None:
+    @tool
+    def pay() -> str:
+        """Pays."""
+        return CORRECTED + '{"amount":7}'
+
+    agent = Agent(ScriptedModel([[("pay", {})], *PAGES, "done"]), tools=[pay, read_page], context=ROOM)
+    await agent.run("Pay.")
+    assert "- pay({})\n" in f"{notice(agent)}\n"
 
 
 async def test_the_offline_planner_repeats_what_was_done() -> None:

@@ -23,6 +23,7 @@ _HEAD: Final = (
     "Among them were calls of tools that may change something. Make none of them again for the reason that it is not "
     "shown any more:"
 )
+_PUT: Final = ", with the arguments that a person put in place of yours"
 _EARLIER: Final = re.compile(r"- (\d+) more, earlier than these")
 
 
@@ -61,12 +62,11 @@ NONE: Final = Calls()
 
 def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact | None) -> Calls:
     """The calls in `messages` of tools that are not among `reads`, and those that notices in them name."""
-    failed = {one.call_id for one in messages if isinstance(one, ToolMessage) and one.is_error}
     lines, earlier = list[str](), 0
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage):
             lines += [
-                _line(call.name, _made_with(call, messages, place), call.id in failed, redact)
+                _line(call, _result_of(call, messages, place), redact)
                 for call in message.calls
                 if call.name not in reads
             ]
@@ -81,18 +81,21 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
     return Calls(tuple(lines), earlier)
 
 
-def _made_with(call: ToolCall, messages: Sequence[Message], place: int) -> str:
-    """The arguments that a call of the message at `place` was made with: a person may have put others there."""
+def _result_of(call: ToolCall, messages: Sequence[Message], place: int) -> ToolMessage | None:
+    """What came of a call of the message at `place`."""
     for message in messages[place + 1 :]:
         if isinstance(message, ToolMessage) and message.call_id == call.id:
-            return call.arguments if message.edited is None else message.edited
+            return message
         if isinstance(message, AssistantMessage) and message.calls:
             break
-    return call.arguments
+    return None
 
 
-def _line(name: str, arguments: str, failed: bool, redact: Redact | None) -> str:
+def _line(call: ToolCall, result: ToolMessage | None, redact: Redact | None) -> str:
+    edited = None if result is None else result.edited
+    arguments = call.arguments if edited is None else edited
     # Half of what is to be hidden would no longer be known for it.
-    given = " ".join(f"{name}({arguments if redact is None else kept_arguments(arguments, redact)})".split())
+    given = " ".join(f"{call.name}({arguments if redact is None else kept_arguments(arguments, redact)})".split())
     shown = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
-    return f"- {shown}{', which was answered with an error' if failed else ''}"
+    shown += "" if edited is None else _PUT
+    return f"- {shown}{', which was answered with an error' if result is not None and result.is_error else ''}"
