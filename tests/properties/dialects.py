@@ -6,7 +6,7 @@ and `TextTools` reads them.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import replace
@@ -389,6 +389,19 @@ class Heard:
         await self.events.aclose()  # type: ignore[attr-defined]
 
 
+def strings(value: Any) -> Iterator[str]:
+    """All texts in a JSON value."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for one in value.values():
+                yield from strings(one)
+        case list():
+            for one in value:
+                yield from strings(one)
+
+
 class Server:
     """A transport whose server is in this process. See `Transport`."""
 
@@ -400,6 +413,7 @@ class Server:
         assert stream
         assert path
         assert isinstance(sent, dict)
+        self.player.wires.append((ASKED.get(), list(strings(sent))))
         return Heard(self.player.stream(ASKED.get()), self.writer(self.player.name))
 
 
@@ -413,6 +427,7 @@ class Worded:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         said = ""
         after, written = "", 0
+        self.player.wires.append((ASKED.get(), [message.text for message in request.messages]))
         async with aclosing(self.player.stream(ASKED.get(), request)) as events:
             async for event in events:
                 piece = ""

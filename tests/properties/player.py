@@ -96,7 +96,7 @@ class Player:
     """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`.
 
     It is charged for by `biller`, in `ledger`; with `reports` it says what was counted. `held` is how many events the
-    journal holds.
+    journal holds. `wires` has the texts of each request as it went over the wire, where it is heard in a dialect.
     """
 
     script: tuple[Turn, ...]
@@ -109,6 +109,7 @@ class Player:
     requests: list[ModelRequest] = field(default_factory=list)
     sent: list[list[Message]] = field(default_factory=list)
     failed: dict[tuple[str, int], int] = field(default_factory=dict)
+    wires: list[tuple[ModelRequest, list[str]]] = field(default_factory=list)
 
     def cost(self, usage: Usage) -> Decimal | None:
         return self.biller.price.of(usage)

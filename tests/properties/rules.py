@@ -10,6 +10,7 @@ import msgspec
 from biller import MILLION
 from checks import requests_valid, same, valid
 from clock import HOUR
+from corrected import notices_name_what_was_made, what_a_person_put_in_place_is_told
 from counted import metrics_are_those_of_the_journal
 from funds import budgets_given_are_kept, whole_family
 from looking_back import looking_back_tells_what_was_spent
@@ -534,6 +535,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     hooks_see_what_is_recorded,
     results_are_kept,
     what_is_told_is_true,
+    what_a_person_put_in_place_is_told,
+    notices_name_what_was_made,
     nothing_said_is_lost,
     what_was_found_is_returned,
     a_hook_that_raises_touches_nobody_else,
