@@ -9,6 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 from sim_deployment import Deployment
+from sim_others import (
+    arguments_are_those_that_were_decided,
+    decisions_are_somebody_s,
+    forks_do_nothing_again,
+    own_from,
+    who_watches_sees_what_is_stored,
+)
 from sim_outside import READS, Entered, above_of, top_of
 from sim_store import Row
 from sim_worlds import WRITES
@@ -52,6 +59,10 @@ def audited(world: Deployment) -> list[str]:
         what_was_said_is_kept,
         what_is_told_is_true,
         runs_pay_for_those_below,
+        decisions_are_somebody_s,
+        arguments_are_those_that_were_decided,
+        who_watches_sees_what_is_stored,
+        forks_do_nothing_again,
     )
     for rule in rules:
         for what in rule(world):
@@ -80,10 +91,10 @@ def nothing_is_left(world: Deployment) -> Iterator[str]:
 def every_run_ends_once(world: Deployment) -> Iterator[str]:
     """Every run has an end, and one; those that work for another too.
 
-    But for what a process without leases began in the name of a run that it had lost, after that had its end.
+    But for what a process without leases began in the name of a run that it had lost, when it was being ended.
     """
     for run_id, rows in world.store.runs.items():
-        ends = [row.number for row in rows if isinstance(row.event, RunFinished)]
+        ends = [row.number for row in rows[own_from(run_id, rows) :] if isinstance(row.event, RunFinished)]
         if len(ends) > 1:
             yield f"{run_id} ends more than once"
         if not isinstance(rows[0].event, RunStarted):
@@ -184,7 +195,7 @@ def results_are_true(world: Deployment) -> Iterator[str]:
     """What is recorded as a tool's result is what it said, or an error, or what a person said."""
     said = {f"#{one.number}": one.entered for one in world.outside.effects}
     for run_id, rows in world.store.runs.items():
-        for row in rows:
+        for row in rows[own_from(run_id, rows) :]:
             event = row.event
             if not isinstance(event, ToolFinished) or event.is_error:
                 continue
@@ -267,7 +278,8 @@ def budgets_are_kept(world: Deployment) -> Iterator[str]:
     But a budget may not tell of what a process without leases has charged for a run that it had lost.
     """
     for name, budget in world.budgets.items():
-        own = [run for run, rows in world.store.runs.items() if getattr(rows[0].event, "agent", "") == name]
+        agents = {node.name for node in world.world.top.family() if node.budget is not None and node.purse == name}
+        own = [run for run, rows in world.store.runs.items() if getattr(rows[0].event, "agent", "") in agents]
         trees = sorted({below for run in own for below in _below(world, run)})
         tokens, _ = _billed(world, trees)
         balances = [budget.spent()] if budget.per is None else [budget.spent(day) for day in budget.purses()]
@@ -341,12 +353,11 @@ def runs_pay_for_those_below(world: Deployment) -> Iterator[str]:
 
 
 def _begun_too_late(world: Deployment, run_id: str) -> bool:
-    """Whether a run was begun by who had lost the run above, or one further up, when that had ended already."""
-    begun = world.store.runs[run_id][0].at
+    """Whether a run was begun by who had lost the run above, or one further up, which whoever took it has ended."""
     while world.stage.weather.lease is None and "." in run_id:
         above = above_of(run_id)
-        ended = [row.at for row in world.store.runs[above] if isinstance(row.event, RunFinished)]
-        if ended and ended[0] < begun and _is_stray(world, run_id, above):
+        ended = any(isinstance(row.event, RunFinished) for row in world.store.runs[above])
+        if ended and _is_stray(world, run_id, above):
             return True
         run_id = above
     return False

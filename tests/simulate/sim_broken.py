@@ -17,9 +17,12 @@ from treadle.drivers.purse.claims import paid_before
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
 from treadle.journal.errors import JournalConflict
+from treadle.kernel import step_changes
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import Event, ModelReplied, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import ToolCall
 from treadle.kernel.state import RunState
 from treadle.tools import ToolContext
 
@@ -161,6 +164,25 @@ def leaves_runs_below_open() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def says_nothing_of_edits() -> Iterator[None]:
+    """A model is not told of the arguments that a person put in place of its own."""
+    with mock.patch.object(step_changes, "with_correction", lambda result, record: result):
+        yield
+
+
+@contextmanager
+def makes_calls_as_the_model_wrote_them() -> Iterator[None]:
+    """What a person put in place of a model's arguments is recorded, and not used."""
+    real: Any = CallRecord.doing.fget  # type: ignore[attr-defined]
+
+    def doing(self: CallRecord) -> ToolCall:
+        return self.call if self.corrected and self.stand_in is None else real(self)
+
+    with mock.patch.object(CallRecord, "doing", property(doing)):
+        yield
+
+
 BREAKAGES = {
     "an append does not compare the number of events": appends_without_comparing,
     "a batch is stored in part": stores_half_a_batch,
@@ -172,5 +194,7 @@ BREAKAGES = {
     "a conflict is ignored": goes_on_after_a_conflict,
     "runs below are taken up without a word": takes_up_without_saying_so,
     "runs below are left open": leaves_runs_below_open,
+    "nothing is said of edits": says_nothing_of_edits,
+    "edits are not used": makes_calls_as_the_model_wrote_them,
 }
 """By what is broken."""

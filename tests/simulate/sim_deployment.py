@@ -13,14 +13,15 @@ from typing import Any
 
 from sim_clock import Hung, Loop, Timeline, in_time_of
 from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
+from sim_others import begin, decided_otherwise, done_by_others, other_arguments
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
 from sim_store import Row, SimulatedJournal, Store
-from sim_worlds import Upset, World, label_in
+from sim_worlds import Aborted, Upset, World, label_in
 
 from treadle import Budget, Misuse, RunResult, RunStopped
 from treadle.journal import JournalConflict, JournalError, UnknownRun
-from treadle.kernel.events import RunFinished, RunStarted
+from treadle.kernel.events import RunFinished, RunForked, RunStarted
 from treadle.kernel.stop import LIMIT_REASONS
 
 CALM_AFTER = 25.0
@@ -39,7 +40,7 @@ class Deployment:
     def __init__(self, seed: int) -> None:
         self.world = World.of(seed)
         rng = Random(f"simulation {seed}")
-        self.stage = Stage(seed, rng, Weather.of(rng), Timeline(rng))
+        self.stage = Stage(seed, rng, Weather.of(rng, Random(f"people {seed}")), Timeline(rng))
         self.outside = self.stage.outside = Outside(self.stage)
         self.store = self.outside.store = Store(self.stage, self._stored)
         self.budgets: dict[str, Budget] = {}
@@ -50,12 +51,14 @@ class Deployment:
             journal: SimulatedJournal = leased(self.stage, self.store, self.leases, seconds)
         else:
             journal = SimulatedJournal(self.stage, self.store)
+        self.journal = journal
         self.agent = self.world.agent(journal, self.budgets)
         self.stage.died, self.stage.stands_still = self._died, self._stands_still
         self.jobs: list[Job] = []
         self.roots: dict[str, list[str]] = {}
         self.stops: dict[str, Any] = {}
         self._names = self._looks = 0
+        self._looking = False
         self._crashes = self.stage.weather.crashes
         self._pauses = self.stage.weather.pauses
         self._copies = 8
@@ -75,8 +78,9 @@ class Deployment:
                 timeline.after(8 * stage.rng.random(), self._set_a_clock)
             for _ in range(stage.weather.cancels):
                 timeline.after(4 * stage.rng.random(), self._cancel)
+            begin(self)
             timeline.after(CALM_AFTER, self._calm)
-            timeline.after(LOOK, self._look)
+            self._look_again()
             try:
                 timeline.run()
                 self._take_up_what_has_ended()
@@ -115,7 +119,13 @@ class Deployment:
         """Whoever watches over it may take it for dead."""
         self._pauses -= 1
         for one in self.jobs:
-            if one.process is process and one.live and one.run_id and self.stage.rng.random() < 0.7:
+            if (
+                one.process is process
+                and one.live
+                and one.run_id
+                and one.what != "watch"
+                and self.stage.rng.random() < 0.7
+            ):
                 given = {"takeover": True} if self.stage.rng.random() < 0.5 else {}
                 self.stage.timeline.after(1.5 * self.stage.rng.random(), self._deliver, one.run_id, given)
 
@@ -174,10 +184,16 @@ class Deployment:
             return
         self._due.remove(run_id or question)
         process = self.stage.rng.choice(self.stage.processes)
-        count = sum(one.process is process for one in self.jobs)
-        one = Job(f"{process.name}.{count + 1}", process, run_id, question, given, began=self.stage.timeline.now)
+        self.put_to_work(process, Job("", process, run_id, question, given))
+
+    def put_to_work(self, process: Process, one: Job) -> None:
+        """Has a process do a job from here on."""
+        one.name = f"{process.name}.{sum(other.process is process for other in self.jobs) + 1}"
+        one.began = self.stage.timeline.now
         self.jobs.append(one)
-        self.stage.note(one.name, "is to begin" if given is None else f"is to go on with {run_id}", given or question)
+        if not one.what:
+            begins = "is to begin" if one.given is None else f"is to go on with {one.run_id}"
+            self.stage.note(one.name, begins, one.given or one.question)
         context = copy_context()
         context.run(JOB.set, one)
         one.task = process.loop.create_task(self._carried(one), context=context)
@@ -189,16 +205,21 @@ class Deployment:
             if stop.result.stop.reason not in LIMIT_REASONS:
                 self.stage.blame(f"{one.name} raises RunStopped for {stop.result.stop.reason}")
             result = stop.result
-        except (Exception, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError, Aborted) as error:
             self._failed(one, error)
             return
+        if result is None:
+            self.stage.note(one.name, "has seen all", f"of {one.run_id}")
+            return
         one.run_id = result.run_id
-        self._over(one, f"comes back: {result.stop.reason} {result.stop.detail}".rstrip())
+        self.stage.note(one.name, f"comes back: {result.stop.reason} {result.stop.detail}".rstrip())
         self._looked_at(one, result)
         self._heard(one, result)
 
-    async def _driven(self, one: Job) -> RunResult:
+    async def _driven(self, one: Job) -> RunResult | None:
         rng = self.stage.rng
+        if one.what:
+            return await done_by_others(self, one)
         if one.given is not None:
             return await self.agent.resume(one.run_id, **one.given)
         if rng.random() < 0.7:
@@ -236,7 +257,7 @@ class Deployment:
     def _failed(self, one: Job, error: BaseException) -> None:
         """What a job may raise is what was done to it."""
         known = f"{type(error).__name__}: {error}".splitlines()[0][:160]
-        self._over(one, "raises", known)
+        self.stage.note(one.name, "raises", known)
         if isinstance(error, asyncio.CancelledError):
             right = one.cancelled
         elif isinstance(error, JournalError):
@@ -244,18 +265,15 @@ class Deployment:
         elif isinstance(error, Misuse):
             right = bool(one.given)
         else:
-            right = isinstance(error, Upset) and one.upset
+            right = isinstance(error, (Upset, Aborted)) and one.upset
         if not right:
             self.stage.blame(f"{one.name} raises {known}, and nothing was done to it")
-        if not isinstance(error, (Misuse, JournalConflict, UnknownRun)):
+        if one.what != "watch" and not isinstance(error, (Misuse, JournalConflict, UnknownRun)):
             self._heard(one, None)
 
     def _crossed(self, one: Job, other: Job) -> bool:
         """Whether another job has had the same run while this one was under way, or left something on its way to it."""
-        return other is not one and other.run_id == one.run_id
-
-    def _over(self, one: Job, what: str, more: str = "") -> None:
-        self.stage.note(one.name, what, more)
+        return other is not one and other.run_id == one.run_id and other.what != "watch"
 
     def _looked_at(self, one: Job, result: RunResult) -> None:
         """What a job gives back is what stands in the journal."""
@@ -282,7 +300,7 @@ class Deployment:
 
     def _held(self, what: str) -> bool:
         """Whether a run or question is being carried out, as far as anybody knows, or soon will be."""
-        live = (one for one in self.jobs if one.live)
+        live = (one for one in self.jobs if one.live and one.what != "watch")
         return what in self._due or any(what in (one.run_id, one.question) for one in live)
 
     def _stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
@@ -291,6 +309,10 @@ class Deployment:
         if isinstance(first, RunStarted) and first.parent is None and not rows[0].number:
             author.run_id = run_id
             self.roots[author.question].append(run_id)
+        elif isinstance(first, RunForked):
+            author.run_id = run_id
+            self.roots[f"fork {run_id}"] = [run_id]
+            self._look_again()
         self._may_die_at(author.process, 0.02)
 
     # People.
@@ -316,16 +338,22 @@ class Deployment:
                 results[name] = f"answer to {label}"
             elif throw == 0:
                 deny[name] = "too dear"
+            elif "label" in one.arguments_json and self.stage.chance(self.stage.weather.edits):
+                approve[name] = other_arguments(rng, one.tool, label)
+                self.stage.note("a person", "decides on other arguments", approve[name])
             else:
                 approve[name] = {"label": label} if throw == 1 and "label" in one.arguments_json else None
         given = {"approve": approve, "deny": deny, "results": results}
         self._deliver(result.run_id, {name: value for name, value in given.items() if value})
+        if self.stage.chance(self.stage.weather.two) and (other := decided_otherwise(given, waiting)):
+            self.stage.note("somebody else", "decides too", other)
+            self._deliver(result.run_id, other)
 
     # The end.
 
     def _look(self) -> None:
         """Looks for runs that nobody carries on; a person may say that a process is gone that only stands still."""
-        self._looks += 1
+        self._looks, self._looking = self._looks + 1, False
         open_runs = 0
         for question, runs in self.roots.items():
             if not runs:
@@ -340,6 +368,11 @@ class Deployment:
         if self._looks > MOST_LOOKS:
             self.stage.blame(f"{open_runs} runs have not come to an end")
         elif open_runs:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if not self._looking:
+            self._looking = True
             self.stage.timeline.after(LOOK, self._look)
 
     def ended(self, run_id: str) -> bool:

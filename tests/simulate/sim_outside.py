@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from sim_others import untold
 from sim_stage import Job, Stage, job
 from sim_store import Row, Store
 
@@ -15,6 +16,7 @@ from treadle import ToolContext
 from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
+    RunForked,
     RunResumed,
     RunStarted,
     StepPrepared,
@@ -40,6 +42,7 @@ class Entered:
     label: str
     key: str
     start: int
+    more: int
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Outside:
     def stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
         """A batch was stored: was it its author's to add?"""
         for row in rows:
-            if isinstance(row.event, (RunStarted, RunResumed)):
+            if isinstance(row.event, (RunStarted, RunResumed, RunForked)):
                 self.owner[run_id], self.since[run_id] = author, row.at
             if isinstance(row.event, RunStarted) and row.number:
                 self.stage.blame(f"{run_id} begins twice")
@@ -124,7 +127,7 @@ class Outside:
         if owner is not author:
             self.stage.blame(f"{author.name} adds to {run_id}, which {owner and owner.name} has taken over")
 
-    def enters(self, context: ToolContext, label: str) -> Entered:
+    def enters(self, context: ToolContext, label: str, more: int = 0) -> Entered:
         """A tool's function is called: was its start recorded, by who calls it, and for this one time?"""
         me, rows = job(), self.on_call(context.run_id, context.step, context.call_id)
         starts = [row.number for row in rows if isinstance(row.event, ToolStarted) and row.job is me]
@@ -144,6 +147,7 @@ class Outside:
             label,
             context.idempotency_key,
             starts[-1] if starts else -1,
+            more,
         )
         self.stage.note(me.name, f"runs {one.tool}({label})", f"for call {one.call_id} of {one.run_id}")
         if not starts:
@@ -187,6 +191,8 @@ class Outside:
         me, run_id, step = job(), request.run_id, request.step
         self.stage.note(me.name, "calls the model", f"for step {step} of {run_id}")
         rows = self.store.runs.get(run_id, [])
+        for what in untold(request.messages, [row.event for row in rows]):
+            self.stage.blame(f"step {step} of {run_id}: {what}")
         mine = [row for row in rows if row.job is me and getattr(row.event, "step", None) == step]
         told: Any = [row.event for row in mine]
         if self._ahead:

@@ -28,6 +28,10 @@ class Weather:
             that the process that has it is gone.
         promises: whether the journal can be handed events without a wait; only if it keeps leases, since the number of
             events alone does not tell what follows something that was not stored.
+        edits: share of the calls that a person allows with other arguments; `two`, of the decisions that somebody else
+            decides otherwise at the same time.
+        ends: how many runs another process ends; `forks`, how many are forked while they go on, or later; `watches`,
+            how often another process watches one.
     """
 
     crashes: int = 0
@@ -45,10 +49,15 @@ class Weather:
     lease: float | None = None
     near: bool = True
     promises: bool = False
+    edits: float = 0.0
+    two: float = 0.0
+    ends: int = 0
+    forks: int = 0
+    watches: int = 0
 
     @classmethod
-    def of(cls, rng: Random) -> "Weather":
-        """A weather: each kind of fault is met in some worlds and not in others."""
+    def of(cls, rng: Random, others: Random) -> "Weather":
+        """A weather: each kind of fault is met in some worlds and not in others; `others` is for what people do."""
         return cls(
             crashes=rng.choice([0, 1, 1, 2, 4]),
             pauses=rng.choice([0, 0, 1, 2]),
@@ -65,6 +74,11 @@ class Weather:
             lease=rng.choice([None, None, 1.0, 4.0]),
             near=rng.random() < 0.5,
             promises=rng.random() < 0.5,
+            edits=others.choice([0, 0.5, 0.8]),
+            two=others.choice([0, 0, 0.4]),
+            ends=others.choice([0, 0, 0, 1, 2]),
+            forks=others.choice([0, 0, 0, 1, 2]),
+            watches=others.choice([0, 0, 1, 2]),
         )
 
 
@@ -130,6 +144,8 @@ class Job:
         upset: whether a function of the application's has raised in it.
         faults: how often the journal failed it.
         cancelled: whether who runs the process has cancelled it.
+        what: "" to carry the run on; "end", "fork" or "watch" for what else is done to it.
+        seen: what it was shown of the run, if it watches it.
     """
 
     name: str
@@ -142,6 +158,8 @@ class Job:
     cancelled: bool = False
     task: Any = None
     began: float = 0.0
+    what: str = ""
+    seen: list[Any] = field(default_factory=list)
 
     @property
     def live(self) -> bool:

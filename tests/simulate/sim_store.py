@@ -16,10 +16,13 @@ from sim_stage import Job, Stage, job
 
 from treadle.journal.errors import JournalConflict, JournalError, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo, after, begun
-from treadle.journal.port import check_first
+from treadle.journal.port import check_first, check_fork
+from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunStarted, decode_event, encode_event
 
 WHERE = "the simulated store"
+POLL = 0.7
+"""Seconds between two looks of who watches a run."""
 
 
 class Row:
@@ -59,6 +62,17 @@ class Store:
             self.stage.note(author.name, f"stores {run_id} {row.number}", row.body)
         self.runs[run_id] = [*rows, *added]
         self.stored(author, run_id, added)
+
+    def fork(self, author: Job, source: str, seq: int, run_id: str, batch: Sequence[tuple[bytes, Event]]) -> None:
+        """Stores a run that shares the first `seq` events of another."""
+        shared = self.runs.get(source)
+        if shared is None:
+            raise UnknownRun(source, self.runs, where=WHERE)
+        if run_id in self.runs:
+            raise JournalConflict(run_id, 0, len(self.runs[run_id]), where=WHERE)
+        self.runs[run_id] = list(shared[:seq])
+        self.stage.note(author.name, "forks", f"{source} after {seq} events, as {run_id}")
+        self.append(author, run_id, seq, batch)
 
     def read(self, run_id: str, start: int) -> builtins.list[Event]:
         """The events of a run, from their bytes."""
@@ -121,8 +135,10 @@ class SimulatedJournal:
         return found
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
-        """Nobody forks anything here."""
-        raise NotImplementedError
+        """See `treadle.journal.Journal`."""
+        check_fork(seq, run_id, events)
+        batch = self._encoded(run_id, seq, events)
+        await self._asked("fork", partial(self.store.fork, job(), source, seq, run_id, batch))
 
     async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Any = None) -> builtins.list[RunInfo]:
         """See `treadle.journal.Journal`."""
@@ -134,8 +150,8 @@ class SimulatedJournal:
         raise NotImplementedError
 
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
-        """Nobody watches anything here."""
-        raise NotImplementedError
+        """See `treadle.journal.Journal`. Nothing rings: what others append is seen at the next look."""
+        return follow(self.read, Bell(), run_id, start, poll=POLL)
 
     async def close(self) -> None:
         """See `treadle.journal.Journal`."""

@@ -11,7 +11,10 @@ from sim_clock import simulated_time
 from sim_deployment import Deployment
 from sim_leases import simulated_leases
 
-KINDS = ("dies", "stands still", "FAULT", "has lost", "conflicts", "is upset", "is cancelled", "has its clock set")
+KINDS = (
+    "dies", "stands still", "FAULT", "has lost", "conflicts", "is upset", "is cancelled", "has its clock set", "forks",
+    "is to end", "is to watch", "aborts", "decides on other arguments", "decides too",
+)  # fmt: skip
 """What goes wrong in a world, as its trace has it."""
 
 

@@ -7,7 +7,8 @@ however often the model is asked; the call's id is another each time.
 import asyncio
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -36,16 +37,20 @@ from treadle.journal import Journal
 
 FEATURES = (
     "batches", "reactions", "early calls", "approvals", "sub-runs", "two deep", "hand-offs", "limits", "deadlines",
-    "budgets", "failing models",
+    "budgets", "failing models", "strong wills", "shared budgets", "aborts",
 )  # fmt: skip
 DAILY = 12_000
 """Tokens of a budget of days; one of any other number is for all days together."""
 
-WRITES = frozenset({"pay", "post", "send", "seal", "enter"})
+WRITES = frozenset({"pay", "post", "brace", "send", "seal", "enter"})
 
 
 class Upset(Exception):
     """What a function of the application's raises now and then."""
+
+
+class Aborted(BaseException):
+    """Likewise: no error, and none of Python's own ways out."""
 
 
 def outside() -> Outside:
@@ -54,10 +59,10 @@ def outside() -> Outside:
     return found
 
 
-async def acted(context: ToolContext, label: str, usual: float = 0.02) -> str:
+async def acted(context: ToolContext, label: str, usual: float = 0.02, more: int = 0) -> str:
     """One effect, some time before and after it, and what the tool returns."""
     here = outside()
-    entered, stage = here.enters(context, label), here.stage
+    entered, stage = here.enters(context, label, more), here.stage
     await asyncio.sleep(stage.delay(usual))
     said = here.happens(entered)
     await asyncio.sleep(stage.delay(usual))
@@ -65,9 +70,9 @@ async def acted(context: ToolContext, label: str, usual: float = 0.02) -> str:
 
 
 @tool(effect="read")
-async def look(label: str, *, context: ToolContext) -> str:
+async def look(label: str, more: int = 0, *, context: ToolContext) -> str:
     """Looks."""
-    return await acted(context, label)
+    return await acted(context, label, more=more)
 
 
 @tool(effect="read")
@@ -98,9 +103,9 @@ async def peek(label: str, *, context: ToolContext) -> str:
 
 
 @tool(effect="idempotent")
-async def put(label: str, *, context: ToolContext) -> str:
+async def put(label: str, more: int = 0, *, context: ToolContext) -> str:
     """Puts."""
-    return await acted(context, label)
+    return await acted(context, label, more=more)
 
 
 @tool(effect="idempotent", resource="door")
@@ -110,9 +115,9 @@ async def keep(label: str, *, context: ToolContext) -> str:
 
 
 @tool
-async def pay(label: str, *, context: ToolContext) -> str:
+async def pay(label: str, more: int = 0, *, context: ToolContext) -> str:
     """Pays."""
-    return await acted(context, label)
+    return await acted(context, label, more=more)
 
 
 @tool
@@ -121,10 +126,20 @@ async def post(label: str, *, context: ToolContext) -> str:
     return await acted(context, label, 0.4)
 
 
+@tool
+async def brace(label: str, *, context: ToolContext) -> str:
+    """Posts too, and does not let itself be stopped in the middle of it."""
+    here = outside()
+    entered, stage = here.enters(context, label), here.stage
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(stage.delay(0.4))
+    return here.happens(entered)
+
+
 @tool(parallel=True)
-async def send(label: str, *, context: ToolContext) -> str:
+async def send(label: str, more: int = 0, *, context: ToolContext) -> str:
     """Sends, beside others."""
-    return await acted(context, label, 0.1)
+    return await acted(context, label, 0.1, more=more)
 
 
 @tool(alone=True)
@@ -134,13 +149,13 @@ async def seal(label: str, *, context: ToolContext) -> str:
 
 
 @tool(resource="door")
-async def enter(label: str, *, context: ToolContext) -> str:
+async def enter(label: str, more: int = 0, *, context: ToolContext) -> str:
     """Goes through a door."""
-    return await acted(context, label)
+    return await acted(context, label, more=more)
 
 
 ask = external_tool("ask", "Asks somebody.", {"type": "object", "properties": {"label": {"type": "string"}}}, wait=True)
-TOOLS = (look, watch, late, down, peek, put, keep, pay, post, send, seal, enter, ask)
+TOOLS = (look, watch, late, down, peek, put, keep, pay, post, brace, send, seal, enter, ask)
 READS = ("look", "watch", "look", "late")
 EVERY = (*READS, "down", "down", "peek", "put", "put", "keep", "pay", "pay", "post", "send", "send", "seal", "enter")
 
@@ -162,6 +177,8 @@ class Node:
     on_limit: str = "answer"
     limits: Limits = field(default_factory=lambda: Limits(consecutive_errors=None))
     budget: int | None = None
+    purse: str = ""
+    aborts: bool = False
 
     def family(self) -> Iterator["Node"]:
         """This one, and all that work for it."""
@@ -183,7 +200,10 @@ class World:
         """The world of a seed."""
         rng = Random(f"world {seed}")
         wanted = {one for one in FEATURES if rng.random() < 0.4} or {rng.choice(FEATURES)}
-        return cls(seed, _node(rng, wanted, "t", 0), rng.choice([1, 1, 2]))
+        top = _node(rng, wanted, "t", 0)
+        others = Random(f"others {seed}")
+        more = {one for one in ("strong wills", "shared budgets", "aborts") if others.random() < 0.55}
+        return cls(seed, _with_more(top, more), rng.choice([1, 1, 2]))
 
     @property
     def features(self) -> list[str]:
@@ -201,6 +221,9 @@ class World:
             "deadlines": any((node.limits.seconds or 300) < 300 for node in nodes),
             "budgets": any(node.budget for node in nodes),
             "failing models": any(node.fails for node in nodes),
+            "strong wills": any("brace" in turn for node in nodes for turn in node.turns),
+            "shared budgets": sum(node.budget is not None and node.purse == "shared" for node in nodes) > 1,
+            "aborts": any(node.reacts and node.aborts for node in nodes),
         }
         return [one for one in FEATURES if has[one]]
 
@@ -248,6 +271,22 @@ def _node(rng: Random, wanted: set[str], name: str, level: int) -> Node:
     )
 
 
+def _with_more(node: Node, more: set[str]) -> Node:
+    """`node` and all that work for it, with what was added to the worlds when there were others already."""
+    turns = node.turns
+    if "strong wills" in more:
+        turns = tuple(tuple("brace" if name in ("post", "enter") else name for name in turn) for turn in turns)
+    return replace(
+        node,
+        turns=turns,
+        kids=tuple(_with_more(kid, more) for kid in node.kids),
+        other=None if node.other is None else _with_more(node.other, more),
+        purse="shared" if "shared budgets" in more else node.name,
+        budget=60_000 if node.budget is not None and "shared budgets" in more else node.budget,
+        aborts="aborts" in more,
+    )
+
+
 def _limits(rng: Random, wanted: set[str]) -> Limits:
     tight = "limits" in wanted
     return Limits(
@@ -269,7 +308,7 @@ def _agent(world: World, node: Node, journal: Journal | None, budgets: dict[str,
     budget = None
     if node.budget is not None:
         per = "day" if node.budget == DAILY else None
-        budget = budgets.setdefault(node.name, Budget(tokens=node.budget, name=node.name, per=per))
+        budget = budgets.setdefault(node.purse, Budget(tokens=node.budget, name=node.purse, per=per))
     on_limit: Any = node.on_limit
     return Agent(
         Actor(world, node),
@@ -278,7 +317,7 @@ def _agent(world: World, node: Node, journal: Journal | None, budgets: dict[str,
         journal=journal,
         limits=node.limits,
         approvals=rules if node.rules else (),
-        on_tool_result=_reaction(world) if node.reacts else None,
+        on_tool_result=_reaction(world, aborts=node.aborts) if node.reacts else None,
         on_interrupted="tell" if node.tells else "ask",
         on_limit=on_limit,
         retries=Retries(attempts=3, base=0.1),
@@ -286,7 +325,7 @@ def _agent(world: World, node: Node, journal: Journal | None, budgets: dict[str,
     )
 
 
-def _reaction(world: World) -> Any:
+def _reaction(world: World, *, aborts: bool) -> Any:
     """What the application makes of results: the same of the same result, but for a fault of its own now and then."""
 
     async def react(call: Any, output: Any) -> Any:
@@ -298,6 +337,9 @@ def _reaction(world: World) -> Any:
             here.counts[label] = here.counts.get(label, 0) + 1
             job().upset = True
             here.stage.note(job().name, "is upset", f"by on_tool_result at {label}")
+            if aborts and here.counts[label] == 1:
+                here.stage.note(job().name, "aborts")
+                raise Aborted(f"on_tool_result aborts at {label}")
             raise Upset(f"on_tool_result fails at {label}")
         if output.is_error and given.name == "down":
             return (Retry(), Alternative("pay", {"label": label}), Alternative("put", {"label": label}), None)[

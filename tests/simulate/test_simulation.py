@@ -46,7 +46,7 @@ def test_the_worlds_have_everything_that_is_to_be_met():
 
 
 def meets_zombies_below(seed):
-    weather = Weather.of(Random(f"simulation {seed}"))
+    weather = Weather.of(Random(f"simulation {seed}"), Random(f"people {seed}"))
     return weather.lease is None and weather.pauses > 0 and "sub-runs" in World.of(seed).features
 
 
