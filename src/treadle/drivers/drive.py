@@ -69,6 +69,7 @@ async def drive(run: Run) -> None:
 
 
 async def _driven(run: Run) -> None:
+    run.at_work.here()
     lease = run.lease
     deadline = run.driven.deadline = asyncio.timeout(seconds_left(run))
     try:

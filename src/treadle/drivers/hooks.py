@@ -55,7 +55,6 @@ async def settings_of(run: Run, step: int) -> StepSettings | None:
         Misuse: one of them returned something else.
     """
     settings: StepSettings | None = None
-    run.at_work.here()
     for function in run.config.prepare_step:
         found = await run.driven.own(function, "prepare_step", context_of(run, step, settings or StepSettings()))
         if found is not None and not isinstance(found, StepSettings):
@@ -95,7 +94,6 @@ async def objection_of(run: Run, answer: Any) -> str:
     Raises:
         Misuse: one of them returned something else.
     """
-    run.at_work.here()
     for function in run.config.on_answer:
         step = len(run.state.steps) - 1
         found = await run.driven.own(function, "on_answer", answer, context_of(run, step, StepSettings()))

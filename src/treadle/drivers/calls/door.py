@@ -105,7 +105,6 @@ class Batch:
 
     async def one(self, record: CallRecord) -> None:
         """A call with nothing beside it; what it shares with others it waits for before it starts."""
-        self._run.at_work.here()
         await self._run.driven.heed()
         admitted = await self._admit(record)
         if admitted is not None:
@@ -120,7 +119,6 @@ class Batch:
 
     async def together(self, records: Sequence[CallRecord]) -> None:
         """Calls that run at the same time, and those among them that wait for their turn."""
-        self._run.at_work.here()
         at_once: list[Admitted] = []
         in_turn: list[CallRecord] = []
         back: list[CallRecord] = []
