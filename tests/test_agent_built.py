@@ -1,6 +1,8 @@
 """What is refused when an agent is built: words of others, dependencies that cannot be, answers that do not fit."""
 
+import copy
 import inspect
+import pickle
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 import treadle
-from treadle import Agent, Injected, Misuse, ToolContext, handoff, tool
+from treadle import Agent, Injected, MemoryJournal, Misuse, ToolContext, handoff, tool
 from treadle.testing import ScriptedModel
 
 
@@ -240,3 +242,13 @@ def test_a_model_of_the_offline_one_is_told_from_a_provider_that_there_is_not():
 def test_a_run_is_told_where_its_conversation_and_its_stream_are(name, told):
     with pytest.raises(Misuse, match=f"run_sync takes no argument '{name}'; did you mean {told}"):
         Agent(ScriptedModel([])).run_sync("Hello?", **{name: True})
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_an_agent_for_another_process_says_what_to_do(copied: Any) -> None:
+    agent = Agent(ScriptedModel(["done", "done"]))
+    with pytest.raises(
+        Misuse, match="an agent cannot be pickled, or copied with all that it has: let each process make"
+    ):
+        copied(agent)
+    assert copy.copy(agent).with_journal(MemoryJournal()).run_sync("Go.").text == "done"

@@ -99,7 +99,7 @@ def test_one_class_of_errors_may_stand_alone():
     [
         ({"prepare_step": lambda: None}, "prepare_step takes a function of a StepContext; it was given"),
         ({"on_tool_call": lambda call, result: None}, "on_tool_call takes a function of a call; it was given"),
-        ({"on_tool_result": lambda result: None}, "on_tool_result takes a function of a call and its result; it"),
+        ({"on_tool_result": lambda result: None}, "on_tool_result takes a function of a call and a result; it"),
         ({"on_tool_result": [lambda call, result: None, lambda: None]}, "on_tool_result takes .* with that alone"),
         ({"on_answer": lambda answer: None}, "on_answer takes a function of an answer and its StepContext; it was"),
         ({"instructions": lambda: "Be brief."}, "instructions takes a text or a function of a RunContext; it was"),

@@ -152,9 +152,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             on_interrupted=on_interrupted,
             approvals=rules_in(approvals),
             on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call", None),
-            on_tool_result=hooks_in(
-                "on_tool_result", on_tool_result, "a function of a call and its result", None, None
-            ),
+            on_tool_result=hooks_in("on_tool_result", on_tool_result, "a function of a call and a result", None, None),
             on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext", None, None),
             tell_remaining=tell_remaining,
             watch=watch_progress,

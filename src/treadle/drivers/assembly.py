@@ -2,11 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, SupportsIndex, TypeGuard
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
@@ -153,13 +152,21 @@ class Stock:
             self._config, self._toolbox = self._make(toolbox), toolbox
         return self._config
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """An agent has functions, locks and connections, which no other process can be given."""
+        raise Misuse(
+            "an agent cannot be pickled, or copied with all that it has: let each process make it anew, such as by "
+            "importing the module that defines it, and hand over the run's id"
+        )
+
     def changed(self, change: Callable[[Configuration], Configuration]) -> "Stock":
         """The same with something else in every configuration.
 
         Raises:
             Misuse: it does not fit.
         """
-        other, make = copy(self), self._make
+        other, make = object.__new__(type(self)), self._make
+        other.__dict__.update(self.__dict__)
         other._config = change(self.config)
         other._make = lambda toolbox: change(make(toolbox))
         return other

@@ -34,17 +34,22 @@ def tell_once(path: Path) -> None:
 
 
 def _exposed(path: Path) -> Iterator[str]:
+    alike: dict[int, list[str]] = {}
     for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        mode = _mode(file)
+        alike.setdefault(_mode(file), []).append(str(file))
+    for mode, files in alike.items():
         what = [
             f"{deed} by {' and '.join(who)}"
             for deed, group, world in (("read", stat.S_IRGRP, stat.S_IROTH), ("written", stat.S_IWGRP, stat.S_IWOTH))
             if (who := ["its group"] * bool(mode & group) + ["everybody"] * bool(mode & world))
         ]
         if what:
+            # Its neighbours take over its rights: that is one thing to be said, and one to be done.
+            first, *others = files
+            too = f", as can {' and '.join(others)}" if others else ""
             yield (
-                f"the journal's file {file} can be {', and '.join(what)} (mode {mode:04o}), and holds all that was "
-                f"said in its runs: chmod 600 {file}"
+                f"the journal's file {first} can be {', and '.join(what)} (mode {mode:04o}){too}, and holds all that "
+                f"was said in its runs: chmod 600 {' '.join(files)}"
             )
     mode = _mode(path.parent)
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
