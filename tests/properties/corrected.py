@@ -11,29 +11,36 @@ from collections.abc import Iterator, Sequence
 from trial import Trial
 
 from treadle.kernel.events import ApprovalDecided, Event, ModelReplied, ToolReacted
-from treadle.kernel.messages import Message, Text, ToolMessage, UserMessage
+from treadle.kernel.messages import Message, Text, ToolCall, ToolMessage, UserMessage
 
 WORDS = "A person put these arguments in place of yours: "
 NO_RESULT = '{"error":true,"message":"No result was recorded'
-BEGINNING = 60
-"""Characters of a cleared result that stay."""
+BEGINNING = 200
+"""Characters of the arguments that stay where a result is cleared."""
 
 
 def put_by_people(events: Sequence[Event]) -> dict[str, str | None]:
     """By call, the arguments that a person put in place of those that the model wrote; None where nobody did."""
-    written, replaced = dict[str, str](), set[str]()
+    written, own, replaced = dict[str, str](), dict[str, tuple[str, str]](), set[str]()
     put: dict[str, str | None] = {}
     for event in events:
         match event:
             case ModelReplied(message=message):
                 written |= {call.id: call.arguments for call in message.calls}
+                own |= {call.id: (call.name, call.arguments) for call in message.calls}
                 put |= {call.id: None for call in message.calls}
                 replaced -= put.keys() & {call.id for call in message.calls}
-            case ToolReacted(action="call", call_id=call_id):
-                replaced.add(call_id)
+            case ToolReacted(action="change", call_id=call_id, arguments=str(arguments)):
+                own[call_id] = own[call_id][0], arguments
+            case ToolReacted(action="call", call_id=call_id, call=ToolCall(name=name, arguments=arguments)):
+                # The same call again is the model's own still, as it is made by now.
+                before = own.get(call_id, ("", ""))
+                again = name == before[0] and _same(arguments, before[1])
+                replaced = replaced - {call_id} if again else replaced | {call_id}
             case ApprovalDecided(approved=True, answer=None, arguments=str(arguments), call_id=call_id):
                 # What the application has called in place of the model's call was never the model's.
                 if call_id not in replaced:
+                    own[call_id] = own[call_id][0], arguments
                     put[call_id] = None if _same(arguments, written.get(call_id, "")) else arguments
     return put
 
@@ -67,8 +74,8 @@ def _untold(messages: Sequence[Message], put: dict[str, str | None]) -> Iterator
         if isinstance(message, ToolMessage) and message.call_id in put and not left_out:
             given = put[message.call_id]
             wanted = "" if given is None else f"{WORDS}{given}"
-            text = _beginning(message)
-            if not text.startswith(wanted[:BEGINNING] if _cleared(message) else wanted):
+            text, beginning = message.text, wanted[: len(WORDS) + BEGINNING] if _cleared(message) else wanted
+            if not text.startswith(beginning):
                 yield f"the model is told {text[:100]!r}, where a person put {given}"
             elif not wanted and text.startswith(WORDS):
                 yield f"the model is told {text[:100]!r}, where nobody put anything in place"
@@ -78,12 +85,7 @@ def _untold(messages: Sequence[Message], put: dict[str, str | None]) -> Iterator
 
 
 def _cleared(message: ToolMessage) -> bool:
-    return message.whole is not None and message.text.startswith('{"cleared":true')
-
-
-def _beginning(message: ToolMessage) -> str:
-    """What is shown first of a result, also where it was cleared."""
-    return str(json.loads(message.text).get("beginning", "")) if _cleared(message) else message.text
+    return message.whole is not None and '{"cleared":true' in message.text
 
 
 def _untrue_notices(messages: Sequence[Message], put: dict[str, str | None]) -> Iterator[str]:

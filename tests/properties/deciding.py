@@ -11,6 +11,7 @@ from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
 from treadle import Misuse, RunResult, ToolResult
 from treadle.drivers.unsettled import unsettled
+from treadle.journal import JournalError
 from treadle.kernel.events import ApprovalDecided, ResultAwaited
 from treadle.kernel.fold import fold_all
 from treadle.result import fingerprint
@@ -110,7 +111,9 @@ async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any
             if len(trial.journal.order) != before:
                 trial.wrong.append(f"a decision that was refused ({kind}) has changed the run")
         except Exception as error:
-            trial.wrong.append(f"a wrong decision ({kind}) raises {error!r}, not Misuse")
+            # A journal that has failed for good cannot say any more what waits.
+            if not (isinstance(error, JournalError) and trial.journal.failed):
+                trial.wrong.append(f"a wrong decision ({kind}) raises {error!r}, not Misuse")
             return None
         else:
             trial.wrong.append(f"a wrong decision ({kind}: {given}) is taken, of {result.pending}")
