@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage as TheirToolMessage
 
 from treadle import (
     Agent,
@@ -12,6 +13,7 @@ from treadle import (
     Conversation,
     KeepFirstAndRecent,
     MemoryJournal,
+    Misuse,
     Retry,
     RunResult,
     ShortenResult,
@@ -23,6 +25,7 @@ from treadle import (
     trace_lines,
 )
 from treadle.kernel.messages import Content, Image, Text, ToolMessage
+from treadle.models.langchain import from_langchain, to_langchain
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -262,3 +265,14 @@ async def test_a_trace_does_not_say_allowed_of_what_was_denied_below() -> None:
     lines = [line for event in await journal.read(result.run_id) for line in trace_lines(event)]
     assert "  goes on after a decision: call_0_0" in lines
     assert not any("allowed" in line for line in lines)
+
+
+async def test_a_history_that_goes_over_to_langchain_and_back_tells_it_still() -> None:
+    result = await allowed_with(Agent(ScriptedModel([[("pay", {"amount": 500})], "done"]), tools=[pay]), {"amount": 50})
+    conversation = Conversation(result.messages)
+    assert Conversation.from_langchain(conversation.to_langchain()).messages == conversation.messages
+    # Of what an integration sends, a result that is only text is a text, as it was before.
+    (sent,) = [one for one in to_langchain(result.messages, sendable=True) if isinstance(one, TheirToolMessage)]
+    assert (sent.content, sent.additional_kwargs) == (f"{TOLD}\nok", {})
+    with pytest.raises(Misuse, match="from_langchain takes a list of LangChain's messages; it was given None"):
+        from_langchain(None)  # type: ignore[arg-type]

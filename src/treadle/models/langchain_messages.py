@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 LANGCHAIN: Final = "langchain"
 """What an `Opaque` part's provider is called that a LangChain model wrote."""
 
+EDITED: Final = "treadle_edited"
+"""Where the arguments stand that a person put in place of the model's, in the `additional_kwargs` of a result."""
+
 CALL_BLOCKS: Final = frozenset(
     {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta"}
 )
@@ -63,12 +66,17 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False) -> "lis
             case AssistantMessage():
                 out.append(_assistant(message, sendable))
             case ToolMessage():
+                content = message.content
+                if sendable and all(isinstance(part, Text) for part in content):
+                    # Some integrations send a result's content as it is, to servers that take a text alone.
+                    content = message.text
                 out.append(
                     theirs.ToolMessage(
-                        content=_content(message.content),
+                        content=_content(content),
                         tool_call_id=message.call_id,
                         name=message.name,
                         status="error" if message.is_error else "success",
+                        additional_kwargs={} if sendable or message.edited is None else {EDITED: message.edited},
                     )
                 )
             case _:
@@ -92,8 +100,11 @@ def from_langchain(messages: "Iterable[BaseMessage]") -> list[Message]:
     """LangChain's `messages` as treadle's.
 
     Raises:
-        Misuse: one of them is of a kind, or holds a part, that treadle has none for, or cannot be read.
+        Misuse: one of them is of a kind, or holds a part, that treadle has none for, or cannot be read; or it is given
+            no list of them.
     """
+    if not isinstance(messages, Iterable):
+        raise Misuse(f"from_langchain takes a list of LangChain's messages; it was given {messages!r:.100}")
     names: dict[str, str] = {}
     out: list[Message] = []
     for number, message in enumerate(messages):
@@ -121,7 +132,9 @@ def _ours(message: "BaseMessage", number: int, names: Mapping[str, str]) -> Mess
     if isinstance(message, theirs.ToolMessage):
         name = message.name or names.get(message.tool_call_id, "")
         content = _contents(message.content, number)
-        return ToolMessage(message.tool_call_id, name, content, message.status == "error")
+        edited = message.additional_kwargs.get(EDITED)
+        edited = edited if isinstance(edited, str) else None
+        return ToolMessage(message.tool_call_id, name, content, message.status == "error", edited=edited)
     raise Misuse(
         f"message {number} is a {type(message).__name__}; treadle takes SystemMessage, HumanMessage, AIMessage "
         "and ToolMessage"
