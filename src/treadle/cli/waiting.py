@@ -14,6 +14,7 @@ import msgspec
 
 from treadle.cli.terminal import visible
 from treadle.drivers.below import Below
+from treadle.drivers.outcome import as_told
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.kernel.events import Event
@@ -131,7 +132,8 @@ class Waiting:
     @classmethod
     async def of(cls, events: Sequence[Event], journal: Journal | None) -> "Waiting":
         """What the run of `events` waits for; the journal, if there is one, says more of the runs below it."""
-        state = fold_all(events)
+        # What was said in this process goes on as a journal that redacts has written it.
+        state = as_told(fold_all(events), RunState(), events, journal)
         calls = [await _looked_up(one, state, journal) for one in await unsettled(state, journal)]
         return cls(state.run_id, state.phase, tuple(calls))
 
