@@ -96,7 +96,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
 
         It is made of the run, the step and the call, and no two calls of any runs share one. Send it to services that
         take one: what they did under it they do not do again. Another call that a reaction made in its place has a key
-        of its own.
+        of its own, and so has one that is made again with other arguments of a person.
         """
         again = f"+{self.other + 1}" if self.other else ""
         call = escaped(self.call_id)
