@@ -10,7 +10,7 @@ from treadle.serve import app
 
 pytestmark = pytest.mark.anyio
 
-SECRET = "remember 4711"
+SECRET = "remember PIN 4711"
 KEY = {"idempotency-key": "a-key"}
 PART = {"id": "m", "role": "user", "parts": [{"type": "text", "text": SECRET}]}
 SAID = {"id": "m", "role": "user", "content": SECRET}
@@ -18,14 +18,14 @@ SAID = {"id": "m", "role": "user", "content": SECRET}
 
 def raises(text):
     """A journal's `redact` with a mistake in it."""
-    if "4711" in text:
+    if "PIN 4711" in text:
         raise ValueError(f"cannot read {text}")
     return text
 
 
 def answers(text):
     """Likewise."""
-    return None if "4711" in text else text
+    return None if "PIN 4711" in text else text
 
 
 POSTS = {
@@ -49,12 +49,12 @@ async def test_a_post_is_refused_in_the_same_words_and_begins_nothing(post, reda
         assert refused.status_code == 500
         assert "the journal's redact function failed" in refused.text
         assert "finds it in its log" in refused.text
-        assert "4711" not in refused.text
+        assert "PIN 4711" not in refused.text
         assert (await client.get("/api/runs")).json()["runs"] == []
     (line,) = [one for one in caplog.records if one.levelno == logging.ERROR]
     raised = "ValueError" if redact is raises else "TypeError"
     assert f"the journal's redact function raised {raised}" in line.getMessage()
-    assert "4711" not in caplog.text
+    assert "PIN 4711" not in caplog.text
 
 
 async def test_what_cannot_be_kept_is_not_said_to_a_run_under_way_which_goes_on(gate):
