@@ -262,6 +262,24 @@ def test_responses_take_a_refusal_with_its_reason(client: openai.OpenAI, url: st
     assert (call.type, call.status, "too much" in str(call.error), PAID) == ("mcp_call", "failed", True, [])
 
 
+@pytest.mark.parametrize("approves", [True, False])
+@pytest.mark.parametrize("names", [True, False])
+def test_an_answer_to_an_approval_that_came_too_late_is_a_conflict(
+    client: openai.OpenAI, names: bool, approves: bool
+) -> None:
+    """Where the response was not named, a refusal of what had been allowed was answered as if it had held."""
+    response = respond(client, "pay")
+    answer = {"type": "mcp_approval_response", "approval_request_id": approval(response).id}
+    first: Any = [answer | {"approve": approves}]
+    late: Any = [answer | {"approve": not approves}]
+    before: Any = {"previous_response_id": response.id} if names else {}
+    done = respond(client, first, **before)
+    with pytest.raises(openai.ConflictError):
+        respond(client, late, **before)
+    assert respond(client, first, **before).output_text == done.output_text
+    assert len(PAID) == approves
+
+
 def test_chat_says_in_words_that_it_waits(client: openai.OpenAI) -> None:
     answer = ask(client, "pay")
     assert 'pay({"to":"Bob","amount":500})' in answer.choices[0].message.content

@@ -68,7 +68,9 @@ async def decided(runs: Runs, user: User, run_id: str, given: Decides) -> Point:
         await runs.decide(user, run_id, verdicts(decisions, pending))
         return before or Point(run_id, len(found.events), pending)
     last = await _before(runs, user, run_id, given)
-    if last.point is None or last.point.number == len(found.events) or not given.whole <= last.told:
+    # Of what is posted as history, too, what was asked last is no history yet.
+    newest = set[str]() if last.point is None else _named(given.names, last.point.pending)
+    if last.point is None or last.point.number == len(found.events) or not given.whole | newest <= last.told:
         if found.state.stop is not None and found.state.stop.reason == "external_tool":
             raise Refused(
                 "conflict",
