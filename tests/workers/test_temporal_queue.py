@@ -8,9 +8,10 @@ from needs import need
 need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
 
 from temporalio import activity
+from temporalio.client import WorkflowFailureError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from treadle import Agent, tool
+from treadle import Agent, ask_before, tool
 from treadle.journal import MemoryJournal, SqliteJournal
 from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import UserMessage
@@ -223,3 +224,70 @@ async def test_what_is_recorded_in_the_moment_in_which_a_run_ends_is_gone_on_wit
     ):
         ended = await cluster.execute_workflow(RUN, args=["r", "clerk", 10.0], id="moment", task_queue="moment")
     assert (ended, driven) == ("answered", ["r", "r"])
+
+
+class Raising:
+    """A hook that raises, in words that are not to leave the worker, the first few times."""
+
+    def __init__(self, times):
+        self.times, self.calls = times, 0
+
+    def __call__(self, answer, context):
+        self.calls += 1
+        if self.calls <= self.times:
+            raise ValueError(f"Zebra: {context.run_id}")
+
+
+async def attempted(cluster, run_id):
+    """How the workflow of a run came to its end, and all that its history has."""
+    handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+    try:
+        found = await handle.result()
+    except WorkflowFailureError as error:
+        found = f"failed: {error.cause.cause.type}"
+    return found, (await handle.fetch_history()).to_json()
+
+
+@pytest.mark.parametrize(("times", "came"), [(2, "answered"), (9, "failed: Raised")])
+async def test_a_run_whose_own_code_raises_is_delivered_so_often_and_left(
+    file, cluster, queue, monkeypatch, times, came, caplog
+):
+    """It was delivered for ever, and the words of the error stood in the cluster for its operators to read."""
+    monkeypatch.setattr("treadle.workers.temporal_workflow.ATTEMPTS", 3)
+    hook = Raising(times)
+    agent = Agent(ScriptedModel(["It is done."]), name="raising", journal=file, on_answer=hook)
+    run_id = await agent.submit("go", to=queue)
+    async with Working(queue, agent):
+        found, history = await attempted(cluster, run_id)
+    assert (found, hook.calls) == (came, 3)
+    assert "Zebra" not in history
+    assert "Zebra" in caplog.text
+    if times > 3:
+        hook.times = 0
+        await agent.resubmit(run_id, to=queue)
+        async with Working(queue, agent):
+            assert await outcome(cluster, run_id) == "answered"
+
+
+async def test_a_run_that_its_agent_may_not_take_up_is_left_at_once(file, cluster, queue):
+    """It was tried for ever."""
+    strict = Agent(ScriptedModel(["Hello."]), name="strict", journal=file, approvals=[ask_before(effect="write")])
+    run_id = await strict.submit("go", to=queue)
+    async with Working(queue, Agent(ScriptedModel(["Hello."]), name="strict", journal=file)):
+        found, _ = await attempted(cluster, run_id)
+    assert found == "failed: Misuse"
+
+
+@pytest.mark.parametrize("how", ["signal", "workflow"])
+async def test_a_run_is_cancelled_while_its_next_delivery_is_waited_for(file, cluster, queue, monkeypatch, how):
+    monkeypatch.setattr("treadle.workers.temporal_workflow.ATTEMPTS", 30)
+    hook = Raising(9)
+    agent = Agent(ScriptedModel(["It is done."]), name="raising", journal=file, on_answer=hook)
+    run_id = await agent.submit("go", to=queue)
+    handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+    async with Working(queue, agent):
+        while not hook.calls:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.02)
+        await (handle.signal("cancel") if how == "signal" else handle.cancel())
+        assert await handle.result() == "cancelled"
+    assert (await agent.drive(run_id)).stop.reason == "cancelled"

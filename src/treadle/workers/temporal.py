@@ -16,12 +16,15 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
-from treadle.journal import UnknownRun
+from treadle.drivers.purse.rows import BudgetUnavailable
+from treadle.journal import JournalError, UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
 from treadle.result import pending_in
+from treadle.tools.raised import log_raised
 from treadle.workers.deliveries import (
     DEFAULT,
+    Delivered,
     Deliveries,
     Deps,
     OrderRefused,
@@ -29,7 +32,7 @@ from treadle.workers.deliveries import (
     at_once,
     checked_seconds,
 )
-from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWorkflow
+from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RAISED, RUN, RunWorkflow
 
 log = logging.getLogger("treadle")
 
@@ -167,6 +170,10 @@ class TemporalQueue:
         return self._client
 
 
+_OURS: Final = (JournalError, BudgetUnavailable, QueueUnavailable, Misuse)
+"""Errors in words of our own."""
+
+
 class _Nowhere:
     """Dispatches nothing: the workflow that asks goes on itself."""
 
@@ -188,7 +195,7 @@ class _Activities:
         """Drives a run, giving signs of life. Cancelled by the workflow, it ends the run; by a shutdown, leaves it."""
         async with asyncio.TaskGroup() as group:
             beating = group.create_task(self._beat())
-            driving = group.create_task(self._deliveries.drive(agent, run_id))
+            driving = group.create_task(self._delivered(agent, run_id))
             try:
                 await asyncio.wait([driving])
             except asyncio.CancelledError:
@@ -202,11 +209,28 @@ class _Activities:
             finally:
                 beating.cancel()
         found = driving.result()
+        if isinstance(found, Exception):
+            raise found
         if found.status == "held":
             # Its owner may be dead, and its lease not run out yet.
             later = timedelta(seconds=self._heartbeat / 10)
             raise ApplicationError(f"run {run_id} goes on elsewhere", type="Held", next_retry_delay=later)
         return {"status": found.status, "reason": found.reason}
+
+    async def _delivered(self, agent: str, run_id: str) -> Delivered | Exception:
+        """What has come of a delivery, or its error, which would end the group."""
+        try:
+            return await self._deliveries.drive(agent, run_id)
+        except _OURS as error:
+            return error
+        except Exception as error:
+            # Its words are the application's, and may have in them what was said: they stay here.
+            journal = self._deliveries.agents[agent].journal
+            about = {"run_id": run_id, "agent": agent}
+            what = f"run {run_id} was stopped by an error in its own code"
+            log_raised(what, error, getattr(journal, "redact", None), about, level=logging.ERROR)
+            why = f"{what}, of type {type(error).__name__}; the log of its worker has it"
+            return ApplicationError(why, type=RAISED, non_retryable=True)
 
     async def _beat(self) -> None:
         while True:

@@ -10,12 +10,18 @@ from typing import Final
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import ActivityError, CancelledError, TimeoutError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
 RUN: Final = "treadle-run"
 DRIVE: Final = "treadle-drive"
 DECIDE: Final = "treadle-decide"
 CANCEL: Final = "treadle-cancel"
+
+RAISED: Final = "Raised"
+"""What a failure of the application's own code is called here."""
+
+ATTEMPTS: Final = 6
+"""Deliveries of a run whose own code raises, after which it is left: its workflow has failed."""
 
 _EVER: Final = timedelta(days=365)
 """A run's own limits say how long it may take."""
@@ -104,7 +110,7 @@ class RunWorkflow:
         return self._go_on or self._cancelled or bool(self._approved or self._denied)
 
     async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
-        gone = 0
+        gone = raised = 0
         while True:
             self._driving = workflow.start_activity(
                 DRIVE,
@@ -119,6 +125,10 @@ class RunWorkflow:
             try:
                 found: dict[str, str] = await self._driving
             except ActivityError as error:
+                if isinstance(error.cause, ApplicationError) and error.cause.type == RAISED and raised < ATTEMPTS - 1:
+                    raised += 1
+                    await self._pause(2**raised)
+                    continue
                 if not isinstance(error.cause, TimeoutError):
                     raise
                 if self._cancelled or (task := asyncio.current_task()) is None or task.cancelling():
@@ -129,3 +139,15 @@ class RunWorkflow:
                 return found
             finally:
                 self._driving = None
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, unless the run is to end.
+
+        Raises:
+            CancelledError: it is.
+        """
+        try:
+            await workflow.wait_condition(lambda: self._cancelled, timeout=seconds)
+        except asyncio.TimeoutError:  # noqa: UP041 - what this raises on every Python
+            return
+        raise asyncio.CancelledError
