@@ -171,6 +171,23 @@ async def test_a_run_whose_own_code_raises_is_tried_again_and_then_left(journal,
     assert (await healthy.drive(run_id)).text == "done"
 
 
+async def test_what_the_own_code_of_a_run_raises_is_logged_as_its_journal_would_have_it(
+    queue, database, monkeypatch, caplog
+):
+    """What carries runs to workers logged it once more, as it was."""
+    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 1)
+
+    def fails(context):
+        raise RuntimeError("Zebra is the word")
+
+    async with PostgresJournal(database.url, redact=lambda text: text.replace("Zebra", "[word]")) as journal:
+        agent = Agent(ScriptedModel(["done"]), prepare_step=fails, journal=journal, name="faulty")
+        await agent.submit("go", to=queue)
+        await queue.work(agent, once=True)
+    told = caplog.text
+    assert ("[word] is the word" in told, "Zebra" in told) == (True, False), told
+
+
 async def test_an_order_of_a_silent_worker_is_given_out_as_another(clerk, done, journal, queue, database):
     """The job that the silent one has is gone: when it wakes, it cannot close that of the one that took over."""
     agent = clerk(journal)

@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import QUEUED, Dispatcher, Pausing, is_queued, order_of
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import JournalConflict, JournalError, Leases, RunHeld, UnknownRun, Wanted
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
+from treadle.tools.raised import log_raised
 
 log = logging.getLogger("treadle")
 
@@ -38,6 +40,14 @@ class QueueUnavailable(PassesThrough):
 
 class OrderRefused(QueueUnavailable):
     """The queue can be used, and does not take this order."""
+
+
+class RunRaised(Exception):
+    """A run was stopped by an error that nobody expected, such as one of the application's own code.
+
+    Its words may have in them what was said. They stay in this worker's log, as the run's journal would have them: what
+    carries runs to workers logs, or keeps, whatever a delivery raises.
+    """
 
 
 class Delivered(Struct, frozen=True):
@@ -87,9 +97,22 @@ class Deliveries:
         """Drives a run to its end or to a pause, unless it is no longer for this worker to drive.
 
         Raises:
-            JournalError: the journal cannot be used.
-            Exception: the application's own code raised; the run can be driven again.
+            JournalError, BudgetUnavailable, QueueUnavailable: something that it needs cannot be used.
+            Misuse: the agent may not take it up.
+            RunRaised: the application's own code raised; the run can be driven again.
         """
+        try:
+            return await self._drive(agent, run_id)
+        except (JournalError, BudgetUnavailable, QueueUnavailable, Misuse):
+            raise
+        except Exception as error:
+            what, about = f"run {run_id} was stopped by an error", {"run_id": run_id, "agent": agent}
+            redact = getattr(self.agents[agent].journal, "redact", None)
+            log_raised(what, error, redact, about, level=logging.ERROR)
+            told = RunRaised(f"{what} of type {type(error).__name__}; the log of its worker has it")
+        raise told
+
+    async def _drive(self, agent: str, run_id: str) -> Delivered:
         deps = None if self._deps is None else self._deps(run_id)
         if inspect.isawaitable(deps):
             deps = await deps

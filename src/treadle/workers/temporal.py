@@ -16,12 +16,10 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
-from treadle.drivers.purse.rows import BudgetUnavailable
-from treadle.journal import JournalError, UnknownRun
+from treadle.journal import UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
 from treadle.result import pending_in
-from treadle.tools.raised import log_raised
 from treadle.workers.deliveries import (
     DEFAULT,
     Delivered,
@@ -29,6 +27,7 @@ from treadle.workers.deliveries import (
     Deps,
     OrderRefused,
     QueueUnavailable,
+    RunRaised,
     at_once,
     checked_seconds,
 )
@@ -170,10 +169,6 @@ class TemporalQueue:
         return self._client
 
 
-_OURS: Final = (JournalError, BudgetUnavailable, QueueUnavailable, Misuse)
-"""Errors in words of our own."""
-
-
 class _Nowhere:
     """Dispatches nothing: the workflow that asks goes on itself."""
 
@@ -221,16 +216,10 @@ class _Activities:
         """What has come of a delivery, or its error, which would end the group."""
         try:
             return await self._deliveries.drive(agent, run_id)
-        except _OURS as error:
-            return error
+        except RunRaised as error:
+            return ApplicationError(str(error), type=RAISED, non_retryable=True)
         except Exception as error:
-            # Its words are the application's, and may have in them what was said: they stay here.
-            journal = self._deliveries.agents[agent].journal
-            about = {"run_id": run_id, "agent": agent}
-            what = f"run {run_id} was stopped by an error in its own code"
-            log_raised(what, error, getattr(journal, "redact", None), about, level=logging.ERROR)
-            why = f"{what}, of type {type(error).__name__}; the log of its worker has it"
-            return ApplicationError(why, type=RAISED, non_retryable=True)
+            return error
 
     async def _beat(self) -> None:
         while True:
