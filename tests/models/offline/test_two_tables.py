@@ -103,3 +103,30 @@ def test_the_opposite_of_what_a_tool_tells_is_no_question_to_it(question: str) -
 
     text = Agent("offline", tools=[departures]).run_sync(question, conversation=Conversation()).text
     assert "ICE 595" not in text
+
+
+@pytest.fixture
+def giving(tmp_path: Path) -> Agent:
+    (tmp_path / "donations.csv").write_text("project,year,donor,sum,donors\nWells,2022,private,120.00,4\n")
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  donations:
+    kind: csv
+    path: donations.csv
+    dimensions: {project: {}, year: {}, donor: {}}
+    measures: {sum: {unit: EUR}, donors: {}}
+""")
+    return Agent("offline", skills=[analyst_skill(Catalog.load(tmp_path / "s.yaml"))])
+
+
+def test_the_name_of_a_figure_is_not_taken_for_a_source_that_is_called_alike(giving: Agent) -> None:
+    """`donations` was compared with itself, and found to match."""
+    question = "What is the sum by project and the donors by year in donations?"
+    text = giving.run_sync(question, conversation=Conversation()).text
+    assert "match" not in text
+    assert "donor private" not in text
+
+
+def test_a_word_that_is_a_field_and_a_figure_is_a_field_behind_by(giving: Agent) -> None:
+    text = giving.run_sync("What is the sum in donations by donors?", conversation=Conversation()).text
+    assert "donor private, sum 120.00" in text

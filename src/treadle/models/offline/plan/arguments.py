@@ -231,6 +231,7 @@ class _Filler:
         """Single names that the clause mentions and that are known to be valid."""
         for param in self._open("text"):
             found = [] if param.enum else mentions(self.clause, self.can.names(param), self.out.used)
+            found = [each for each in found if not self.vocabulary.is_another(each.written, each.name)]
             if not found:
                 continue
             first = found[0]
@@ -254,6 +255,7 @@ class _Filler:
             if _GROUPING & set(param.stems):
                 said = grouping_spans(self.clause, self.can.spellings(param.nouns, names))
                 said = [each for each in said if not overlaps(each[1], each[2], self.out.used)]
+                said = [each for each in said if not self.can.is_figure_besides(*each)]
                 said = of_one_table(said, self._figures(said))
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name, _, _ in said))
                 self.out.telling += len(chosen)

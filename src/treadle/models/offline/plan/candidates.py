@@ -114,6 +114,11 @@ class Candidates:
         """The names with their synonyms; none if no names are known."""
         return (*names, *self.vocabulary.synonyms(nouns, names)) if names else ()
 
+    def is_figure_besides(self, name: str, start: int, end: int) -> bool:
+        """Whether what "and" adds to a grouping is a figure, as "donors" in "by project and the donors"."""
+        added = self.clause.text[start:end].split()
+        return added[0].lower() in ("and", ",", "&") and self.vocabulary.is_another(added[-1], name)
+
     def owners(self) -> list[str]:
         """The names filled so far, whose own names the others are to be."""
         return [value for value in self.out.arguments.values() if isinstance(value, str)]

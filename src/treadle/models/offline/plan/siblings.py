@@ -43,7 +43,10 @@ class Siblings:
     def fill(self, group: list[Param]) -> None:
         """Gives the parameters of a group what the clause names, in the order or the direction that it says."""
         names = self.can.names(group[0])
-        found = [Value(mention.name, "code", mention.start, mention.end) for mention in mentions(self.clause, names)]
+        named = [
+            each for each in mentions(self.clause, names) if not self.vocabulary.is_another(each.written, each.name)
+        ]
+        found = [Value(each.name, "code", each.start, each.end) for each in named]
         if fits.is_currency(group[0]):
             found += fits.currencies_in(self.clause, names)
         spans = [(value.start, value.end) for value in found]

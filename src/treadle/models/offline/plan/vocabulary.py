@@ -80,6 +80,11 @@ class Vocabulary:
         """The words of all names known, as stems."""
         return frozenset(stem(word) for entry in self._known for word in parts(entry.name))
 
+    def is_another(self, written: str, name: str) -> bool:
+        """Whether a wording that is like `name` is the very name of something else: "donors" are no "donations"."""
+        word = written.lower()
+        return word != name.lower() and any(entry.name.lower() == word for entry in self._known)
+
     def is_listed(self, nouns: Iterable[str]) -> bool:
         """Whether a tool has listed all names of the kind that `nouns` speak of."""
         return ([*nouns] or [""])[-1] in self._listed
