@@ -198,7 +198,7 @@ def test_nan_is_left_out_and_told(make: Any, confront: Callable[..., Comparison]
     left = make("left", [("1", 5.0), ("1", float("nan"))], kind="parquet", types=("VARCHAR", "DOUBLE"))
     found = confront(left, make("right", [("1", "5.00")]))
     assert found.rows[0].status == "match"
-    assert "left: 1 rows hold NaN and are left out" in found.warnings[1].message
+    assert "left: 1 row holds NaN and is left out" in found.warnings[1].message
 
 
 @pytest.mark.parametrize("value", [float("inf"), 1e30])

@@ -74,7 +74,7 @@ def test_nan_is_not_counted_and_told(aggregation: Any, tmp_path: Path) -> None:
     catalog = Catalog.of({"s": frame, "o": frame}, [source, other])
     found = query(catalog, QueryRequest(source="s"), bounds=QUICK)
     assert found.totals["amount"] == 1
-    assert "amount of s: 1 rows hold NaN and are left out, as if they were empty" in found.warnings
+    assert "amount of s: 1 row holds NaN and is left out, as if it were empty" in found.warnings
     both = compare(catalog, CompareRequest(source_a="s", source_b="o"), bounds=QUICK)
     assert both.summary.total_source_a == 1
     assert [claim.facts["count"] for claim in both.warnings if claim.kind == "not_a_number"] == [1, 1]

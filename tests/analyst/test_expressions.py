@@ -210,7 +210,7 @@ def test_nan_is_left_out_and_told_and_infinity_refused() -> None:
     catalog = frame({"a": [1.0, float("nan")], "b": [2.0, 3.0]}, "a * b")
     found = query(catalog, QueryRequest(source="t"), bounds=QUICK)
     assert found.totals["net"] == 2
-    assert any("1 rows hold NaN" in warning for warning in found.warnings)
+    assert any("1 row holds NaN" in warning for warning in found.warnings)
     with pytest.raises(AnalystError, match="floating-point values that cannot be added up: inf"):
         net(frame({"a": [float("inf")], "b": [0.0]}, "a * b"))
 

@@ -36,6 +36,16 @@ def test_what_rows_have_but_not_under_the_other_conditions_is_told_with_these() 
     assert (told in warned(filters=filters)) is not has
 
 
+def test_two_conditions_that_leave_out_the_same_row_are_both_of_use(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,j,v\n1,p,1.00\n2,q,7.00\n")
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  a: {kind: csv, path: a.csv, dimensions: {k: {}, j: {}}, measures: {v: {}}}
+""")
+    filters = [{"dimension": "k", "op": "!=", "value": "2"}, {"dimension": "j", "op": "!=", "value": "q"}]
+    assert query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="a", filters=filters)).warnings == ()
+
+
 def test_what_is_left_out_and_there_is_not_told() -> None:
     filters = [{"dimension": "account", "op": "!=", "value": "800200"}, {"dimension": "company", "value": "1001"}]
     assert warned(filters=filters) == ()

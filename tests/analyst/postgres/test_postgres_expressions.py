@@ -82,7 +82,7 @@ def test_nan_is_left_out_and_told_and_infinity_refused(table: Any) -> None:
     source = table("t", [("1", "NaN", "2"), ("1", "3", "0.5")], columns=("company", "a", "b"), types=types)
     found = ask(source, "a * b")
     assert found.totals["net"] == D("1.5")
-    assert any("1 rows hold NaN" in warning for warning in found.warnings)
+    assert any("1 row holds NaN" in warning for warning in found.warnings)
     assert any("approximate" in warning for warning in found.warnings)
     source = table("u", [("1", "0", "Infinity")], columns=("company", "a", "b"), types=types)
     with pytest.raises(AnalystError, match=r"cannot be added up|is no number"):

@@ -83,7 +83,7 @@ def test_what_cannot_be_exact_is_refused(table: Table, kind: str, values: list[A
 def test_nan_is_left_out_and_told(table: Table, kind: str) -> None:
     found = ask(table("t", [("1", "NaN"), ("1", "2.5"), ("1", None)], types=("text", kind)))
     assert found.totals == {"amount": D("2.50")}
-    assert [text for text in found.warnings if "1 rows hold NaN and are left out" in text]
+    assert [text for text in found.warnings if "1 row holds NaN and is left out" in text]
 
 
 @pytest.mark.parametrize(
@@ -402,4 +402,4 @@ def test_a_text_of_blanks_is_not_counted(table: Table, kind: str) -> None:
 def test_nan_is_not_counted_and_told(table: Table, kind: str) -> None:
     found = ask(table("t", [("1", "NaN"), ("1", "2.5"), ("1", None)], types=("text", kind), aggregation="count"))
     assert found.totals == {"amount": D(1)}
-    assert [text for text in found.warnings if "1 rows hold NaN and are left out" in text]
+    assert [text for text in found.warnings if "1 row holds NaN and is left out" in text]

@@ -76,7 +76,7 @@ def test_nan_is_left_out_and_told(world: Any, engine: str, kind: str) -> None:
     world.lay(engine, "a", [("x", "NaN"), ("x", "2.5"), ("x", None)], types=("text", kind))
     found = world.ask()
     assert found.totals == {"amount": D("2.50")}
-    assert [text for text in found.warnings if "1 rows hold NaN and are left out" in text]
+    assert [text for text in found.warnings if "1 row holds NaN and is left out" in text]
 
 
 @pytest.mark.parametrize("engine", [*ALL, "alchemy-sqlite"])

@@ -51,11 +51,14 @@ def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
 
 
 def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequence[Side]) -> Iterator[Claim]:
-    """The values of a condition that no row has which fulfils the others."""
+    """The values of a condition that no row has which fulfils the others.
+
+    Of two conditions that leave out the same row neither is idle, so that others that leave out are not looked at.
+    """
     values = [value for value in condition.values if value is not None]
     proofs: list[Proof] = []
     for side, key in asked:
-        others = tuple(one for one in side.conditions if one[1] is not condition)
+        others = _others(side, condition)
         there = _there(session, side, key, others, values)
         if there is None:
             return
@@ -95,9 +98,14 @@ def _there(
     return found, together(*proofs)
 
 
+def _others(side: Side, condition: Filter) -> tuple[Condition, ...]:
+    """The conditions on a side beside one, without those that leave something out."""
+    return tuple(one for one in side.conditions if one[1] is not condition and one[1].op not in _LEFT_OUT)
+
+
 def _held(sides: Sequence[Side], condition: Filter, *, named: bool) -> tuple[str, ...]:
     """The other conditions; where sides are `named`, those that hold on one of them only with its name."""
-    others = [[str(one) for _, one in side.conditions if one is not condition] for side in sides]
+    others = [[str(one) for _, one in _others(side, condition)] for side in sides]
     everywhere = [text for text in others[0] if all(text in texts for texts in others)]
     own = [
         f"{text} in {side.source.name}" if named else text

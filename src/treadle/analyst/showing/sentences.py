@@ -268,6 +268,12 @@ def _duplicates(facts: Facts, filters: Filters) -> str:
     return f"{_under(filters)}{facts['side']} holds identical rows; taken once each, {keys} would be equal"
 
 
+def _not_a_number(facts: Facts, filters: Filters) -> str:
+    rows = "1 row holds NaN and is" if facts["count"] == 1 else f"{facts['count']:,} rows hold NaN and are"
+    empty = "it were" if facts["count"] == 1 else "they were"
+    return f"{facts['measure']} of {facts['side']}: {rows} left out, as if {empty} empty"
+
+
 def _not_examined(facts: Facts, filters: Filters) -> str:
     return f"{facts['what']}: {facts['why']}" if facts["why"] else str(facts["what"])
 
@@ -335,7 +341,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
         "{measure} of {side} is approximate: its column holds floating-point numbers; differences that these can be "
         "off by count as matches"
     ),
-    "not_a_number": _plainly("{measure} of {side}: {count:,} rows hold NaN and are left out, as if they were empty"),
+    "not_a_number": _not_a_number,
     "not_examined": _not_examined,
     "nothing_between": _plainly(
         "no value is {condition}: write the lower end first, and let both belong to it if they are the same"
