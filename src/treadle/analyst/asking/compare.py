@@ -20,6 +20,7 @@ from treadle.analyst.asking.diagnose import comparison_findings
 from treadle.analyst.asking.differing import Differing, carriers, largest
 from treadle.analyst.asking.export_rows import write
 from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.idle_filters import idle_filters
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Wanted, converted
@@ -33,6 +34,7 @@ from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
+from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Comparison
 from treadle.analyst.showing.export import Drafts, Export
 from treadle.analyst.showing.interpret import About, interpret
@@ -158,8 +160,9 @@ def compare(
         trees = [plant.grown(session, keys_in("aligned", plant.at)) for plant in plants]
         made = (*asked, *made, *(proof for tree in trees for proof in tree.made))
         session.tell("looking at the differences")
+        idle = [*idle_filters(session, sides)]
         first, *more = [
-            _result(session, sides, keys, pair, of, request, trees, made)
+            _result(session, sides, keys, pair, of, request, trees, made, idle)
             for pair, of in zip(aligned, units, strict=True)
         ]
         found = replace(first, more=tuple(more))
@@ -285,6 +288,7 @@ def _result(
     request: CompareRequest,
     trees: Sequence[Tree],
     made: tuple[Proof, ...],
+    idle: Sequence[Claim],
 ) -> Comparison:
     measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
     whole = summed(session, sides, pair, names, units)
@@ -319,7 +323,7 @@ def _result(
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units, rows)),
         warnings=[
             *unit_claims(sides, pair.measures, units, every),
-            *comparison_findings(session, aligned, whole, every, units.currency, lacking),
+            *comparison_findings(session, aligned, whole, every, units.currency, lacking, idle),
             *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", every)),
         ],
         rows=rows[: request.keep],

@@ -49,6 +49,7 @@ def comparison_findings(
     filters: Filters,
     currency: int | None,
     lacking: Sequence[Lacking | None],
+    idle: Sequence[Claim],
 ) -> list[Claim]:
     """Returns what is probably wrong in a comparison, the most telling first.
 
@@ -59,10 +60,11 @@ def comparison_findings(
         filters: the conditions under which they hold.
         currency: the number of the key that tells currencies apart, which nobody can do without; None if there is none.
         lacking: for each key the values that A lacks and those that B lacks, in order; None where they are not known.
+        idle: what there is to say of the conditions where both sides have rows, by whatever measure.
     """
     summary = whole.summary
     empty = _empty_sides(session, aligned, summary, filters)
-    found = empty or [*idle_filters(session, aligned.sides)]
+    found = empty or [*idle]
     if summary.differences and not empty:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
