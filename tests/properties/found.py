@@ -408,6 +408,13 @@ SKILLED = {
     "a summary is written while a skill is active": with_asks(
         Setup((calls("rows"), calls("rows"), calls("write"), DONE), skills=1, context=18, typed="free"), [(0, TIGHT)]
     ),
+    "a summary is cancelled while it is written": Setup(
+        (calls("heaps", "rows"), calls("rows", "heaps"), calls("write", "rows"), Says("a summary of it"), DONE),
+        context=18,
+        skills=2,
+        stream=SLOWLY,
+        steers=(("tick", 45), ("cancel", 0)),
+    ),
     "a person must agree to a skill": with_asks(
         Setup((calls("look"), calls("write"), DONE), skills=1, rules=(Rule("ask", (TIGHT[0],)),)),
         [(0, CLOSED), (0, TIGHT)],

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 from checks import requests_valid, valid
 from counted import metrics_are_those_of_the_journal
 from funds import with_funds
@@ -24,8 +25,11 @@ from treadle.kernel.state import RunState
 from treadle.timetravel.replay import replayed
 
 
-def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> list[str]:
-    """Forks the trial's run at a step, in a process of its own: what is wrong with it."""
+def forked(trial: Trial, at: int, message: str | None, replaced: str | None, steps: int | None = None) -> list[str]:
+    """Forks the trial's run at a step, in a process of its own, which leaves it so many `steps`: what is wrong with it.
+
+    As many as the run had left, where it is not said how many.
+    """
     journal, world = trial.journal, trial.world
     root = journal.root
     assert root is not None
@@ -40,6 +44,8 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
         results = {} if replaced is None else {replaced: hostile(FROM_OUTSIDE)}
         agent = trial.agent()
         limits = fold_all(before[root]).limits
+        if steps is not None:
+            limits = msgspec.structs.replace(limits, steps=at + steps)
         trial.last = await trial.caught(
             agent.fork(
                 root,
@@ -154,8 +160,8 @@ def _wrong_money(trial: Trial, run: str, state: RunState) -> list[str]:
 
 
 @examples(50, shrink=False)
-@given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans())
-def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
+@given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans(), st.sampled_from([None, None, 1, 2]))
+def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces, steps):
     # An agent that was changed since is another.
     trial = Trial.of(replace(setup, changes=())).carry_out()
     hold(trial)
@@ -167,5 +173,5 @@ def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
     ended = at == len(state.steps)
     made = [one for one in state.steps[at - 1].calls if one.status != "refused"] if at and replaces else []
     replaced = made[call % len(made)].id if made else None
-    wrong = forked(trial, at, hostile(GO_ON) if ended or call % 2 else None, replaced)
+    wrong = forked(trial, at, hostile(GO_ON) if ended or call % 2 else None, replaced, steps)
     assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()

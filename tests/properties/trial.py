@@ -551,7 +551,8 @@ class Trial:
             tokens=None if old.tokens is None else old.tokens + 8000,
             seconds=None if old.seconds is None else old.seconds + 300,
             usd=None if old.usd is None else old.usd + 5,
-            consecutive_errors=None if old.consecutive_errors is None else old.consecutive_errors + 3,
+            # They are counted anew.
+            consecutive_errors=old.consecutive_errors,
         )
         self.world.alive += 1
         before = len(self.journal.order)

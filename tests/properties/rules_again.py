@@ -1,0 +1,90 @@
+"""What must hold of what is made again: calls and their keys, calls as they are counted, runs after an end."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from resting import own_from
+from toolbox import Execution
+from trial import Trial
+
+from treadle.kernel.events import (
+    ApprovalDecided,
+    Event,
+    ModelReplied,
+    RunFinished,
+    RunForked,
+    RunResumed,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
+from treadle.kernel.fold import fold_all
+
+
+def a_key_is_that_of_one_call(trial: Trial) -> Iterator[str]:
+    """What is done under one key is one thing: the same tool, with the same arguments, for the same call."""
+    first: dict[str, Execution] = {}
+    for one in trial.world.executed:
+        before = first.setdefault(one.key, one) if one.key else one
+        if (before.tool, before.n, before.call) == (one.tool, one.n, one.call):
+            continue
+        # Of one that nobody knows what it did a person may say with which arguments it is made again.
+        later = one.before[len(before.before) :]
+        if not any(isinstance(event, ApprovalDecided) and event.arguments is not None for event in later):
+            yield f"{one.tool}({one.n}) has the key {one.key}, under which {before.tool}({before.n}) was made"
+
+
+def what_began_is_counted(trial: Trial) -> Iterator[str]:
+    """A run counts each call of its own that it began; one that a crash took with its reply, and the one after it."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        began, state = _began(events), fold_all(events)
+        if state.tool_calls < began:
+            yield f"{trial.path(run)} began {began} calls, and counts {state.tool_calls}"
+
+
+def _began(events: Sequence[Event]) -> int:
+    """How many calls began; one that is made again after a crash, under its own reply, is the same."""
+    lost, begun, open_early = 0, set[Any](), dict[str, bool]()
+    made = dict[Any, int]()
+    for event in events:
+        match event:
+            case ToolStarted(step=step, call_id=call_id, name=str(name)) if name:
+                open_early[call_id] = True
+                begun.add((step, call_id, 0))
+            case ToolStarted(step=step, call_id=call_id):
+                begun.add((step, call_id, made.get((step, call_id), 0)))
+            case ToolReacted(action="call", step=step, call_id=call_id):
+                made[step, call_id] = made.get((step, call_id), 0) + 1
+            case ToolFinished(call_id=call_id):
+                open_early.pop(call_id, None)
+            case ModelReplied(step=step, message=message):
+                # Under another id it is still the same call.
+                ids = {call.id for call in message.calls}
+                renamed = [key for key in begun if key[0] == step and key[1] not in ids]
+                for key, free in zip(renamed, sorted(ids - {one[1] for one in begun if one[0] == step}), strict=False):
+                    begun.discard(key)
+                    begun.add((step, free, 0))
+                open_early.clear()
+            case RunResumed() | RunForked():
+                lost += len(open_early)
+                begun -= {key for key in begun if key[1] in open_early and open_early[key[1]]}
+                open_early.clear()
+    return lost + len(begun)
+
+
+def an_end_by_errors_is_earned(trial: Trial) -> Iterator[str]:
+    """Who ends for so many errors in a row has made as many steps since it began, or was taken up after an end."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        since = own = own_from(events, run)
+        for place, (before, event) in enumerate(pairwise(events), 1):
+            if isinstance(before, RunFinished) and isinstance(event, (RunResumed, RunForked)):
+                since = place
+            ends = isinstance(event, RunFinished) and event.stop.reason == "consecutive_errors" and place > own
+            limit = fold_all(events[:place]).limits.consecutive_errors if ends else None
+            # What a fork shares counts, too.
+            made = sum(isinstance(one, ModelReplied) for one in events[0 if since == own else since : place])
+            if limit is not None and made < limit:
+                yield f"{trial.path(run)} ends after {made} steps for {limit} errors in a row"
