@@ -10,13 +10,14 @@ from typing import Any
 
 from sim_deployment import Deployment
 from sim_others import (
+    above_of,
     arguments_are_those_that_were_decided,
     decisions_are_somebody_s,
     forks_do_nothing_again,
     own_from,
     who_watches_sees_what_is_stored,
 )
-from sim_outside import READS, Entered, above_of, top_of
+from sim_outside import READS, Entered, top_of
 from sim_store import Row
 from sim_worlds import WRITES
 

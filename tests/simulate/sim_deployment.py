@@ -13,7 +13,7 @@ from typing import Any
 
 from sim_clock import Hung, Loop, Timeline, in_time_of
 from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
-from sim_others import begin, decided_otherwise, done_by_others, other_arguments
+from sim_others import begin, decided_otherwise, done_by_others, is_given_up, other_arguments
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
 from sim_store import Row, SimulatedJournal, Store
@@ -268,6 +268,8 @@ class Deployment:
             right = isinstance(error, (Upset, Aborted)) and one.upset
         if not right:
             self.stage.blame(f"{one.name} raises {known}, and nothing was done to it")
+        if is_given_up(self, one, error):
+            return
         if one.what != "watch" and not isinstance(error, (Misuse, JournalConflict, UnknownRun)):
             self._heard(one, None)
 

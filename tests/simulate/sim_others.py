@@ -12,7 +12,8 @@ from typing import Any
 from sim_stage import Job
 from sim_store import Row
 
-from treadle.kernel.events import ApprovalDecided, Event, ModelReplied, RunForked, ToolReacted
+from treadle import Misuse
+from treadle.kernel.events import ApprovalDecided, Event, ModelReplied, RunForked, RunPaused, ToolReacted
 from treadle.kernel.messages import Message, Text, ToolMessage
 from treadle.kernel.names import escaped
 
@@ -30,6 +31,8 @@ def begin(world: Any) -> None:
         world.stage.timeline.after(0.5 + 8 * rng.random(), _come, world, "fork", rng)
     for _ in range(weather.watches):
         world.stage.timeline.after(4 * rng.random(), _come, world, "watch", rng)
+    for _ in range(weather.prunes):
+        world.stage.timeline.after(1 + 3 * rng.random(), _prune, world, rng, 20)
 
 
 def _come(world: Any, what: str, rng: Random) -> None:
@@ -44,6 +47,30 @@ def _come(world: Any, what: str, rng: Random) -> None:
     process = rng.choice(world.stage.processes)
     world.stage.note(process.name, f"is to {what}", run_id)
     world.put_to_work(process, Job("", process, run_id, given=given, what=what))
+
+
+def _prune(world: Any, rng: Random, times: int) -> None:
+    """Deletes a run below that waits for somebody, and that the run above waits for; comes again if there is none."""
+    waiting = [one for one, rows in world.store.runs.items() if isinstance(rows[-1].event, RunPaused)]
+    below = [one for one in waiting if "." in one and above_of(one) in waiting]
+    if below:
+        world.store.delete(rng.choice(below))
+    elif times and not world.stage.calm:
+        world.stage.timeline.after(0.3, _prune, world, rng, times - 1)
+
+
+def is_given_up(world: Any, one: Job, error: BaseException) -> bool:
+    """Has a run ended that waits for one which was deleted, as whoever decides on it is told."""
+    lost = isinstance(error, Misuse) and "no longer has run" in str(error)
+    if lost and world.stage.processes:
+        process = world.stage.rng.choice(world.stage.processes)
+        world.put_to_work(process, Job("", process, one.run_id, given={}, what="end"))
+    return lost
+
+
+def above_of(run_id: str) -> str:
+    """The run that a run works for; empty if it works for none."""
+    return run_id.rpartition(".")[0].rpartition(".")[0]
 
 
 async def done_by_others(world: Any, one: Job) -> Any:

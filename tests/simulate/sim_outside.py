@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from sim_others import untold
+from sim_others import above_of, untold
 from sim_stage import Job, Stage, job
 from sim_store import Row, Store
 
@@ -237,8 +237,3 @@ class Outside:
 def top_of(run_id: str) -> str:
     """The run that a run works for in the end."""
     return run_id.partition(".")[0]
-
-
-def above_of(run_id: str) -> str:
-    """The run that a run works for; empty if it works for none."""
-    return run_id.rpartition(".")[0].rpartition(".")[0]

@@ -31,7 +31,8 @@ class Weather:
         edits: share of the calls that a person allows with other arguments; `two`, of the decisions that somebody else
             decides otherwise at the same time.
         ends: how many runs another process ends; `forks`, how many are forked while they go on, or later; `watches`,
-            how often another process watches one.
+            how often another process watches one; `prunes`, how often somebody deletes a run below that another waits
+            for, which nothing can go on with then.
     """
 
     crashes: int = 0
@@ -54,6 +55,7 @@ class Weather:
     ends: int = 0
     forks: int = 0
     watches: int = 0
+    prunes: int = 0
 
     @classmethod
     def of(cls, rng: Random, others: Random) -> "Weather":
@@ -79,6 +81,7 @@ class Weather:
             ends=others.choice([0, 0, 0, 1, 2]),
             forks=others.choice([0, 0, 0, 1, 2]),
             watches=others.choice([0, 0, 1, 2]),
+            prunes=others.choice([0, 0, 1]),
         )
 
 

@@ -74,6 +74,12 @@ class Store:
         self.stage.note(author.name, "forks", f"{source} after {seq} events, as {run_id}")
         self.append(author, run_id, seq, batch)
 
+    def delete(self, run_id: str) -> None:
+        """Deletes a run, and all that work for it."""
+        for one in [one for one in self.runs if one == run_id or one.startswith(f"{run_id}.")]:
+            del self.runs[one]
+            self.stage.note("somebody", "deletes", one)
+
     def read(self, run_id: str, start: int) -> builtins.list[Event]:
         """The events of a run, from their bytes."""
         if run_id not in self.runs:

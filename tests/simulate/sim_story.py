@@ -11,11 +11,12 @@ from sim_clock import simulated_time
 from sim_deployment import Deployment
 from sim_leases import simulated_leases
 
+SELDOM = ("decides too", "deletes")
 KINDS = (
     "dies", "stands still", "FAULT", "has lost", "conflicts", "is upset", "is cancelled", "has its clock set", "forks",
-    "is to end", "is to watch", "aborts", "decides on other arguments", "decides too",
+    "is to end", "is to watch", "aborts", "decides on other arguments", *SELDOM,
 )  # fmt: skip
-"""What goes wrong in a world, as its trace has it."""
+"""What goes wrong in a world, as its trace has it; and what of it no hundred worlds need have."""
 
 
 class Verdict(NamedTuple):
