@@ -142,7 +142,8 @@ def _path(run_id: str, call_id: str) -> str:
 
 def arguments_are_those_that_were_decided(world: Any) -> Iterator[str]:
     """A tool is given what a person said last, or the reaction that had it called; else what the model wrote."""
-    for one in world.outside.entered:
+    # Of a run that was deleted nobody knows what was decided.
+    for one in [one for one in world.outside.entered if one.run_id in world.store.runs]:
         last = {}
         for row in world.outside.on_call(one.run_id, one.step, one.call_id):
             event = row.event
