@@ -55,6 +55,7 @@ FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
     ({"dimension": "company", "op": "between", "value": ["10", "9"]}, "company", lambda v: False),
 ]  # fmt: skip
 REVERSED = "company between ['10', '9']"
+LEFT_OUT = "company != 1"
 
 
 TREES: list[list[tuple[str, str]]] = [
@@ -215,7 +216,8 @@ def _judge(number: int) -> None:
         assert list(found.dimensions) == world.dimensions
         claims = [*found.claims, *found.warnings]
         for claim in claims:
-            assert claim.kind in ("filter_without_rows", "nothing_between") or list(claim.filters) == [
+            own = ("filter_without_rows", "nothing_between", "values_without_rows")
+            assert claim.kind in own or list(claim.filters) == [
                 *world.asked,
                 *_own(world),
             ], claim
@@ -260,7 +262,10 @@ def _added_up(world: World, found: Comparison, claims: list[Claim]) -> None:
 
 
 # Of a query alone, of floating-point data, or of more currencies than are drawn; each has a test of its own elsewhere.
-ELSEWHERE = {"mixed_currencies", "more_currencies", "approximate", "not_a_number", "not_examined"}
+ELSEWHERE = {
+    "mixed_currencies", "more_currencies", "approximate", "not_a_number", "not_examined", "whole_periods",
+    "ordered_as_numbers",
+}  # fmt: skip
 
 
 def test_every_kind_of_claim_has_words_and_a_judge() -> None:
@@ -280,6 +285,7 @@ def _complete(world: World, kinds: set[str]) -> None:
     assert ("unknown_currency" in kinds) == any(used is not None and None in used for used in world.used)
     assert ("by_currency" in kinds) == (world.split and _both(world))
     assert ("nothing_between" in kinds) == (REVERSED in world.asked)
+    assert ("values_without_rows" in kinds) == (_both(world) and _is_idle(world))
 
 
 def _both(world: World) -> bool:
@@ -417,6 +423,24 @@ def _filter_without_rows(world: World, claim: Claim) -> bool:
     return name == facts["dimension"] and not any(test(row[name]) for row in rows) and facts["values"] == values[:6]
 
 
+def _values_without_rows(world: World, claim: Claim) -> bool:
+    facts = claim.facts
+    told = (facts["left_out"], facts["sides"], facts["dimension"], facts["values"])
+    return told == (True, ["a", "b"], "company", ["1"]) and _is_idle(world)
+
+
+def _is_idle(world: World) -> bool:
+    """Whether a question leaves out a company of which neither side has a row under the other conditions."""
+    named = {name for name, _, _ in world.filters}
+    others = [(name, test) for name, test, text in world.filters if text != LEFT_OUT]
+    there = set()
+    for table in world.sides:
+        default = table.default if table.default is not None and table.default[0] not in named else None
+        rows = [row for row in table.rows if default is None or row[default[0]] == default[1]]
+        there |= {row["company"] for row in rows if all(test(row[name]) for name, test in others)}
+    return LEFT_OUT in world.asked and "1" not in there
+
+
 def _nothing_between(world: World, claim: Claim) -> bool:
     return claim.facts["condition"] == REVERSED and not any(world.passed)
 
@@ -512,6 +536,7 @@ TRUE: dict[str, Callable[[World, Claim], bool]] = {
     "largest": _largest, "by_currency": _by_currency, "different_currencies": _different_currencies,
     "unknown_currency": _unknown_currency, "unknown_unit": _unknown_unit, "contradicted_unit": _contradicted_unit,
     "filter_without_rows": _filter_without_rows, "nothing_between": _nothing_between, "no_rows": _no_rows,
+    "values_without_rows": _values_without_rows,
     "spelling": _spelling,
     "granularity": _granularity, "absent": _absent, "factor": _pattern, "sign": _pattern, "repeated": _repeated,
     "duplicates": _duplicates, "in_no_group": _grouped, "in_several_groups": _grouped,
