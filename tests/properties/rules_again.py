@@ -40,8 +40,10 @@ def what_began_is_counted(trial: Trial) -> Iterator[str]:
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         began, state = _began(events), fold_all(events)
-        if state.tool_calls < began:
-            yield f"{trial.path(run)} began {began} calls, and counts {state.tool_calls}"
+        # Those of a reply that is arriving, or was when the run ended, stand beside the others.
+        counted = state.tool_calls + len(state.early)
+        if counted < began:
+            yield f"{trial.path(run)} began {began} calls, and counts {counted}"
 
 
 def _began(events: Sequence[Event]) -> int:
