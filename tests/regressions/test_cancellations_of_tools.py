@@ -6,10 +6,12 @@
 """
 
 import asyncio
+import sys
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+import anyio
 import pytest
 
 from treadle import Agent, Limits, MemoryJournal, SqliteJournal, tool
@@ -193,3 +195,29 @@ async def test_a_tool_that_cancels_its_task_does_not_cut_off_the_next(
         result = await agent.run("go")
     assert [call.result.text for call in result.tool_calls_made] == ["done"] * 3
     assert result.text == "Well."
+
+
+async def test_a_scope_of_anyio_knows_its_cancellation_whatever_comes_with_it() -> None:
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        loop.set_task_factory(asyncio.eager_task_factory)
+
+    @tool(effect="read")
+    async def is_late() -> str:
+        """Waits."""
+        async with asyncio.timeout(0):
+            loop.call_soon(scope.cancel)
+            await asyncio.sleep(60)
+        return "never"
+
+    try:
+        model = ScriptedModel([[("is_late", {})], "never"])
+        agent = Agent(model, tools=[is_late], journal=(journal := MemoryJournal()))
+        with anyio.CancelScope() as scope:
+            await agent.run("go")
+    finally:
+        loop.set_task_factory(None)
+    assert scope.cancelled_caught
+    (line,) = await journal.list()
+    assert line.stop is not None
+    assert line.stop.reason == "cancelled"

@@ -87,6 +87,9 @@ class Driven:
                 own.cancel()
             raise
         if failure:
+            if isinstance(failure[0], asyncio.CancelledError) and self.is_told():
+                # anyio says it again in words of its own, without which its scope would not know it.
+                await asyncio.sleep(0)
             raise failure.pop()
 
     def is_told(self) -> bool:
@@ -118,7 +121,7 @@ class Driven:
         if own is not None and not own.cancelling() and not self.is_told():
             return
         if self.is_cancelled():
-            # anyio says it again in words of its own, without which its scope would not know it.
+            # One that has yet to come is not to arrive while the end is recorded.
             await asyncio.sleep(0)
             raise asyncio.CancelledError
         await self.forgive()

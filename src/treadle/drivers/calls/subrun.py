@@ -362,4 +362,6 @@ def _executed(result: ToolMessage | None) -> bool | str:
 def _spent(state: RunState) -> Spent:
     """What the run in `state` has taken in all, the step under way included."""
     accounts, steps = state.accounts, len(state.steps) + (state.step is not None) + state.sub_steps
-    return Spent(steps, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced, accounts.presumed)
+    # Those that began while a reply arrived, and it never came.
+    calls = accounts.tool_calls + len(state.early)
+    return Spent(steps, accounts.usage, accounts.cost, calls, accounts.unpriced, accounts.presumed)
