@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
-from treadle.models.offline.grammar.words import alike, groups_of, is_function_word, likeness, tokens
+from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, tokens
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
@@ -175,7 +175,7 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
     nouns = () if breakdown else phrases(follow, asking)
     free = [value for value in free if not overlaps(value.start, value.end, spans)]
     for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
-        place = _counterpart(earlier, value, made)
+        place = _counterpart(earlier, follow, value, made, planner)
         if place is None:
             extra.append(f"{_led_in(follow, value)} {value.text}")
         elif not any(place.start < edit.end and edit.start < place.end for edit in edits):
@@ -213,19 +213,49 @@ def _led_in(follow: Clause, value: Value) -> str:
     return " ".join(led) if led and led != ["the"] else "for"
 
 
-def _counterpart(earlier: Clause, value: Value, made: Sequence[Exchange]) -> Edit | None:
+def _counterpart(
+    earlier: Clause, follow: Clause, value: Value, made: Sequence[Exchange], planner: Planner
+) -> Edit | None:
     """What `value` takes the place of: a value that looks the same, or a name that was looked up."""
     if value.kind != "phrase":
         same = [other for other in earlier.values if other.kind == value.kind]
         if same:
-            return Edit(same[-1].start, same[-1].end, value.text)
+            spans = [(other.start, other.end) for other in reversed(same)]
+            return _led_alike(earlier, follow, value, spans)
         if value.kind in ("number", "period", "email"):
             return None
-    given = [text for exchange in reversed(made) for text in exchange.arguments.values() if isinstance(text, str)]
-    for text in given:
+    found: list[tuple[int, int]] = []
+    for text in _names_given(value, made, planner):
         for size in (1, 2, 3):
             for place in range(len(earlier.tokens) - size + 1):
                 start, end = earlier.tokens[place].start, earlier.tokens[place + size - 1].end
                 if likeness(earlier.text[start:end], text) >= 0.84 and not is_function_word(earlier.tokens[place].text):
-                    return Edit(start, end, value.text)
-    return None
+                    found.append((start, end))
+    return _led_alike(earlier, follow, value, found)
+
+
+def _names_given(value: Value, made: Sequence[Exchange], planner: Planner) -> list[str]:
+    """The texts that the calls were given which `value` may replace: not one of known names, if it is like none."""
+    given: list[str] = []
+    for exchange in reversed(made):
+        tool = planner.box.named(exchange.tool)
+        nouns = {param.name: param.nouns for param in tool.params} if tool is not None else {}
+        for name, text in exchange.arguments.items():
+            known = planner.vocabulary.names(nouns.get(name, ()))
+            if isinstance(text, str) and (not known or closest(value.text, known) is not None):
+                given.append(text)
+    return given
+
+
+def _led_alike(earlier: Clause, follow: Clause, value: Value, spans: Sequence[tuple[int, int]]) -> Edit | None:
+    """The first of the stretches, but one with the same "from" or "to" before it where `value` has one: "and to
+    inches?" asks for other units to convert to."""
+    led = _way(follow, value.start)
+    fitting = [span for way in (led, "") for span in spans if _way(earlier, span[0]) == way]
+    start, end = next(iter(fitting if led else spans), (0, 0))
+    return Edit(start, end, value.text) if end else None
+
+
+def _way(clause: Clause, start: int) -> str:
+    before = " ".join(clause.words_before(start, 1))
+    return {"from": "from", "to": "to", "into": "to"}.get(before, "")
