@@ -68,7 +68,7 @@ class Chooser:
             sure = [other for other in choices if not other.filling.doubtful and not other.filling.missing]
             sure = [other for other in sure if other.score > 0 and _shares(other.filling, best.filling, clause)]
             best = max(sure, key=lambda choice: choice.score, default=best)
-        return self._carried_on(best, clause) or best
+        return self._answered_before(best, choices, clause) or self._carried_on(best, clause) or best
 
     def providers(self, tool: KnownTool, param: Param, clause: Clause) -> list[KnownTool]:
         """The tools whose results may hold a value for `param`, the likeliest first."""
@@ -180,9 +180,27 @@ class Chooser:
         listed = bool(self.vocabulary.names(param.nouns))
         return bool(self.providers(tool, param, clause)) or (not listed and self.lister(param, tool) is not None)
 
+    def _answered_before(self, best: ChosenTool, choices: list[ChosenTool], clause: Clause) -> ChosenTool | None:
+        """The tool that `best` would take its input from, if nothing in the clause asks for more than that one tells:
+        "Which washers are free?" is answered by the list, and not by what another tool says of what is on it."""
+        feeders = self._feeders(best.tool, best.filling, clause)
+        if best.tool.change is not None or len(feeders) != 1:
+            return None
+        before = next((each for each in choices if each.tool is feeders[0] and not each.filling.missing), None)
+        # How many there are, a list tells as well.
+        words = [word for word in content_stems(clause) if word != "many"]
+        if before is None or any(best.tool.fit(word) > before.tool.fit(word) for word in words):
+            return None
+        alone = account(clause, [before.tool], before.filling.used)
+        both = account(clause, [best.tool, before.tool], [*best.filling.used, *before.filling.used])
+        whole = len(alone.turning) <= len(both.turning) and len(alone.spare) <= len(both.spare)
+        return before if whole else None
+
     def _carried_on(self, best: ChosenTool, clause: Clause) -> ChosenTool | None:
         """A tool that takes what `best` returns and what `best` left unused: a price that is wanted in euros."""
-        used = best.filling.used
+        used = list(best.filling.used)
+        for feeder in self._feeders(best.tool, best.filling, clause):
+            used += fill(feeder, clause, self.vocabulary, self.box).used
         unused = [v for v in clause.values if v.kind != "number" and not overlaps(v.start, v.end, used)]
         lacking = any(param.shape == "text" for param in best.filling.missing)
         if not unused or lacking or best.tool.change is not None:

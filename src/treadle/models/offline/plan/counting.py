@@ -15,6 +15,10 @@ from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
 _BESIDE = word_set("with including and plus their its")
+_HAVING = re.compile(
+    r"\b(?:which|what|how many) (?:[\w-]+ ){1,3}?(?:have|has|had|with|are|is|were|was)\b|\bthere\b.*\bwith\b",
+    re.IGNORECASE,
+)
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -47,6 +51,29 @@ def counted_otherwise(
             strange = not _is_wording(run[place : place + 2] if place < of else run[of - 1 : place + 1], tools)
         if strange:
             return token.start, token.end
+    return None
+
+
+def true_of_some(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks for those that have something, of a list that has others too; None if it does not.
+
+    "Which concerts have seats left?" is not answered by all of them with their seats, where one of them has none.
+
+    Args:
+        clause: the clause.
+        result: what a tool answered.
+    """
+    match = _HAVING.search(clause.text)
+    rows = [row for row in only_list(result) if isinstance(row, dict)]
+    if match is None or len(rows) < 2:
+        return None
+    held = {found.name: found for row in rows for found in fields_of(row)}
+    for token in (each for each in clause.tokens if each.start >= match.end()):
+        for name in (name for name, found in held.items() if token.stem in found.stems):
+            values = [row.get(name) for row in rows]
+            lacking = [value is False or number_of(value) == 0 for value in values]
+            if any(lacking) and not all(lacking):
+                return token.start, token.end
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts
-from treadle.models.offline.plan.results import Field, fields_of, number_of, rows_of
+from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
 
 _WHEN = re.compile(
     r"^\W*(?:and |so |then )?(when\b(?=\W+(?:is|are|was|were|do|does|did|has|have|had|will|can|must|should)\b)|"
@@ -22,6 +22,10 @@ _WHO = re.compile(r"^\W*(?:and |so |then )?(who|whom)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\b(how many)\b", re.IGNORECASE)
 # "What is served at breakfast?" asks for things; "What is open today?" may be answered with hours.
 _WHAT = re.compile(r"^\W*(?:and |so |then )?(what) (?:is|are|was|were|will be) [a-z]{3,}ed\b", re.IGNORECASE)
+# A list of those of which something is so does not tell whether it is so of all: "Are both dryers free?"
+_WHOLE = re.compile(
+    r"^\W*(?:and |so |then )?(?:is|are|was|were|do|does|did|has|have)\b.*?\b(all|both|every|each)\b", re.IGNORECASE
+)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
@@ -43,6 +47,8 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
     told = [found for found in fields if found.value not in given]
     if not fields:
         return None
+    if only_list(result) and (match := _WHOLE.search(clause.text)) is not None:
+        return match.span(1)
     if (match := _WHAT.search(clause.text)) is not None and told and all(_is_time(found) for found in told):
         return match.span(1)
     for asking, holds in ((_WHEN, _is_time), (_WHO, _is_somebody), (_HOW_MANY, _is_number)):

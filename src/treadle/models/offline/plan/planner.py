@@ -16,14 +16,14 @@ from treadle.models.offline.grammar.words import parts, singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
-from treadle.models.offline.plan.counting import counted_otherwise
+from treadle.models.offline.plan.counting import counted_otherwise, true_of_some
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.kinds import of_another_kind
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.refusals import shared_number
-from treadle.models.offline.plan.results import headline, measured_in, value_for
-from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
+from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
+from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
@@ -108,13 +108,17 @@ class Planner:
                 outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
             return outcome
         arguments = dict(filling.arguments)
+        results: list[tuple[Param, Exchange]] = []
         for param in filling.missing[:1] if filling.unknown else filling.missing:
             found = self._obtain(tool, param, clause, filling, arguments, depth, source)
+            results += [(param, found.done[0])] if param.name in arguments and found.done else []
             outcome.take(found)
             outcome.used += found.used
             outcome.tools += found.tools
         if (twice := self._taken_twice(tool, arguments, outcome.done)) is not None:
             outcome.troubles.append(Trouble(f"'{twice}' may not be meant for two things at once."))
+        if (doubled := _told_twice(results, arguments)) is not None:
+            outcome.troubles.append(Trouble(doubled))
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
@@ -178,7 +182,7 @@ class Planner:
     def _strange(self, outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
         """Where the clause asks for what a result does not have: another kind of thing, or some of what it lists."""
         given = [value for value in made.arguments.values() if isinstance(value, str)]
-        other = of_another_kind(outcome.clause, made.result, given)
+        other = of_another_kind(outcome.clause, made.result, given) or true_of_some(outcome.clause, made.result)
         return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
 
     def _several(
@@ -227,7 +231,9 @@ class Planner:
         for provider in providers if depth else []:
             found = self.resolve(provider, clause, depth - 1)
             if found.done:
-                value = value_for(param, found.done[0], clause, source is not None)
+                # What a change is made to has to be said: the only one of some list need not be the one that is meant.
+                said = tool.change is None or self._is_said(provider, tool, found)
+                value = None if not said else value_for(param, found.done[0], clause, source is not None)
                 if value is not None:
                     arguments[param.name] = value
                     word = next((given for given in found.done[0].arguments.values() if isinstance(given, str)), None)
@@ -248,6 +254,13 @@ class Planner:
         about = f" ({param.description.rstrip('.')})" if param.description else ""
         message = f"{tool.name} needs `{param.name}`{about}, which I do not find in the question."
         return Outcome(clause, troubles=[Trouble(message, known)])
+
+    def _is_said(self, provider: KnownTool, tool: KnownTool, found: Outcome) -> bool:
+        """Whether a clause speaks of what `provider` tells, and not of what `tool` does only: of "the dry zones", or of
+        a name on its list."""
+        listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
+        words = content_stems(found.clause)
+        return len(listed) != 1 or bool(found.used) or any(provider.fit(word) > tool.fit(word) for word in words)
 
     def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
         """The call itself: its result if it was made, itself if not, and after an error its correction."""
@@ -326,6 +339,16 @@ class Planner:
             for name, value in arguments.items()
         }
         return plural if plural != arguments and not self._made(tool.name, plural) else None
+
+
+def _told_twice(told: Sequence[tuple[Param, Exchange]], arguments: Json) -> str | None:
+    """What is in the way where one value of one result would be two arguments: the rating of one player is not his
+    opponent's as well."""
+    for place, (param, made) in enumerate(told):
+        for other, before in told[:place]:
+            if before is made and arguments[other.name] == arguments[param.name]:
+                return f"What {made.tool} tells cannot be the {_noun(other)} and the {_noun(param)} at once."
+    return None
 
 
 def _noun(param: Param) -> str:

@@ -179,6 +179,9 @@ def value_for(param: Param, exchange: Exchange, clause: Clause, loosely: bool) -
     if row is not None and fields_of(row) != fields:
         return value_for(param, replace(exchange, result=row, failed=False), clause, loosely)
     numbers = [found for found in fields if param.shape == "number" and number_of(found.value) is not None]
+    # Beside a list, a number that is no total tells of the list: how many are on it is none of them.
+    besides = fields_of(result) if rows_of(result) else []
+    numbers = [found for found in numbers if found not in besides or found.path[:1] == ("totals",)]
     return _typed(numbers[0].value, param) if len(numbers) == 1 else None
 
 
