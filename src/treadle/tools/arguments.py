@@ -17,7 +17,7 @@ from pydantic_core import ValidationError
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
-from treadle.tools.exact import NO_SCHEMA, Numbers, numbers_of
+from treadle.tools.exact import NAMED, NO_SCHEMA, Numbers, numbers_of
 from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
 from treadle.tools.signature import MISSING, Parameter
 
@@ -284,9 +284,14 @@ def _validator(adapter: Any) -> Any:
 def _with_lists(schema: Any) -> Any:
     """A core schema with a list in the place of each generator."""
     if isinstance(schema, dict):
-        found = {key: each if key in NO_SCHEMA else _with_lists(each) for key, each in schema.items()}
+        found = {key: each if key in NO_SCHEMA else _with_lists_at(key, each) for key, each in schema.items()}
         return {**found, "type": "list"} if found.get("type") == "generator" else found
     return type(schema)(map(_with_lists, schema)) if type(schema) in (list, tuple) else schema
+
+
+def _with_lists_at(key: str, inner: Any) -> Any:
+    by_name = key in NAMED and isinstance(inner, dict)
+    return {name: _with_lists(each) for name, each in inner.items()} if by_name else _with_lists(inner)
 
 
 def _schema_of(adapter: Any, label: str) -> Json:

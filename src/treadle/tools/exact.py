@@ -23,6 +23,8 @@ _MAY_BE_LOST: Final = re.compile(r"[0-9][eE][+0-9-]|[0-9.]{17}")
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
 NO_SCHEMA: Final = frozenset({"default", "metadata", "serialization"})
 """Keys of a core schema whose values are not of what it checks."""
+NAMED: Final = frozenset({"fields", "choices"})
+"""Keys of a core schema under which schemas stand by names that somebody chose: a field may be called `type`."""
 _TIMES: Final = {"datetime": "2024-01-31T09:30:00", "date": "2024-01-31", "time": "09:30:00", "timedelta": "PT30M"}
 """What takes a number for a time, with what a model is to write instead."""
 _ROUND: Final = frozenset({"float", "complex", *_TIMES})
@@ -89,9 +91,12 @@ def numbers_of(schema: Schema, *, times: bool = True) -> Numbers:
 
 def _takes(schema: Any, kinds: Set[str]) -> bool:
     if isinstance(schema, Mapping):
-        return schema.get("type") in kinds or any(
-            _takes(each, kinds) for key, each in schema.items() if key not in NO_SCHEMA
+        inner = (
+            _takes([*each.values()] if key in NAMED and isinstance(each, Mapping) else each, kinds)
+            for key, each in schema.items()
+            if key not in NO_SCHEMA
         )
+        return schema.get("type") in kinds or any(inner)
     return isinstance(schema, list | tuple) and any(_takes(each, kinds) for each in schema)
 
 
