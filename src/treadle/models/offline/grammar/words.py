@@ -73,9 +73,11 @@ def stem(word: str) -> str:
             if ending in ("ing", "ed") and len(low) > 3 and low[-1] == low[-2] and low[-1] not in "lsz":
                 low = low[:-1]
             break
-    return low[:-1] if low.endswith("e") and len(low) > 3 else low
+    return low[:-1] if low.endswith("e") and len(low) > 3 and low not in _WITH_E else low
 
 
+# Without their e these would be other words: "how far" asks for no fare.
+_WITH_E = frozenset({"fare", "care", "wine", "plane", "pine", "cape", "tape", "tube", "kite"})
 _POTATOES = re.compile(r"(?<!can|.sh)(?<=\w\w\w)oes$")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, tokens
-from treadle.models.offline.plan.results import fields_of, number_of, only_list
+from treadle.models.offline.plan.results import fields_of, number_of, only_list, rows_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -64,7 +64,8 @@ def true_of_some(clause: Clause, result: Any) -> tuple[int, int] | None:
         result: what a tool answered.
     """
     match = _HAVING.search(clause.text)
-    rows = [row for row in only_list(result) if isinstance(row, dict)]
+    lists = [] if isinstance(result, dict) and "totals" in result else rows_of(result)
+    rows = [row for row in (lists[0][1] if len(lists) == 1 else ()) if isinstance(row, dict)]
     if match is None or len(rows) < 2:
         return None
     held = {found.name: found for row in rows for found in fields_of(row)}

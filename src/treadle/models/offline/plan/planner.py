@@ -20,9 +20,11 @@ from treadle.models.offline.plan.counting import counted_otherwise, true_of_some
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.kinds import of_another_kind
+from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.refusals import shared_number
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
+from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -232,7 +234,7 @@ class Planner:
             found = self.resolve(provider, clause, depth - 1)
             if found.done:
                 # What a change is made to has to be said: the only one of some list need not be the one that is meant.
-                said = tool.change is None or self._is_said(provider, tool, found)
+                said = tool.change is None or self._is_said(provider, tool, param, found, filling.used)
                 value = None if not said else value_for(param, found.done[0], clause, source is not None)
                 if value is not None:
                     arguments[param.name] = value
@@ -255,12 +257,17 @@ class Planner:
         message = f"{tool.name} needs `{param.name}`{about}, which I do not find in the question."
         return Outcome(clause, troubles=[Trouble(message, known)])
 
-    def _is_said(self, provider: KnownTool, tool: KnownTool, found: Outcome) -> bool:
-        """Whether a clause speaks of what `provider` tells, and not of what `tool` does only: of "the dry zones", or of
-        a name on its list."""
+    def _is_said(
+        self, provider: KnownTool, tool: KnownTool, param: Param, found: Outcome, used: Sequence[tuple[int, int]]
+    ) -> bool:
+        """Whether a clause speaks of what `provider` tells, and not of what `tool` takes: of "the dry zones", of a name
+        on its list. Of "Bake rye" how many loaves are left is not how many to bake."""
         listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
+        own = [span for span in found.used if not overlaps(*span, used)]
+        same = bool(found.used) and not own and param.shape == "number" and not counts(param)
         words = content_stems(found.clause)
-        return len(listed) != 1 or bool(found.used) or any(provider.fit(word) > tool.fit(word) for word in words)
+        spoken = bool(own) or any(provider.fit(word) > tool.fit(word) for word in words)
+        return spoken or not (same or len(listed) == 1)
 
     def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
         """The call itself: its result if it was made, itself if not, and after an error its correction."""

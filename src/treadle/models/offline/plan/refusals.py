@@ -43,6 +43,10 @@ def is_strange(param: Param, value: Value, clause: Clause) -> bool:
         return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
     if value.kind not in ("name", "phrase"):
         return False
+    after = next((token for token in clause.tokens if token.start >= value.end), None)
+    if param.stems[-1:] == ("id",) and value.kind == "phrase" and after is not None and after.stem in param.nouns:
+        # "The contaminated sample" says which one it is, and is no identifier.
+        return True
     owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
     whose = before[1:] if before[:1] in _OWNED else owner or ()
     own = any(stem(word) in param.nouns for word in whose)
@@ -82,6 +86,21 @@ def done_to_another(clause: Clause, used: Sequence[Span]) -> list[Span]:
         and not is_function_word(token.text)
         and not overlaps(token.start, token.end, used)
     ]
+
+
+def done_to_many(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The things of which a command takes one, where many are meant that it was not told: "Add Nova's songs to Gym"."""
+    takes = {word for tool in tools for param in tool.required for word in param.nouns}
+    wording = {word.low for tool in tools for word in tokens(tool.spec.description)}
+    found: list[Span] = []
+    for place, token in enumerate(clause.tokens):
+        many = token.stem in takes and singular(token.low) != token.low and token.low not in wording
+        near = clause.tokens[max(0, place - 1) : place] + clause.tokens[place + 1 : place + 2]
+        if many and not any(overlaps(each.start, each.end, used) for each in near):
+            found += [] if overlaps(token.start, token.end, used) else [(token.start, token.end)]
+        elif many and re.search(r"['’]s?\s+$", clause.text[: token.start]):
+            found.append((token.start, token.end))
+    return found
 
 
 def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
