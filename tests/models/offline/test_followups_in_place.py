@@ -59,3 +59,14 @@ def test_a_word_that_is_only_like_a_part_of_a_name_is_not_that_name() -> None:
     agent = Agent("offline", skills=[analyst_skill(sample_catalog())])
     result = agent.run_sync("amount in Smart by company")
     assert "to mean" not in result.text
+
+
+@pytest.mark.parametrize("more", ["and back", "and 20 from Holiday", "and vice versa"])
+def test_a_followup_that_turns_a_change_round_makes_none(more: str) -> None:
+    @tool(effect="write")
+    def transfer(from_account: str, to_account: str, amount: float) -> str:
+        """Transfers money between two accounts."""
+        return f"{amount} from {from_account} to {to_account}"
+
+    assert calls(asked("Transfer 50 from Rent to Holiday", tools=[transfer]))
+    assert not calls(asked("Transfer 50 from Rent to Holiday", more, tools=[transfer]))

@@ -27,6 +27,7 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 _BY = re.compile(r"\s*\b(?:by|per)\s+\w+(?:\s*(?:,|and)\s*\w+)*\s*(?=[?.!]?$)", re.IGNORECASE)
+_BACK = frozenset({"back", "backwards", "reverse", "reversed", "versa"})
 _SHORT = 6
 
 
@@ -180,12 +181,19 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
             extra.append(f"{_led_in(follow, value)} {value.text}")
         elif not any(place.start < edit.end and edit.start < place.end for edit in edits):
             edits.append(place)
-    if not edits and not extra:
+    if (not edits and not extra) or _goes_back(earlier, follow, edits):
         return ""
     text = earlier.text
     for edit in sorted(edits, key=lambda edit: -edit.start):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return " ".join([text.rstrip(" ?.!"), *extra])
+
+
+def _goes_back(earlier: Clause, follow: Clause, edits: Sequence[Edit]) -> bool:
+    """Whether a follow-up turns the question round, which puts no word in the place of one: "and back?", or "from
+    Holiday" after "from Rent to Holiday"."""
+    kept = [v.text for v in earlier.values if not any(v.start < each.end and each.start < v.end for each in edits)]
+    return any(token.low in _BACK for token in follow.tokens) or any(each.text in kept for each in edits)
 
 
 def _choices(
