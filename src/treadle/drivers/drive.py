@@ -58,14 +58,14 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    if run.parent is not None:
-        await run.driven.carry(partial(_driven, run))
-        return
-    await hold(run)
+    is_top = run.parent is None
+    if is_top:
+        await hold(run)
     try:
         await run.driven.carry(partial(_driven, run))
     finally:
-        run.let_go()
+        if is_top:
+            run.let_go()
 
 
 async def _driven(run: Run) -> None:

@@ -20,7 +20,7 @@ from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
-from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
+from treadle.drivers.purse.claims import calls_begun, give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
@@ -362,6 +362,4 @@ def _executed(result: ToolMessage | None) -> bool | str:
 def _spent(state: RunState) -> Spent:
     """What the run in `state` has taken in all, the step under way included."""
     accounts, steps = state.accounts, len(state.steps) + (state.step is not None) + state.sub_steps
-    # Those that began while a reply arrived, and it never came.
-    calls = accounts.tool_calls + len(state.early)
-    return Spent(steps, accounts.usage, accounts.cost, calls, accounts.unpriced, accounts.presumed)
+    return Spent(steps, accounts.usage, accounts.cost, calls_begun(state), accounts.unpriced, accounts.presumed)

@@ -131,8 +131,13 @@ def used_in(state: RunState) -> Claim:
         len(state.steps) + under_way + state.sub_steps,
         state.usage.total_tokens,
         plus(state.cost or NOTHING, state.accounts.presumed),
-        state.tool_calls + len(state.early),
+        calls_begun(state),
     )
+
+
+def calls_begun(state: RunState) -> int:
+    """The tool calls so far, with those that began early, whose reply arrives still or never came."""
+    return state.tool_calls + len(state.early)
 
 
 def paid_elsewhere(state: RunState) -> Claim:
@@ -262,7 +267,7 @@ def calls_left(run: Borrower) -> int | None:
         state = one.state
         limit = state.limits.tool_calls
         if limit is not None:
-            free = limit - state.accounts.tool_calls - len(state.early) - one.lent.calls
+            free = limit - calls_begun(state) - one.lent.calls
             left = free if left is None else min(left, free)
         one = one.parent
     return left
