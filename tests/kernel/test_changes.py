@@ -91,10 +91,14 @@ def test_a_run_begins():
     }
 
 
-def test_only_a_question_that_is_the_last_message_is_pinned():
-    said = AssistantMessage((Text("hi"),))
-    assert fold_all([replace(STARTED, messages=(QUESTION, said))]).pinned == []
+def test_the_last_question_is_pinned_and_what_was_asked_before_a_conversation_was_handed_on():
+    said, notice = AssistantMessage((Text("hi"),)), UserMessage("left out", 3)
+    assert fold_all([replace(STARTED, messages=(said,))]).pinned == []
+    assert fold_all([replace(STARTED, messages=(QUESTION, said, notice))]).pinned == [QUESTION]
     assert fold_all([replace(STARTED, messages=(said, UserMessage("x"), QUESTION))]).pinned == [QUESTION]
+    handed = replace(STARTED, messages=(UserMessage("x"), QUESTION, said, notice, UserMessage("y")), asked=(1, 4))
+    assert fold_all([handed]).pinned == [QUESTION, UserMessage("y")]
+    assert fold_all([replace(handed, asked=(2, 3, 9))]).pinned == []
 
 
 def test_a_step_is_prepared():
@@ -297,6 +301,8 @@ def test_a_call_comes_back():
         "seconds": 2.5,
         "ended_at": 106.5,
     }
+    told = call_changed(RUNNING, ToolFinished(0, "a", "1", True, spent=Spent(), at=106.5))
+    assert told["result"] == ToolMessage("a", "t", "1", is_error=True, below=True)
     assert changed(RUNNING, ToolFinished(0, "a", "1"))["open_calls"] == 1
     assert set(changed(RUNNING, ToolFinished(0, "a", "1"))) == {"step", "open_calls"}
 

@@ -3,18 +3,22 @@
 A model that no longer sees that it has paid may pay again. So what stands in the place of such messages names those
 calls, as many of the latest as there is room for, and takes over what earlier notices named. Arguments alone, which the
 model wrote itself, or a person did in their place: what a tool gave back is not for the words of a notice, which are as
-good as a person's.
+good as a person's. What a run below made before it stopped is such calls too, and no tool's words.
 """
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from treadle.context.corrected import result_content
 from treadle.context.redacting import Redact, kept_arguments
 from treadle.context.texts import estimate_text
-from treadle.kernel.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 
 LONGEST: Final = 200
 """Characters of a call that are shown."""
@@ -65,11 +69,12 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
     lines, earlier = list[str](), 0
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage):
-            lines += [
-                _line(call, _result_of(call, messages, place), redact)
-                for call in message.calls
-                if call.name not in reads
-            ]
+            for call in message.calls:
+                result = _result_of(call, messages, place)
+                lines += [] if call.name in reads else [_line(call, result, redact)]
+                below = made_below(result, redact)
+                lines += [f"- {one}, made by {call.name} before it stopped" for one in below.made]
+                lines += [f"- {one}, which {call.name} may have made before it stopped" for one in below.unknown]
         elif isinstance(message, UserMessage) and message.left_out:
             _, head, listed = message.text.rpartition(_HEAD)
             # Without it there are only the words of a summary, which are the model's.
@@ -79,6 +84,44 @@ def calls_in(messages: Sequence[Message], reads: Collection[str], redact: Redact
                 elif line.startswith("- "):
                     lines.append(line)
     return Calls(tuple(lines), earlier)
+
+
+class Below(Struct, frozen=True):
+    """The calls that a run below says it has made before it stopped, and may have made: a line each."""
+
+    made: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def made_below(result: ToolMessage | None, redact: Redact | None = None) -> Below:
+    """What the error of a run below tells of its calls; nothing of any other result."""
+    if result is None or not result.below or not result.is_error:
+        return Below()
+    content = result_content(result if result.whole is None else replace(result, content=result.whole))
+    parts = (Text(content),) if isinstance(content, str) else content
+    try:
+        told = msgspec.json.decode(next(part.text for part in parts if isinstance(part, Text)), type=Below)
+    except (msgspec.MsgspecError, StopIteration):
+        return Below()
+    return Below(tuple([_told(one, redact) for one in told.made]), tuple([_told(one, redact) for one in told.unknown]))
+
+
+def _told(call: str, redact: Redact | None) -> str:
+    """A call as a run below told it; where it was cut, half of what is to be hidden would no longer be known for it."""
+    name, _, given = call.partition("(")
+    arguments = given.removesuffix(")")
+    if redact is not None:
+        try:
+            json.loads(arguments)
+            call = f"{name}({kept_arguments(arguments, redact)})"
+        except (ValueError, RecursionError):
+            call = f"{name}(…)"
+    return _in_a_line(call)
+
+
+def _in_a_line(call: str) -> str:
+    line = " ".join(call.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
 def _result_of(call: ToolCall, messages: Sequence[Message], place: int) -> ToolMessage | None:
@@ -95,7 +138,6 @@ def _line(call: ToolCall, result: ToolMessage | None, redact: Redact | None) -> 
     edited = None if result is None else result.edited
     arguments = call.arguments if edited is None else edited
     # Half of what is to be hidden would no longer be known for it.
-    given = " ".join(f"{call.name}({arguments if redact is None else kept_arguments(arguments, redact)})".split())
-    shown = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
+    shown = _in_a_line(f"{call.name}({arguments if redact is None else kept_arguments(arguments, redact)})")
     shown += "" if edited is None else _PUT
     return f"- {shown}{', which was answered with an error' if result is not None and result.is_error else ''}"

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from treadle.context.corrected import result_text, told_before
+from treadle.context.done import made_below
 from treadle.context.redacting import Redact
 from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
@@ -54,6 +55,7 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
     """What stands in the place of a result that is cleared: what was there, and how to get it back."""
     text, given = _kept(message, redact), result_text(message)
     given = given if redact is None else redact(given)
+    below = made_below(message, redact)
     parts = 0 if isinstance(message.content, str) else sum(not isinstance(part, Text) for part in message.content)
     again = (
         f'To read it call {READ_RESULT} with call_id "{reference(message.call_id, message.content)}".'
@@ -66,6 +68,9 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
         "characters": len(text),
         **({"attachments": parts} if parts else {}),
         **({"beginning": given[:BEGINNING]} if given else {}),
+        # What was done below stands nowhere else: a model that no longer saw it might do it again.
+        **({"made": below.made} if below.made else {}),
+        **({"unknown": below.unknown} if below.unknown else {}),
         "message": f"Cleared to make room. {again}",
     }
     cleared, told = msgspec.json.encode(fields).decode(), told_before(message, redact, LONGEST)

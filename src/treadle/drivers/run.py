@@ -311,6 +311,7 @@ class Run:
         *,
         one_step: bool = False,
         origin: str = "",
+        asked: Sequence[int] = (),
         at: float | None = None,
     ) -> None:
         """Feeds the run's first event; it is under way since `at`, Unix seconds, or since now."""
@@ -340,6 +341,7 @@ class Run:
                 (whose.conversation or "") if parent is None else "",
                 origin,
                 config.skills.foreign(messages),
+                tuple(asked),
                 at=self.clock.now() if at is None else at,
             )
         )

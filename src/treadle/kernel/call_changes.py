@@ -32,13 +32,16 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
     """Its result is in; a provisional one is the application's to look at first."""
     step, place, record = _on_call(state, event)
     changes, record = charged(state, record, event.spent)
+    below = event.spent is not None
     if event.provisional:
-        found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
+        found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error, below=below)
         record = replace(record.came_back(event.at), status="returned", found=found, app=event.app, final=event.final)
         record = replace(record, in_doubt=False, run_id="", waits=())
     else:
         record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
         record = replace(record, final=True) if event.final else record
+        if below and record.result is not None:
+            record = replace(record, result=replace(record.result, below=True))
     return _with_call(state, step, place, record, event.at, changes)
 
 

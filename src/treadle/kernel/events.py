@@ -69,7 +69,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
     is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
-    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing.
+    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing. `asked` are the
+    places in its messages of what people asked and said in it, in a conversation that was handed on; else the last is.
     """
 
     run_id: str
@@ -94,6 +95,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     conversation: str = ""
     origin: str = ""
     foreign_skills: tuple[str, ...] = ()
+    asked: tuple[int, ...] = ()
 
 
 class Reserve(Struct, frozen=True, gc=False):

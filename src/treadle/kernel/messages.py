@@ -165,6 +165,7 @@ class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
 
     `whole` is what stood here before a context policy put something shorter in its place; no model is sent it.
     `edited` is the JSON text of the arguments that a person put in place of the model's, as `content` begins by saying.
+    `below` is whether a run below, which worked on the call, says so, and no tool.
     """
 
     role: ClassVar[Literal["tool"]] = "tool"
@@ -174,6 +175,7 @@ class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     is_error: bool = False
     whole: str | tuple[Content, ...] | None = None
     edited: str | None = None
+    below: bool = False
 
     @property
     def text(self) -> str:

@@ -17,6 +17,7 @@ from treadle.kernel.step_changes import closed
 
 def run_started(state: RunState, event: events.RunStarted) -> Changes:
     """The run begins."""
+    people = {i: one for i, one in enumerate(event.messages) if isinstance(one, UserMessage) and not one.left_out}
     return {
         "phase": "ready",
         "started": event,
@@ -24,7 +25,7 @@ def run_started(state: RunState, event: events.RunStarted) -> Changes:
         "size": RequestSize(event.tool_tokens),
         "tool_tokens": event.tool_tokens,
         "messages": Log(event.messages),
-        "pinned": Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
+        "pinned": Log([people[i] for i in event.asked or [*people][-1:] if i in people]),
         "resumed_at": event.at,
     }
 

@@ -79,13 +79,15 @@ class Anew:
         if told is not None and not isinstance(told, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {told!r:.100}")
         said = [message for message in recorded.messages if not isinstance(message, SystemMessage)]
-        scratch = self._run(None)
+        messages, scratch = [*config.system(told, config.output), *said], self._run(None)
+        further = len(messages) - len(recorded.messages)
         scratch.start(
             recorded.run_id,
-            [*config.system(told, config.output), *said],
+            messages,
             limits,
             recorded.parent,
             one_step=recorded.one_step,
+            asked=[place + further for place in recorded.asked],
         )
         whose = {"user": recorded.user, "conversation": recorded.conversation, "origin": recorded.origin}
         return replace(scratch.state.started, at=recorded.at, **whose)

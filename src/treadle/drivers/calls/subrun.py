@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
+from treadle.context.done import made_below
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.calls.admission import hands_on
@@ -177,7 +178,8 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id)
-    child.start(run_id, [*system, *said], limits, link, at=began)
+    messages = [*system, *said]
+    child.start(run_id, messages, limits, link, asked=_asked(parent, messages) if below.final else (), at=began)
     return child
 
 
@@ -270,6 +272,13 @@ def _so_far(parent: Run, record: CallRecord, reason: str | None) -> list[Message
     return [*completed([*before, *_beside(parent, record)]), *note]
 
 
+def _asked(parent: Run, messages: Sequence[Message]) -> list[int]:
+    """Where in a conversation that is handed on what was asked of the run above stands, and the note about that."""
+    asked = frozenset(parent.state.pinned)
+    last = len(messages) - 1
+    return [i for i, one in enumerate(messages) if isinstance(one, UserMessage) and (i == last or one in asked)]
+
+
 def _beside(parent: Run, record: CallRecord) -> list[Message]:
     """The reply that hands the conversation on, without that call, and the results of its other calls.
 
@@ -347,6 +356,9 @@ def _changes(child: Run) -> tuple[list[str], list[str]]:
             if executed is False or ((tool := tools.get(call.name)) is not None and tool.effect == "read"):
                 continue
             (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
+        below = made_below(record.result)
+        made += below.made
+        unknown += below.unknown
     return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
 
 
