@@ -5,7 +5,8 @@
 - and where a run goes on from results, without a question of its own
   -> test_the_last_question_stays_where_a_run_has_none
 - what a run below made before it stopped stays said, as its cleared result or a notice
-  -> test_what_was_made_below_stays_said, test_what_was_made_two_below_is_told
+  -> test_what_was_made_below_stays_said, test_what_was_made_below_stays_said_where_its_result_is_cut,
+  test_what_was_made_two_below_is_told
 - by what the result is, not by its words -> test_no_tool_forges_what_was_made_below
 - and as the journal keeps it -> test_what_is_said_of_it_is_redacted
 """
@@ -21,6 +22,7 @@ from treadle import (
     KeepFirstAndRecent,
     Limits,
     MemoryJournal,
+    ShortenResult,
     Summarise,
     ToolError,
     handoff,
@@ -149,6 +151,17 @@ async def test_what_was_made_below_stays_said(policy, saved, tmp_path):
     if policy != "cleared":
         assert '- pay({"to":"Ann"}), made by clerk before it stopped' in last
         assert '- send({"to":"Bob"}), which clerk may have made before it stopped' in last
+
+
+async def test_what_was_made_below_stays_said_where_its_result_is_cut():
+    clerk = payer(("I pay them now. " * 200, BOTH), [("look", {"n": 1})], "never said", tools=[look])
+    model = ScriptedModel([[("clerk", {"task": "Pay."})], "It stopped."])
+    result = await Agent(model, tools=[clerk.as_tool()], context=ShortenResult(100)).run("Pay them.")
+    message = result.messages[-2]
+    assert message.whole
+    told = json.loads(result.tool_calls_made[0].result.text)
+    assert [f"It made {one}." in message.text for one in told["made"]] == [True]
+    assert [f"It may have made {one}." in message.text for one in told["unknown"]] == [True]
 
 
 async def test_what_was_made_two_below_is_told():

@@ -92,7 +92,9 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Red
         if readable
         else " Call the tool again, and ask for less at once, if you need them."
     )
-    cut = f"\n[treadle: {tail - head} of {len(text)} characters are left out here.{more}]\n"
+    below = made_below(message, redact)
+    done = "".join([f" It made {one}." for one in below.made] + [f" It may have made {one}." for one in below.unknown])
+    cut = f"\n[treadle: {tail - head} of {len(text)} characters are left out here.{done}{more}]\n"
     short = text[:head] + cut + text[tail:]
     if len(short) >= len(text):
         return message
