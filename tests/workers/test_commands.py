@@ -53,7 +53,7 @@ def test_which_moment_an_hour_is_that_the_clock_does_not_have(treadle):
     """Half past two is not there in the night in which clocks are set forward."""
     done = treadle("submit", "do", "it", "--agent", f"{AGENT}:agent", "--at", "2027-03-28T02:30", TZ="Europe/Berlin")
     assert done.returncode == 0
-    assert "at 2027-03-28T01:30:00+01:00 at the earliest a worker goes on with it" in done.stderr
+    assert "at 2027-03-28T03:30:00+02:00 at the earliest a worker goes on with it" in done.stderr
 
 
 CAREFUL = """

@@ -1,7 +1,7 @@
 """`treadle submit`: a run that a worker is to drive."""
 
 import asyncio
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -108,6 +108,7 @@ def _time(given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
-        return datetime.fromisoformat(given).astimezone()
+        # By way of its moment: of an hour that the clock does not have, Pythons before 3.12 make another by themselves.
+        return datetime.fromtimestamp(datetime.fromisoformat(given).timestamp(), UTC).astimezone()
     except (ValueError, OverflowError, OSError) as error:
         raise click.BadParameter(f"{given} is no time such as 2027-01-01T07:00", param_hint="'--at'") from error
