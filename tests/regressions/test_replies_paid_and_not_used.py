@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Budget, Limits, MemoryJournal, RunResult, Text, Usage
+from treadle import Agent, Budget, Limits, MemoryJournal, Price, Retries, RunResult, Text, Usage
 from treadle.kernel.events import ModelFailed
 from treadle.models import (
     AssistantMessage,
@@ -17,6 +17,7 @@ from treadle.models import (
     ModelRequest,
     Overloaded,
     TextDelta,
+    UsageReported,
 )
 from treadle.testing import ScriptedModel
 
@@ -115,3 +116,50 @@ async def test_the_error_of_a_call_that_was_cut_off_is_not_that_of_the_attempt_b
     again = await agent.resume(run.run_id)
     assert (run.result.stop.reason, type(run.result.error)) == (ended, type(again.error))
     assert (str(run.result), run.result.to_dict()) == (str(again), again.to_dict())
+
+
+class Refuses:
+    """Fails each call, and says with the error what it took."""
+
+    name = "refuses"
+    max_output_tokens = 500
+
+    def __init__(self, begun: str = "", counted: Usage | None = None) -> None:
+        self.begun, self.counted = begun, counted
+
+    def cost(self, usage: Usage) -> Decimal:
+        return usage.total_tokens * Decimal("0.001")
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        if self.counted is not None:
+            yield UsageReported(self.counted)
+        if self.begun:
+            yield TextDelta(self.begun)
+        error = Overloaded("busy")
+        error.usage = Usage(120, 3)
+        raise error
+
+
+@pytest.mark.parametrize("counted", [None, Usage(120, 3)])
+@pytest.mark.parametrize("models", [1, 2])
+async def test_what_a_model_of_ones_own_says_with_its_error_is_paid(models: int, counted: Usage | None) -> None:
+    """`ModelError.usage` is what the failed call took; only that of providers was counted."""
+    one = Refuses(counted=counted)
+    model = one if models == 1 else FallbackModel([one, Refuses(counted=counted)])
+    result = await Agent(model, retries=Retries(attempts=2, base=0.001)).run("go")
+    failed = [event for event in result.events if isinstance(event, ModelFailed)]
+    assert len(failed) == 2 * models
+    assert result.usage == Usage(120 * len(failed), 3 * len(failed))
+    assert result.cost == result.usage.total_tokens * Decimal("0.001")
+
+
+async def test_what_was_written_before_an_error_is_estimated_beside_what_it_says() -> None:
+    result = await Agent(Refuses(begun=LONG), retries=0).run("go")
+    assert result.usage.estimated
+    assert (result.usage.input_tokens, result.usage.output_tokens > 30) == (120, True)
+
+
+async def test_a_limit_counts_what_a_model_says_with_its_error() -> None:
+    model = FallbackModel([Refuses(), ScriptedModel(["yes"], usage=Usage(10, 1), price=Price(1, 1))])
+    result = await Agent(model, limits=Limits(usd=Decimal("0.75"), steps=1), retries=0).run("go")
+    assert (result.stop.reason, result.cost) == ("max_cost", Decimal("0.123"))

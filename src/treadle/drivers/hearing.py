@@ -75,9 +75,13 @@ async def whole_reply(
             event = sound_event(given)
             arrived.hear(event)
             if isinstance(event, AttemptFailed):
+                arrived.failed(event.error)
                 arrived = await passed_over(event)
             elif tell is not None:
                 tell(event)
+    except ModelError as error:
+        arrived.failed(error)
+        raise
     except GeneratorExit as error:
         if is_closed(task):
             raise

@@ -218,6 +218,8 @@ class FallbackModel:
                 return
         told = _told(failed)
         told.model = asked
+        # What the models before it took was said with the failure of each.
+        told.usage = None if last is None else last.error.usage
         raise told from None if last is None else last.error
 
     def _cooling(self) -> dict[int, Failure]:

@@ -11,6 +11,7 @@ from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
 from treadle.models.bounds import LONGEST_REPLY, as_far_as_it_is_taken, check_reply, size_of_piece
+from treadle.models.errors import ModelError
 from treadle.models.port import (
     ModelReply,
     TextDelta,
@@ -50,6 +51,11 @@ class Arrived:
             self._size = size = self._size + size_of_piece(event)
             if size > LONGEST_REPLY:
                 check_reply(size)
+
+    def failed(self, error: ModelError) -> None:
+        """Takes note of what `error` says that the call took, where no event has said it before."""
+        if error.usage is not None and self.reported is None:
+            self._events.append(UsageReported(error.usage))
 
     @property
     def whole(self) -> ModelReply | None:
