@@ -150,7 +150,7 @@ def test_a_hand_off_to_an_agent_whose_answer_fits_is_taken(own, others):
 @pytest.mark.parametrize(("own", "others"), [(Paid, Bill), (Bill, Bill | None), (list[int], list[str]), (Bill, int)])
 def test_a_hand_off_to_an_agent_whose_answer_is_of_another_type_is_refused(own, others):
     with pytest.raises(
-        Misuse, match=r"transfer_to_other hands the conversation on to other, whose answer is a .*same output="
+        Misuse, match=r"transfer_to_other hands the conversation on, and the answer of other is a .*same output="
     ):
         built(handoff(built(name="other", output=others)), output=own)
     built(built(name="other", output=others).as_tool(), output=own)

@@ -1,7 +1,9 @@
 """Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from msgspec import Struct
 
@@ -43,17 +45,44 @@ class Below(Struct, frozen=True):
             return self.config.output
         return answer_type(above.kind, "prompted", self.config.tools)
 
-    def answers(self, above: AnswerType) -> bool:
-        """Whether what it answers is an answer for a run that was asked for `above`."""
+    def answer_types(self, above: AnswerType | None) -> Iterator[AnswerType]:
+        """What an answer may be of that a run which was asked for `above` has handed on to it.
+
+        Its own type comes first, then those of agents to which it may have handed on in turn.
+        """
+        if not self.final:
+            return
+        mine = self.output_below(above)
+        if mine is not None:
+            yield mine
+        for tool in self.config.tools.values():
+            if isinstance(tool.agent, Below):
+                yield from tool.agent.answer_types(mine)
+
+    def other_than(self, above: AnswerType) -> Configuration | None:
+        """The agent that may answer a run that was asked for `above`, and with another type; None if there is none."""
         own = self.config.output
-        if not self.final or own is None:
-            return True
-        return any(_is_kind_of(own.kind, one) for one in (above.kind, *get_args(above.kind)))
+        if not self.final:
+            return None
+        if own is not None:
+            return None if _is_kind_of(own.kind, above.kind) else self.config
+        handed = (tool.agent.other_than(above) for tool in self.config.tools.values() if isinstance(tool.agent, Below))
+        return next((other for other in handed if other is not None), None)
 
 
 def _is_kind_of(kind: Any, other: Any) -> bool:
+    if kind == other:
+        return True
+    if _is_union(kind):
+        return all(_is_kind_of(one, other) for one in get_args(kind))
+    if _is_union(other):
+        return any(_is_kind_of(kind, one) for one in get_args(other))
     try:
-        return bool(kind == other or issubclass(kind, other))
+        return issubclass(kind, other)
     except TypeError:
         # One of them is no class, but such as `list[str]`.
         return False
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)

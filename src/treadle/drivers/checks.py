@@ -271,13 +271,18 @@ def require_dependencies(tools: Mapping[str, Tool], deps: object) -> None:
 def require_answers_that_fit(tools: Mapping[str, Tool], output: AnswerType) -> None:
     """Refuses a hand-off to an agent whose answer is of another type than that of the agent that hands on."""
     for tool in tools.values():
-        if isinstance(tool.agent, Below) and not tool.agent.answers(output):
-            other = tool.agent.config
-            given = "" if other.output is None else other.output.name
+        other = tool.agent.other_than(output) if isinstance(tool.agent, Below) else None
+        if other is not None and other.output is not None:
+            given = _kind(other.output)
             raise Misuse(
-                f"{tool.name} hands the conversation on to {other.name}, whose answer is a {given}, but the answer of "
-                f"this agent must be a {output.name}; give {other.name} the same output=, or none"
+                f"{tool.name} hands the conversation on, and the answer of {other.name} is a {given}, but "
+                f"that of this agent must be a {_kind(output)}; give {other.name} the same output=, or none"
             )
+
+
+def _kind(output: AnswerType) -> str:
+    """A type as it is written, where its name alone would not tell: `list[int]`, and not `list`."""
+    return output.name if isinstance(output.kind, type) else str(output.kind).replace("typing.", "")
 
 
 def _is_below(kind: type, other: type) -> bool:

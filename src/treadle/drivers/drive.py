@@ -22,10 +22,11 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
 from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
-from treadle.drivers.configuration import AnswerType, StepSettings
+from treadle.drivers.configuration import StepSettings
 from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
+from treadle.drivers.outcome import handed_on
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run
 from treadle.drivers.stock import serving, take_stock
@@ -35,7 +36,7 @@ from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.events import Event, NudgeGiven, RunFinished
-from treadle.kernel.messages import AssistantMessage, Text
+from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -331,7 +332,7 @@ async def finish(run: Run, command: Finish) -> None:
         if output is None or stop.reason == "external_tool":
             pass
         elif state.handed_on:
-            event, found = replace(event, output=handed_on(output, state.output, state.text)), True
+            event, found = replace(event, output=handed_on(run.config, state)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
             answer, json = output.read(state.steps[-1].message or AssistantMessage())
             event, found = replace(event, output=json), True
@@ -353,11 +354,3 @@ async def finish(run: Run, command: Finish) -> None:
         detail = f"{stop.detail}; there is no output: {what} no {output.name}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)
-
-
-def handed_on(output: AnswerType, json: object, text: str) -> object:
-    """The JSON of the answer that another agent gave. Raises ValueError if it is not of the type."""
-    if json is None:
-        return output.read(AssistantMessage((Text(text),))).json
-    output.value(json)
-    return json

@@ -6,30 +6,35 @@ is never run: `handed_in` makes its call the text of the reply, so that all that
 """
 
 import re
-from collections.abc import Collection
-from inspect import isroutine
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 from jiter import from_json
 
 from treadle.drivers.configuration import Answer, AnswerType, Configuration
-from treadle.kernel.errors import Misuse, PassesThrough
+from treadle.drivers.kinds import read_from_json
+from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.models.profile import OutputMode
-from treadle.tools.arguments import schema_of
+from treadle.tools.arguments import validator_of
 from treadle.tools.errors import describe_exception
 from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import name_of
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
+_FENCE_OF_LINES = re.compile(r"^[ \t]*```(?:json)?\s*\n(.*?)\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+"""A block between two lines of their own: no JSON has a line's end in a text, but it may well have a fence in one."""
 
 _FINAL = "final_answer", "Gives the answer (", ") and ends the task."
 """The name of the final tool, with as many underscores as it takes, and what stands around the type in its words."""
 
 WRAPPED = "result"
 """The property that holds an answer that is no object, where only objects can be asked for."""
+
+_IN_OBJECT = re.compile(rf'\s*\{{\s*"{WRAPPED}"\s*:(.*)\}}\s*', re.DOTALL)
 
 
 def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> AnswerType:
@@ -43,28 +48,15 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     Raises:
         Misuse: it is not such a type.
     """
-    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
-
-    refused = f"output takes a type that Pydantic can read from JSON; it was given {output!r}"
-    if isinstance(output, dict):
-        # Pydantic would take it for a schema of its own kind.
-        raise Misuse(f"{refused}. The arguments of a tool that ends the run may have a JSON Schema: external_tool(…)")
-    if isroutine(output):
-        # Pydantic would take its parameters for the type.
-        raise Misuse(refused)
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(output)
-        schema = schema_of(adapter)
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise Misuse(f"{refused} ({str(error).splitlines()[0]})") from error
+    adapter, schema = read_from_json(output)
     wrapped = mode != "prompted" and schema.get("type") != "object"
     if wrapped:
         schema = in_an_object(schema)
     name = getattr(output, "__name__", str(output))
-    numbers = numbers_of(adapter.core_schema)
+    validator, numbers = validator_of(adapter), numbers_of(adapter.core_schema)
 
     def value(json: Any) -> Any:
-        return _checked(adapter, msgspec.json.encode(json))
+        return _checked(validator, msgspec.json.encode(json))
 
     if mode == "tool":
         tool = ToolSpec(_free(_FINAL[0], taken), f"{_FINAL[1]}{name}{_FINAL[2]}", schema)
@@ -73,34 +65,31 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
             "tools are turned off."
         )
         wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        reading = _Reading(adapter, numbers, wrapped, wanted)
+        reading = _Reading(validator, numbers, wrapped, wanted)
         return AnswerType(name, told, lambda said: reading.answer(_last_text(said)), value, output, tool=tool)
     told = (
         "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
         + msgspec.json.encode(schema).decode()
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-    reading = _Reading(adapter, numbers, wrapped, wanted)
+    reading = _Reading(validator, numbers, wrapped, wanted)
     return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
 
 
-def typed_output(config: Configuration, state: RunState, read_on: AnswerType | None) -> Any:
+def typed_output(config: Configuration, state: RunState, read_on: Sequence[AnswerType]) -> Any:
     """The answer of a run as a value of its type, read anew from the reply that gave it: the journal holds JSON only.
 
     Where the reply no longer fits, because the type has changed since, it is that JSON.
 
     Args:
-        read_on: the type of the answer of the agent that the conversation was handed on to.
+        read_on: what the answer may be of, of the agent that the conversation was handed on to.
     """
     output, stop = config.output, state.stop
     if state.handed_on:
-        answered = read_on or output
-        if answered is None or state.output is None:
-            return state.output
-        try:
-            return answered.value(state.output)
-        except ValueError:
-            return state.output
+        for kind in () if state.output is None else (*read_on, *([] if output is None else [output])):
+            with suppress(ValueError):
+                return kind.value(state.output)
+        return state.output
     if output is None or stop is None or stop.reason == "external_tool":
         return state.output
     if state.output is None and stop.reason != "answered":
@@ -161,7 +150,7 @@ def _last_text(message: AssistantMessage) -> str:
 class _Reading(NamedTuple):
     """How an answer is read: by what, what its numbers become, whether it is in an object, what to say if none fits."""
 
-    adapter: Any
+    validator: Any
     numbers: Numbers
     wrapped: bool
     wanted: str
@@ -176,7 +165,7 @@ class _Reading(NamedTuple):
         json = self._exact(_unwrapped(found) if self.wrapped else found.encode())
         try:
             # What is no number goes into a journal as null; the value keeps it.
-            return Answer(_checked(self.adapter, json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
+            return Answer(_checked(self.validator, json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
@@ -206,12 +195,12 @@ class _Unchecked(ValueError):
     """A validator of the user's raised what is no objection, so that nobody knows whether the answer fits."""
 
 
-def _checked(adapter: Any, json: bytes) -> Any:
+def _checked(validator: Any, json: bytes) -> Any:
     """`json` as a value of the type. Raises ValueError if it is none, whatever a validator of the user's raises."""
     from pydantic import ValidationError
 
     try:
-        return adapter.validate_json(json)
+        return validator.validate_json(json)
     except (ValidationError, PassesThrough):
         raise
     except BaseException as error:  # a validator of the user's may raise anything
@@ -220,11 +209,13 @@ def _checked(adapter: Any, json: bytes) -> Any:
 
 def _unwrapped(text: str) -> bytes:
     """The JSON inside the object that was asked for; `text` itself where there is no such object."""
+    found = _IN_OBJECT.fullmatch(text)
     try:
-        value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return text.encode()
-    return bytes(value[WRAPPED]) if value.keys() == {WRAPPED} else text.encode()
+        value = from_json(text.encode()) if found else None
+    except ValueError:
+        value = None
+    inside = found is not None and isinstance(value, dict) and value.keys() == {WRAPPED}
+    return found[1].encode() if found is not None and inside else text.encode()
 
 
 def _said_twice(json: str) -> str:
@@ -238,5 +229,8 @@ def _said_twice(json: str) -> str:
 
 def json_in(text: str) -> str:
     """The JSON in a reply: the one fenced block that it has, else all of it."""
-    blocks = FENCE.findall(text)
-    return blocks[0] if len(blocks) == 1 else text.strip()
+    for fence in (_FENCE_OF_LINES, FENCE):
+        blocks = fence.findall(text)
+        if len(blocks) == 1:
+            return str(blocks[0])
+    return text.strip()

@@ -21,7 +21,8 @@ from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import LEFT, cut_short, recorded_for_call
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
-from treadle.drivers.drive import DRIVER, choose, finish, handed_on, one_step_made
+from treadle.drivers.drive import DRIVER, choose, finish, one_step_made
+from treadle.drivers.outcome import handed_on
 from treadle.drivers.run import Run
 from treadle.drivers.tool_search import ToolSearch
 from treadle.kernel.calls import CallRecord
@@ -139,7 +140,7 @@ class Anew:
             return False
         try:
             if state.handed_on:
-                handed_on(output, state.output, state.text)
+                handed_on(self._config, state)
             else:
                 output.read(state.steps[-1].message or AssistantMessage())
         except ValueError:

@@ -8,6 +8,7 @@ is made, not before. Neighbours: `signature.py` reads the function, `explain.py`
 import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from enum import Enum
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast
 
 from jiter import from_json
@@ -136,7 +137,7 @@ def from_parameters(tool: str, parameters: Sequence[Parameter], where: str) -> A
     """The arguments that a function's typed parameters describe."""
     adapter = _adapter(tool, parameters, where, extra="forbid")
     schema = _schema_of(adapter, f"{tool} ({where})")
-    return Arguments(tool, schema, _validator(adapter), numbers=numbers_of(adapter.core_schema))
+    return Arguments(tool, schema, validator_of(adapter), numbers=numbers_of(adapter.core_schema))
 
 
 def from_json_schema(
@@ -179,7 +180,7 @@ def from_json_schema(
     return Arguments(
         tool,
         schema,
-        _validator(adapter) if adapter is not None else None,
+        validator_of(adapter) if adapter is not None else None,
         checker,
         closed=None if is_open else _closed(schema, names),
         defaults=defaults,
@@ -219,7 +220,7 @@ def from_type(tool: str, kind: Any) -> Arguments:
         return cast(dict[str, Any], adapter.dump_python(value, mode="json", by_alias=True))
 
     numbers = numbers_of(adapter.core_schema)
-    return Arguments(tool, schema, _validator(adapter), closed=closed, shape=dump, numbers=numbers)
+    return Arguments(tool, schema, validator_of(adapter), closed=closed, shape=dump, numbers=numbers)
 
 
 def schema_of_result(annotation: Any) -> Json | None:
@@ -269,29 +270,55 @@ def _made(kind: Any, label: str) -> Any:
         raise BadTool(f"{label}: a type cannot be filled from JSON: {str(error).splitlines()[0]}") from error
 
 
-def _validator(adapter: Any) -> Any:
-    """That of `adapter`, which reads an `Iterable` to its end.
+def validator_of(adapter: Any) -> Any:
+    """That of `adapter`, which reads an `Iterable` to its end, and a `Literal` of an enum's member by its value.
 
-    Pydantic's own gives what checks each item as it is asked for: in the middle of what a function does, and once.
+    Pydantic's own gives of the one what checks each item as it is asked for: in the middle of what a function does, and
+    once. Of the other it takes the member alone, which no JSON is, while its JSON Schema tells the value.
     """
     from pydantic_core import SchemaValidator
 
     schema = adapter.core_schema
-    whole = _with_lists(schema)
-    return adapter.validator if whole == schema else SchemaValidator(whole)
+    readable = _readable(schema)
+    if readable == schema:
+        return adapter.validator
+    made: Any = SchemaValidator
+    try:
+        # A model in it would be checked by what its class has, made from the schema that was.
+        return made(readable, _use_prebuilt=False)
+    except TypeError:  # early releases do not take it
+        return made(readable)
 
 
-def _with_lists(schema: Any) -> Any:
-    """A core schema with a list in the place of each generator."""
+def _readable(schema: Any) -> Any:
+    """A core schema with a list in the place of each generator, and values in the place of an enum's members."""
     if isinstance(schema, dict):
-        found = {key: each if key in NO_SCHEMA else _with_lists_at(key, each) for key, each in schema.items()}
-        return {**found, "type": "list"} if found.get("type") == "generator" else found
-    return type(schema)(map(_with_lists, schema)) if type(schema) in (list, tuple) else schema
+        found = {key: each if key in NO_SCHEMA else _readable_at(key, each) for key, each in schema.items()}
+        kind = found.get("type")
+        return {**found, "type": "list"} if kind == "generator" else _by_value(found) if kind == "literal" else found
+    return type(schema)(map(_readable, schema)) if type(schema) in (list, tuple) else schema
 
 
-def _with_lists_at(key: str, inner: Any) -> Any:
+def _by_value(literal: Any) -> Any:
+    """A literal with the values of its members of enums; of one that is read the member is made."""
+    from pydantic_core import core_schema
+
+    members = {one.value: one for one in literal["expected"] if _is_read_by_value(one)}
+    if not members:
+        return literal
+    rest = [one for one in literal["expected"] if not _is_read_by_value(one)]
+    by_value = core_schema.no_info_after_validator_function(members.__getitem__, core_schema.literal_schema([*members]))
+    return core_schema.union_schema([core_schema.literal_schema(rest), by_value]) if rest else by_value
+
+
+def _is_read_by_value(one: Any) -> bool:
+    # One that is a text or a number itself Pydantic reads.
+    return isinstance(one, Enum) and not isinstance(one, (str, int)) and type(one.value) in (str, int)
+
+
+def _readable_at(key: str, inner: Any) -> Any:
     by_name = key in NAMED and isinstance(inner, dict)
-    return {name: _with_lists(each) for name, each in inner.items()} if by_name else _with_lists(inner)
+    return {name: _readable(each) for name, each in inner.items()} if by_name else _readable(inner)
 
 
 def _schema_of(adapter: Any, label: str) -> Json:

@@ -58,7 +58,7 @@ from treadle.models.text_tools.tags import TagsFormat
 FormatName = Literal["json", "react", "tags"]
 FORMATS: Final[tuple[FormatName, ...]] = get_args(FormatName)
 
-OFF: Final = "Do not call a tool now: answer in words."
+OFF: Final = "Do not call a tool now: answer without one."
 _MOST_STOPS: Final = 4
 """The most stop sequences that OpenAI's API takes, and the servers that follow it."""
 

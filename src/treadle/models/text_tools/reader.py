@@ -242,7 +242,7 @@ class Reader:
             return self._fault(piece)
         choice, written = self._offer.choice, self._form.call(piece.name, piece.arguments)
         if choice == "none":
-            return self._fault(Fault(written, "tools are off now: answer in words, with what you know so far"))
+            return self._fault(Fault(written, "tools are off now: answer without one, with what you know so far"))
         if choice not in ("auto", "required", piece.name):
             return self._fault(Fault(written, f"only the tool {choice!r} may be called now"))
         if piece.name == INVALID_CALL or not piece.name:

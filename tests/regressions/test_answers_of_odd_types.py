@@ -1,0 +1,210 @@
+"""What may be the type of an answer, what is said of all else, and answers that were refused though they fitted."""
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+from typing import Annotated, Any, ForwardRef, Literal, Optional, TypeVar
+
+import msgspec
+import pytest
+from pydantic import BaseModel, ConfigDict, FailFast
+
+from treadle import Agent, Misuse, handoff, tool
+from treadle.models.profile import OutputMode
+from treadle.testing import ScriptedModel
+
+MODES: tuple[OutputMode, ...] = ("prompted", "tool", "native")
+T = TypeVar("T")
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(Enum):
+    LOW = 1
+
+
+class Bare(msgspec.Struct):
+    number: int
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    number: int
+
+
+class More(Strict):
+    words: str = ""
+
+
+class Basket(BaseModel):
+    items: Iterable[int]
+
+
+def answering(json: str, mode: OutputMode, output: Any, **options: Any) -> Agent[Any, Any]:
+    turn = [("final_answer", json)] if mode == "tool" else json
+    return Agent(ScriptedModel([turn]), output=output, output_mode=mode, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (T, "nobody has said what T is: a type variable stands for a type; give that"),
+        (list[T], "nobody has said what T is"),  # type: ignore[valid-type]
+        (Optional[T], "nobody has said what T is"),  # noqa: UP045
+        ("Colour", "it was given 'Colour': give the type itself, not its name"),
+        (ForwardRef("Colour"), "give the type itself, not its name"),
+        (list["Nobody"], "in which a name is not known: write the type itself there"),  # type: ignore[name-defined]  # noqa: F821
+        (5, "it was given 5; a Pydantic model, a dataclass, a TypedDict, or a type made of these"),
+        (Bare, "test_answers_of_odd_types.Bare'>; a Pydantic model, a dataclass, a TypedDict"),
+        (list[Bare], "test_answers_of_odd_types.Bare'> in it is none; a Pydantic model"),
+        (print, "which is a function; a Pydantic model"),
+        (BaseModel, "which has no fields: give a class of your own"),
+        (Enum, "which has no values: give a class of your own"),
+        (type[int], "and no JSON is one; a Pydantic model"),
+        (list[Annotated[int, FailFast()]], "which could not be looked at: RuntimeError: "),
+    ],
+)
+def test_what_is_no_type_of_an_answer_is_refused_in_plain_words(kind: Any, words: str) -> None:
+    with pytest.raises(Misuse, match="output takes a type that Pydantic can read from JSON; it was given ") as refused:
+        Agent(ScriptedModel([]), output=kind)
+    assert words in str(refused.value)
+    assert "arbitrary_types_allowed" not in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("kind", "json", "value"),
+    [
+        (Literal[Colour.RED], '"red"', Colour.RED),
+        (Literal[Colour.RED, Level.LOW, "none", 7], "1", Level.LOW),
+        (Literal[Colour.RED, Level.LOW, "none", 7], '"none"', "none"),
+        (list[Literal[Colour.RED]], '["red"]', [Colour.RED]),
+    ],
+)
+def test_a_literal_of_an_enum_is_read_by_its_value_as_the_model_is_told(
+    mode: OutputMode, kind: Any, json: str, value: Any
+) -> None:
+    json = json if mode == "prompted" else f'{{"result": {json}}}'
+    result = answering(json, mode, kind).run_sync("go")
+    assert (result.output, result.stop.reason) == (value, "answered")
+
+
+def test_a_literal_of_an_enum_takes_no_other_of_its_values() -> None:
+    model = ScriptedModel(['"blue"', '"red"'])
+    result = Agent(model, output=Literal[Colour.RED]).run_sync("go")
+    assert result.output is Colour.RED
+    assert "That is not a valid Literal. the whole: Input should be" in model.requests[1].messages[-1].text
+
+
+def test_a_tool_may_take_a_literal_of_an_enum() -> None:
+    taken = []
+
+    @tool
+    def paint(colour: Literal[Colour.RED]) -> str:
+        """Paints."""
+        taken.append(colour)
+        return "painted"
+
+    Agent(ScriptedModel([[("paint", {"colour": "red"})], "Done."]), tools=[paint]).run_sync("go")
+    assert taken == [Colour.RED]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_answer_that_is_an_iterable_is_read_to_its_end_and_checked(mode: OutputMode) -> None:
+    """It was read as somebody went through it, once: `to_dict` left nothing, and nobody had looked at its items."""
+    wrong, right = ('["x"]', "[1, 2]") if mode == "prompted" else ('{"result": ["x"]}', '{"result": [1, 2]}')
+    turns = [[("final_answer", json)] if mode == "tool" else json for json in (wrong, right)]
+    model = ScriptedModel(turns)
+    result = Agent(model, output=Iterable[int], output_mode=mode).run_sync("go")
+    assert "0: Input should be a valid integer" in model.requests[1].messages[-1].text
+    assert result.to_dict()["output"] == [1, 2]
+    assert list(result.output or ()) == [1, 2]
+    within = answering('{"items": [3]}', mode, Basket).run_sync("go").output
+    assert within is not None
+    assert within.items == [3]
+
+
+@pytest.mark.parametrize(
+    "json",
+    [
+        '{"said": "Write:\\n```python\\nprint(1)\\n```"}',
+        '{"said": "```"}',
+        '{\n  "said": "```json\\n{}\\n```"\n}',
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["```json\n{}\n```", "Here it is:\n\n```json\n{}\n```\n\nThat is all.", "```\n{}\n```\n"]
+)
+def test_a_fence_within_a_text_does_not_end_the_block_that_the_answer_stands_in(json: str, around: str) -> None:
+    said = around.replace("{}", json)
+    result = answering(said, "prompted", dict[str, str]).run_sync("go")
+    assert result.output == msgspec.json.decode(json)
+
+
+def test_a_block_whose_end_does_not_stand_on_a_line_of_its_own_is_read_as_before() -> None:
+    said = 'Here: ```json\n{"said": "yes"}```.'
+    assert answering(said, "prompted", dict[str, str]).run_sync("go").output == {"said": "yes"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_no_number_is_read_in_an_object_as_well(mode: OutputMode) -> None:
+    json = "[Infinity, NaN]" if mode == "prompted" else '{"result": [Infinity, NaN]}'
+    result = answering(json, mode, list[float]).run_sync("go")
+    assert result.output is not None
+    assert [math.isinf(one) or str(one) for one in result.output] == [True, "nan"]
+
+
+# Over a hand-off
+
+
+def handing_on(
+    other: Agent[Any, Any], output: Any, mode: OutputMode = "prompted", deep: bool = False
+) -> Agent[Any, Any]:
+    if deep:
+        other = Agent(ScriptedModel([[(f"transfer_to_{other.name}", {})]]), name="between", tools=[handoff(other)])
+    turns = [[(f"transfer_to_{other.name}", {})]]
+    return Agent(ScriptedModel(turns), tools=[handoff(other)], output=output, output_mode=mode)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("kind", [list[int], dict[str, int], tuple[int, str]])
+def test_an_agent_that_answers_with_a_part_of_the_type_is_refused(kind: Any, deep: bool) -> None:
+    """It was taken, and the answer that was paid for was no answer."""
+    with pytest.raises(
+        Misuse, match=r"the answer of expert is a int, but that of this agent must be a (list|dict|tuple)"
+    ):
+        handing_on(answering("4", "prompted", int, name="expert"), kind, deep=deep)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(
+    ("above", "below", "json", "value"),
+    [
+        (Strict, More, '{"number": 1, "words": "x"}', More(number=1, words="x")),
+        (Strict | int, More, '{"number": 1, "words": "x"}', More(number=1, words="x")),
+        (Strict | list[int] | None, list[int] | More, "[1]", [1]),
+        (int | None, int, "4", 4),
+    ],
+)
+def test_an_answer_of_a_kind_of_the_type_is_the_answer(
+    above: Any, below: Any, json: str, value: Any, deep: bool
+) -> None:
+    """Where the type forbids further fields, its kinds answered for nothing."""
+    result = handing_on(answering(json, "prompted", below, name="expert"), above, deep=deep).run_sync("go")
+    assert (result.output, result.stop.detail) == (value, "handed on")
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode_below", MODES)
+@pytest.mark.parametrize(("json", "value"), [("null", None), ("Infinity", math.inf)])
+def test_an_answer_that_json_has_no_word_for_or_that_is_nothing_is_handed_on(
+    mode: OutputMode, mode_below: OutputMode, json: str, value: Any, deep: bool
+) -> None:
+    json = json if mode_below == "prompted" else f'{{"result": {json}}}'
+    other = answering(json, mode_below, float | None, name="expert")
+    result = handing_on(other, float | None, mode, deep).run_sync("go")
+    assert (result.output, result.stop.detail) == (value, "handed on")
