@@ -7,8 +7,31 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, statistics, tool, waterfall
+from treadle import (
+    Agent,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Price,
+    Retries,
+    SqliteJournal,
+    Text,
+    Usage,
+    statistics,
+    tool,
+    waterfall,
+)
 from treadle.kernel.events import ToolStarted
+from treadle.kernel.messages import ToolCall
+from treadle.models import (
+    AssistantMessage,
+    BadRequest,
+    ModelReply,
+    Overloaded,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
 from treadle.testing import ScriptedModel
 from treadle.timetravel.figures import Money, Spread
 
@@ -206,9 +229,6 @@ def test_what_nobody_tells_of_a_damaged_run_below_is_not_known(tmp_path):
 
 def test_calls_and_attempts_that_failed():
     async def main():
-        from treadle import Retries
-        from treadle.models import Overloaded
-
         journal = MemoryJournal()
         turns = [Overloaded("busy"), [("look", {"what": "nothing"})], "done"]
         agent = Agent(model(turns), tools=[look], journal=journal, retries=Retries(attempts=2, base=0.0))
@@ -217,5 +237,93 @@ def test_calls_and_attempts_that_failed():
         (tool,) = found.by_tool
         assert (tool.count, tool.failed) == (1, 1)
         assert sum(group.failed for group in found.by_model) in (0, 1)
+
+    asyncio.run(main())
+
+
+class BreaksOff:
+    """Asks for a call, waits until it is done, and breaks off; asked again, it answers, or asks for the same call."""
+
+    name = "breaks-off"
+
+    def __init__(self, done, *then):
+        self.done, self.then = done, list(then)
+
+    async def stream(self, request):
+        if self.done.is_set():
+            reply = self.then.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            yield ModelReply(AssistantMessage((reply,)), Usage(1, 1), "stop" if type(reply) is Text else "tool_calls")
+            return
+        yield ToolCallStarted("early", "peek")
+        yield ToolCallDelta("early", '{"what": "the door"}')
+        yield ToolCallCompleted("early")
+        await self.done.wait()
+        await asyncio.sleep(0)
+        raise Overloaded("busy")
+
+
+@pytest.mark.parametrize(
+    ("then", "reason"),
+    [
+        ([Text("done")], "answered"),
+        ([ToolCall("b", "peek", '{"what": "the door"}'), Text("done")], "answered"),
+        ([BadRequest("no")], "model_error"),
+    ],
+)
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_call_of_a_reply_that_was_withdrawn_counts_as_the_limit_counts_it(then, reason, forked):
+    """It was made. Where the reply that stands does not make it, or never came, neither sum had it."""
+
+    async def main():
+        done, journal = asyncio.Event(), MemoryJournal()
+
+        @tool(effect="read")
+        async def peek(what: str) -> str:
+            """Looks."""
+            done.set()
+            return "open"
+
+        model = BreaksOff(done, *then)
+        agent = Agent(model, tools=[peek], journal=journal, retries=Retries(attempts=2, base=0.001))
+        result = await agent.run("go")
+        assert result.stop.reason == reason
+        if forked and reason == "answered":
+            # What it did before is the other run's.
+            again = Agent(ScriptedModel(["done"]), tools=[peek], journal=journal)
+            await again.fork(result.run_id, at=len(result.steps) - 1, limits=Limits())
+        found = await statistics(journal)
+        assert found.tool_calls is not None
+        assert (found.tool_calls.total, [(one.name, one.count, one.failed) for one in found.by_tool]) == (
+            1,
+            [("peek", 1, 0)],
+        )
+
+    asyncio.run(main())
+
+
+def test_a_fork_that_waits_in_the_step_that_it_shares_tells_it_no_second_time():
+    """Until that step had come to its end, its reply and its calls were told as the fork's own as well."""
+
+    async def main():
+        journal = MemoryJournal()
+
+        @tool(needs_approval=True)
+        def send(what: str) -> str:
+            """Sends."""
+            return f"sent {what}"
+
+        agent = Agent(
+            model([[("look", {"what": "it"}), ("send", {"what": "it"})]]), tools=[look, send], journal=journal
+        )
+        waiting = await agent.run("go")
+        assert len(waiting.pending) == 1
+        await agent.cancel(waiting.run_id)
+        fork = await agent.fork(waiting.run_id, at=1, tool_results={"call_0_0": "nothing"})
+        assert len(fork.pending) == 1
+        found = await statistics(journal)
+        assert (found.runs, found.steps.total, found.tool_calls.total) == (2, 1, 2)
+        assert {one.name: one.count for one in found.by_tool} == {"look": 1, "send": 1}
 
     asyncio.run(main())

@@ -1,6 +1,6 @@
 """What is told of runs after them: the bars of where it went, and figures over all of them, against what each spent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from journals import at_once
@@ -8,23 +8,27 @@ from journals import at_once
 from treadle import statistics
 from treadle.drivers.purse.spending import Charge, Spending, spending_of
 from treadle.kernel.accounts import Accounts
+from treadle.kernel.events import Event, RunForked, ToolStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Usage
+from treadle.kernel.state import RunState
 from treadle.timetravel.bars import Bar
 from treadle.timetravel.waterfall import waterfall_of
 
 
 def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
-    """The bars of each run come to its spending, and so do the figures over all of the runs, each thing told once."""
+    """The bars of each run come to its spending, and so do the figures over all of the runs, with their calls."""
     if trial.journal.failed:
         return
     journal = trial.journal
     spent: dict[str, Spending] = {}
+    calls = 0
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         state = fold_all(events)
         if state.phase not in ("finished", "paused"):
             return
+        calls += _calls(events, state)
         spending = at_once(spending_of(events, journal))
         if state.parent is None:
             spent[run] = spending
@@ -44,6 +48,9 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
     if not spent:
         return
     wanted = _came_to(charges)
+    if figures.tool_calls is not None:
+        yield from _differ("statistics, calls", figures.tool_calls.total, calls)
+    yield from _differ("statistics, calls by tool", sum(group.count for group in figures.by_tool), calls)
     for what in ("by_model", "by_agent", "by_day"):
         groups = getattr(figures, what)
         tokens = sum(group.tokens.total for group in groups if group.tokens is not None)
@@ -54,6 +61,18 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
     yield from _differ("statistics, tokens", figures.tokens.total, wanted[0].total_tokens)
     if figures.cost.total is not None and wanted[1] is not None:
         yield from _differ("statistics, dollars", figures.cost.total, wanted[1])
+
+
+def _calls(events: Sequence[Event], state: RunState) -> int:
+    """The calls that a run has made itself: those of its replies, and those that began early and are in none."""
+    own, shared = events, 0
+    for i, event in enumerate(events):
+        if isinstance(event, RunForked):
+            before = fold_all(events[: i + 1])
+            own, shared = events[i + 1 :], len(before.steps) + (before.step is not None)
+    records = [record for step in (*state.steps, *filter(None, [state.step]))[shared:] for record in step.calls]
+    early = sum(isinstance(event, ToolStarted) and event.name != "" for event in own)
+    return sum(record.status != "refused" for record in records) + early - sum(bool(one.began_as) for one in records)
 
 
 def _came_to(parts: "list[Bar] | tuple[Charge, ...]") -> tuple[Usage, Any]:

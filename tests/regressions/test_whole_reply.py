@@ -96,7 +96,12 @@ async def test_a_summary_that_raises_anything_is_none_and_no_end_of_the_run(does
     result = await summarised(Odd(does, first=True))
     details = {event.detail for event in result.events if isinstance(event, ContextEdited) and event.detail}
     assert result.stop.reason == "answered"
-    assert details == {f"no summary: model_error: {type(does).__name__}: {does}"}
+    told = (
+        "scripted cancelled itself while it replied"
+        if isinstance(does, asyncio.CancelledError)
+        else type(does).__name__
+    )
+    assert details == {f"no summary: model_error: {told}: {does}"}
 
 
 async def test_of_a_reply_in_a_text_protocol_that_is_none_what_it_took_is_counted():
@@ -106,3 +111,35 @@ async def test_of_a_reply_in_a_text_protocol_that_is_none_what_it_took_is_counte
 
     result = await Agent(TextTools(Wrong([])), tools=[look], retries=0).run("go")
     assert (result.stop.reason, result.usage) == ("model_error", PAID)
+
+
+class CancelsItself:
+    name = "shy"
+
+    def __init__(self, words: str, early: bool) -> None:
+        self.words, self.early = words, early
+
+    async def stream(self, request):
+        if self.early:
+            yield TextDelta("hm")
+        if self.words:
+            raise asyncio.CancelledError(self.words)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("words", "told"), [("", ""), ("the pool is shut", ": the pool is shut")])
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_model_that_cancels_itself_is_named(words, told, early, streamed):
+    """The error was "CancelledError: ", of a run that nobody had cancelled."""
+    agent = Agent(CancelsItself(words, early))
+    if streamed:
+        async with agent.stream("go") as run:
+            result = [event async for event in run] and run.result
+    else:
+        result = await agent.run("go")
+    assert str(result.error) == f"shy cancelled itself while it replied{told}"
+    assert isinstance(result.error.__cause__, asyncio.CancelledError)

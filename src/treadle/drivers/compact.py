@@ -324,11 +324,11 @@ async def _asked(
             if run.driven.is_cancelled():
                 count(model, "cancelled")
                 raise
-            failure: ModelError = unexpected(error)
+            failure: ModelError = unexpected(error, model)
         except (Misuse, PassesThrough, _TooDear):
             raise
         except (Exception, SystemExit) as error:
-            failure = error if isinstance(error, ModelError) else unexpected(error)
+            failure = error if isinstance(error, ModelError) else unexpected(error, model)
         count(failure.model or model, failure.kind)
         wait = run.config.retries.delay(failure, attempt, seconds_left(run))
         if wait is None or await bill.refused(run, model, request.settings, asked):

@@ -85,15 +85,19 @@ async def whole_reply(
     except GeneratorExit as error:
         if is_closed(task):
             raise
-        raise unexpected(error) from error
+        raise unexpected(error, model) from error
     finally:
         await _closed(run, model, stream)
     raise ProtocolError(f"{model.name} ended its stream without a ModelReply, which must be the last event")
 
 
-def unexpected(error: BaseException) -> ModelError:
+def unexpected(error: BaseException, model: Model) -> ModelError:
     """A model that raises anything else is at fault itself; the same call would most likely fail again."""
-    failure = ModelError(storable_text(f"{type(error).__name__}: {error}"))
+    words = f"{type(error).__name__}: {error}"
+    if isinstance(error, asyncio.CancelledError):
+        # Of which Python says nothing.
+        words = f"{model.name} cancelled itself while it replied" + (f": {error}" if str(error) else "")
+    failure = ModelError(storable_text(words))
     failure.__cause__ = error
     return failure
 

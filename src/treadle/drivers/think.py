@@ -60,13 +60,13 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
                 run.error = None
                 run.feed(_cut_off(run, attempt))
                 raise
-            failure: ModelError = unexpected(error)
+            failure: ModelError = unexpected(error, run.asking.model)
         except (Misuse, PassesThrough):
             raise
         except _Enough:
             return
         except (Exception, SystemExit) as error:
-            failure = error if isinstance(error, ModelError) else unexpected(error)
+            failure = error if isinstance(error, ModelError) else unexpected(error, run.asking.model)
         else:
             run.error = None
             run.feed(event)

@@ -18,6 +18,7 @@ from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.journal.families import every
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Accounts
+from treadle.kernel.calls import EarlyCall
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, RunForked
 from treadle.kernel.fold import fold
@@ -160,15 +161,31 @@ def _within_told(line: RunInfo, lines: Mapping[str, RunInfo], whole: Mapping[str
 
 def _tell(told: _Told, events: Sequence[Event]) -> None:
     state, shared, before = RunState(), 0, 0.0
+    withdrawn: list[EarlyCall] = []
     for event in events:
-        state = fold(state, event)
+        was, state = state, fold(state, event)
         if isinstance(event, RunForked):
             shared, before = len(state.steps) + (state.step is not None), state.elapsed
-    steps = [*state.steps[shared:], *([] if state.step is None else [state.step])]
+            withdrawn.clear()
+        elif was.early:
+            withdrawn += _withdrawn(was, state)
+    steps = [*state.steps, *([] if state.step is None else [state.step])][shared:]
     told.steps = sum(step.message is not None for step in steps)
     told.seconds = state.elapsed - before
     for step in steps:
         _tell_step(told, step)
+    for one in (*withdrawn, *state.early):
+        told.calls += 1
+        seconds = None if one.result is None else max(0.0, one.ended_at - one.started_at)
+        told.tools.append((one.call.name, seconds, one.result is not None and one.result.is_error))
+
+
+def _withdrawn(was: RunState, state: RunState) -> list[EarlyCall]:
+    """The calls that had begun early and that the reply which stands does not make, or that a crash cut off."""
+    last = state.step or (state.steps[-1] if state.steps else None)
+    kept = {one.call.id for one in state.early}
+    kept |= {record.began_as for record in (() if last is None else last.calls)}
+    return [one for one in was.early if one.call.id not in kept]
 
 
 def _tell_step(told: _Told, step: Step) -> None:
