@@ -1,7 +1,9 @@
 """What may be the type of an answer, what is said of all else, and answers that were refused though they fitted."""
 
+import asyncio
 import math
 from collections.abc import Iterable
+from datetime import date
 from enum import Enum
 from typing import Annotated, Any, ForwardRef, Literal, Optional, TypeVar
 
@@ -9,9 +11,9 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, FailFast
 
-from treadle import Agent, Misuse, handoff, tool
+from treadle import Agent, MemoryJournal, Misuse, handoff, tool
 from treadle.models.profile import OutputMode
-from treadle.testing import ScriptedModel
+from treadle.testing import ReplayModel, ScriptedModel
 
 MODES: tuple[OutputMode, ...] = ("prompted", "tool", "native")
 T = TypeVar("T")
@@ -208,3 +210,46 @@ def test_an_answer_that_json_has_no_word_for_or_that_is_nothing_is_handed_on(
     other = answering(json, mode_below, float | None, name="expert")
     result = handing_on(other, float | None, mode, deep).run_sync("go")
     assert (result.output, result.stop.detail) == (value, "handed on")
+
+
+# Asked for in one way, and read in another
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("recorded", MODES)
+@pytest.mark.parametrize(
+    ("kind", "json", "value"),
+    [(date, '"2024-02-29"', date(2024, 2, 29)), (Strict | None, '{"number": 1}', Strict(number=1))],
+)
+def test_an_answer_is_of_its_type_for_an_agent_that_asks_in_another_way(
+    recorded: OutputMode, mode: OutputMode, kind: Any, json: str, value: Any
+) -> None:
+    """It was a text, as the journal has it, where it stood in the object in which the agent before had asked for it."""
+
+    async def main() -> None:
+        journal = MemoryJournal()
+        said = json if recorded == "prompted" else f'{{"result": {json}}}'
+        first = await answering(said, recorded, kind, journal=journal).run("go")
+        again = Agent(ScriptedModel([]), output=kind, output_mode=mode, journal=journal)
+        assert (await again.resume(first.run_id)).output == first.output == value
+        replaying = Agent(await ReplayModel.of(journal, first.run_id), output=kind, output_mode=mode)
+        replayed = await replaying.run("go")
+        assert (replayed.output, replayed.stop.reason) == (value, "answered")
+
+    asyncio.run(main())
+
+
+class Result(BaseModel):
+    result: int
+
+
+class Other(BaseModel):
+    other: int
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("json", ['{"result": 1}', '{"result": {"result": 1}}'])
+def test_a_field_of_the_name_is_told_from_the_object_around_it(mode: OutputMode, json: str) -> None:
+    assert answering(json, mode, Result | Other).run_sync("go").output == Result(result=1)
+    kept = answering('{"result": 1}', "prompted", dict[str, int]).run_sync("go").output
+    assert kept == {"result": 1}

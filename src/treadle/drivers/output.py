@@ -49,7 +49,8 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
         Misuse: it is not such a type.
     """
     adapter, schema = read_from_json(output)
-    wrapped = mode != "prompted" and schema.get("type") != "object"
+    is_object = schema.get("type") == "object"
+    wrapped = mode != "prompted" and not is_object
     if wrapped:
         schema = in_an_object(schema)
     name = getattr(output, "__name__", str(output))
@@ -65,14 +66,14 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
             "tools are turned off."
         )
         wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        reading = _Reading(validator, numbers, wrapped, wanted)
+        reading = _Reading(validator, numbers, is_object, wrapped, wanted)
         return AnswerType(name, told, lambda said: reading.answer(_last_text(said)), value, output, tool=tool)
     told = (
         "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
         + msgspec.json.encode(schema).decode()
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-    reading = _Reading(validator, numbers, wrapped, wanted)
+    reading = _Reading(validator, numbers, is_object, wrapped, wanted)
     return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
 
 
@@ -94,10 +95,11 @@ def typed_output(config: Configuration, state: RunState, read_on: Sequence[Answe
         return state.output
     if state.output is None and stop.reason != "answered":
         return None
-    try:
+    with suppress(ValueError):
         return output.read(state.steps[-1].message or AssistantMessage()).value
-    except ValueError:
-        return state.output
+    with suppress(ValueError):
+        return output.value(state.output)
+    return state.output
 
 
 def answer_said(state: RunState) -> str:
@@ -148,21 +150,42 @@ def _last_text(message: AssistantMessage) -> str:
 
 
 class _Reading(NamedTuple):
-    """How an answer is read: by what, what its numbers become, whether it is in an object, what to say if none fits."""
+    """How an answer is read.
+
+    Attributes:
+        validator: by what.
+        numbers: what its numbers become.
+        is_object: whether the type is an object itself.
+        wrapped: whether it was asked for in an object.
+        wanted: what to say if none fits.
+    """
 
     validator: Any
     numbers: Numbers
+    is_object: bool
     wrapped: bool
     wanted: str
 
     def answer(self, text: str) -> Answer:
         """The answer in `text`. Raises ValueError, in words for the model, if there is none."""
-        from pydantic import ValidationError
-
         found = json_in(text)
         if twice := _said_twice(found):
             raise ValueError(f"{twice}. {self.wanted}")
-        json = self._exact(_unwrapped(found) if self.wrapped else found.encode())
+        forms = [found.encode()]
+        if not self.is_object:
+            # It may have been given to an agent, or by a model, of another mode.
+            forms.insert(0 if self.wrapped else 1, _unwrapped(found))
+        fault: ValueError | None = None
+        for form in dict.fromkeys(forms):
+            try:
+                return self._read(self._exact(form))
+            except ValueError as error:
+                fault = fault or error
+        raise fault or ValueError(self.wanted)
+
+    def _read(self, json: bytes) -> Answer:
+        from pydantic import ValidationError
+
         try:
             # What is no number goes into a journal as null; the value keeps it.
             return Answer(_checked(self.validator, json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
