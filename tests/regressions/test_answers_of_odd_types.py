@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, FailFast
 
-from treadle import Agent, MemoryJournal, Misuse, handoff, tool
+from treadle import Agent, MemoryJournal, Misuse, Text, Usage, handoff, tool
+from treadle.models import AssistantMessage, FinishReason, ModelReply
 from treadle.models.profile import OutputMode
 from treadle.testing import ReplayModel, ScriptedModel
 
@@ -253,3 +254,15 @@ def test_a_field_of_the_name_is_told_from_the_object_around_it(mode: OutputMode,
     assert answering(json, mode, Result | Other).run_sync("go").output == Result(result=1)
     kept = answering('{"result": 1}', "prompted", dict[str, int]).run_sync("go").output
     assert kept == {"result": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("12", None), ("1.5", None), ("-7", None), ("12 ", 12), ("```json\n12\n```", 12), ("```json\n12", None)],
+)
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_number_in_which_a_reply_was_cut_off_is_no_answer(said: str, value: Any, finish: FinishReason) -> None:
+    """It may have more digits: 12 was told of a 1234."""
+    reply = ModelReply(AssistantMessage((Text(said),)), Usage(1, 1), finish)
+    result = Agent(ScriptedModel([reply]), output=float).run_sync("go")
+    assert (result.output, result.stop.reason, result.text) == (value, finish, said)

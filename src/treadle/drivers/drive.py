@@ -27,6 +27,7 @@ from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.outcome import handed_on
+from treadle.drivers.output import answer_in
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run
 from treadle.drivers.stock import serving, take_stock
@@ -36,7 +37,6 @@ from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.events import Event, NudgeGiven, RunFinished
-from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -334,7 +334,7 @@ async def finish(run: Run, command: Finish) -> None:
         elif state.handed_on:
             event, found = replace(event, output=handed_on(run.config, state)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
-            answer, json = output.read(state.steps[-1].message or AssistantMessage())
+            answer, json = answer_in(state.steps[-1], output)
             event, found = replace(event, output=json), True
     except ValueError as error:
         event, found = replace(event, output=None), False

@@ -18,6 +18,7 @@ from treadle.drivers.kinds import read_from_json
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 from treadle.models.profile import OutputMode
 from treadle.tools.arguments import validator_of
 from treadle.tools.errors import describe_exception
@@ -96,10 +97,22 @@ def typed_output(config: Configuration, state: RunState, read_on: Sequence[Answe
     if state.output is None and stop.reason != "answered":
         return None
     with suppress(ValueError):
-        return output.read(state.steps[-1].message or AssistantMessage()).value
+        return answer_in(state.steps[-1], output).value
     with suppress(ValueError):
         return output.value(state.output)
     return state.output
+
+
+def answer_in(step: Step, kind: AnswerType) -> Answer:
+    """The answer in the reply of a step.
+
+    Raises:
+        ValueError: there is none of that kind, or it is a number of which nobody knows whether it has more digits.
+    """
+    message = step.message or AssistantMessage()
+    if step.finish not in ("stop", "tool_calls") and _last_text(message)[-1:].isdigit():
+        raise ValueError("the reply was cut off in a number")
+    return kind.read(message)
 
 
 def answer_said(state: RunState) -> str:

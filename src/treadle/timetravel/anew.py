@@ -23,6 +23,7 @@ from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, choose, finish, one_step_made
 from treadle.drivers.outcome import handed_on
+from treadle.drivers.output import answer_in
 from treadle.drivers.run import Run
 from treadle.drivers.tool_search import ToolSearch
 from treadle.kernel.calls import CallRecord
@@ -30,7 +31,7 @@ from treadle.kernel.decide import Finish, Nudge, Pause, PrepareStep
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ResultAwaited, RunStarted, ToolFinished, ToolStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall
+from treadle.kernel.messages import SystemMessage, ToolCall
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
@@ -142,7 +143,7 @@ class Anew:
             if state.handed_on:
                 handed_on(self._config, state)
             else:
-                output.read(state.steps[-1].message or AssistantMessage())
+                answer_in(state.steps[-1], output)
         except ValueError:
             return True
         return False
