@@ -1,10 +1,12 @@
 """What a program is shown without folding events itself: the text alone, each step as a whole, a printed trace."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from treadle import Agent, Limits, MemoryJournal, StepCompleted, SubRunEvent, print_trace, tool, trace_lines
-from treadle.kernel.messages import AssistantMessage, Text
-from treadle.models import ModelReply, Overloaded, TextDelta
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.models import ModelEvent, ModelReply, ModelRequest, Overloaded, TextDelta
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +51,30 @@ async def test_a_reply_that_breaks_off_is_not_passed_off_as_a_part_of_the_answer
 
     assert "".join(await pieces(Agent(model()))) == "It is in the\n[The reply broke off.]\nIt is in the box."
     assert "".join(await pieces(Agent(model()), withdrawn="")) == "It is in theIt is in the box."
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize("words", ["", "Let me see."])
+async def test_the_text_alone_has_the_answer_by_the_final_tool_whatever_is_said_beside_it(
+    chunk: int | None, words: str
+) -> None:
+    """It was left out where anything was said."""
+    script = [(words, [("final_answer", {"result": "x"})]), (words, [("final_answer", {"result": 4})])]
+    found = await pieces(Agent(ScriptedModel(script, chunk=chunk), output=int, output_mode="tool"))
+    texts = [words, '{"result":"x"}', words, '{"result":4}'] if words else ['{"result":"x"}', '{"result":4}']
+    assert "".join(found) == "\n\n".join(texts)
+
+
+async def test_the_text_alone_has_what_a_model_says_that_does_not_stream_beside_the_final_tool() -> None:
+    message = AssistantMessage((Text("Here:"), ToolCall("a", "final_answer", '{"result":4}')))
+
+    class Whole:
+        name = "whole"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            yield ModelReply(message, finish="tool_calls")
+
+    assert await pieces(Agent(Whole(), output=int, output_mode="tool")) == ["Here:", "\n\n", '{"result":4}']
 
 
 @pytest.mark.parametrize("journal", [None, MemoryJournal()])

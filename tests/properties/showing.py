@@ -11,6 +11,7 @@ from treadle.drivers.trace import trace_lines
 from treadle.journal.redaction import redacted
 from treadle.kernel.events import Event, Happened, ModelFailed, ModelReplied, RunFinished, RunPaused
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import Text
 from treadle.models import TextDelta
 
 WITHDRAWN = "\x00"
@@ -81,8 +82,9 @@ def _texts(shown: Shown) -> Iterator[str]:
         match event:
             case TextDelta(text=text):
                 streamed += text
-            case ModelReplied(message=message):
-                if message.text and not said.endswith(streamed or message.text):
+            case ModelReplied(message=message, handed_in=handed_in):
+                last = next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
+                if message.text and not said.endswith(last if handed_in else streamed or message.text):
                     yield f"the text {message.text[:80]!r} ends in {said[-80:]!r} as a stream"
                 streamed = ""
             case ModelFailed():

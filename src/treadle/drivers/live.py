@@ -16,6 +16,7 @@ from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused
+from treadle.kernel.messages import Text
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.port import TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult
@@ -39,6 +40,13 @@ class Pieces:
             case ModelFailed() if self._saying:
                 self._saying = self._said = False
                 yield self._withdrawn
+            case ModelReplied(message=message, handed_in=True):
+                # What the final tool was called with stands last, and came as no text.
+                texts = [part.text for part in message.content if isinstance(part, Text)]
+                for text in texts[-1:] if self._saying else texts:
+                    self._saying = False
+                    yield from self._said_now(text)
+                self._saying = False
             case ModelReplied(message=message):
                 if message.text and not self._saying:
                     # A model that does not stream.
