@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, FailFast
 
-from treadle import Agent, MemoryJournal, Misuse, Text, Usage, handoff, tool
+from treadle import Agent, Limits, MemoryJournal, Misuse, Text, Usage, handoff, tool
 from treadle.models import AssistantMessage, FinishReason, ModelReply
 from treadle.models.profile import OutputMode
 from treadle.testing import ReplayModel, ScriptedModel
@@ -145,6 +145,26 @@ def test_a_fence_within_a_text_does_not_end_the_block_that_the_answer_stands_in(
     said = around.replace("{}", json)
     result = answering(said, "prompted", dict[str, str]).run_sync("go")
     assert result.output == msgspec.json.decode(json)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "```JSON\n{}\n```",
+        "I ran:\n```python\nprint(1)\n```\nSo it is:\n```json\n{}\n```",
+        "  ```json\r\n  {}\r\n  ```\r\n",
+        "Use ```x``` here.\n```\n{}\n```",
+    ],
+)
+def test_the_one_block_of_json_is_read_whatever_stands_around_it(said: str) -> None:
+    said = said.replace("{}", '{"said": "yes"}')
+    assert answering(said, "prompted", dict[str, str]).run_sync("go").output == {"said": "yes"}
+
+
+@pytest.mark.parametrize("said", ["```json\n" * 200_000, "```" + "\n" * 500_000 + "x", "```json" + " \n" * 500_000])
+def test_a_reply_of_fences_or_empty_lines_is_looked_at_once(said: str) -> None:
+    """A model that repeats itself writes as many as its reply may be long: it took hours, and no limit held."""
+    assert answering(said, "prompted", dict[str, str], limits=Limits(steps=1)).run_sync("go").output is None
 
 
 def test_a_block_whose_end_does_not_stand_on_a_line_of_its_own_is_read_as_before() -> None:

@@ -25,9 +25,8 @@ from treadle.tools.errors import describe_exception
 from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import name_of
 
-FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
-_FENCE_OF_LINES = re.compile(r"^[ \t]*```(?:json)?\s*\n(.*?)\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
-"""A block between two lines of their own: no JSON has a line's end in a text, but it may well have a fence in one."""
+# A fence's line ends at the first line's end: of a model that writes nothing but these each would be tried.
+FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(.*?)\n?```", re.DOTALL)
 
 _FINAL = "final_answer", "Gives the answer (", ") and ends the task."
 """The name of the final tool, with as many underscores as it takes, and what stands around the type in its words."""
@@ -265,8 +264,28 @@ def _said_twice(json: str) -> str:
 
 def json_in(text: str) -> str:
     """The JSON in a reply: the one fenced block that it has, else all of it."""
-    for fence in (_FENCE_OF_LINES, FENCE):
-        blocks = fence.findall(text)
+    for blocks in (_blocks(text), FENCE.findall(text)):
         if len(blocks) == 1:
             return str(blocks[0])
     return text.strip()
+
+
+def _blocks(text: str) -> list[str]:
+    """The blocks of JSON between fences that stand on lines of their own.
+
+    No JSON has a line's end in a text, but it may well have a fence in one.
+    """
+    blocks: list[str] = []
+    language, inside = "", list[str]()
+    is_inside = False
+    for line in text.split("\n"):
+        mark = line.strip()
+        if is_inside and mark != "```":
+            inside.append(line)
+        elif is_inside:
+            if language in ("", "json"):
+                blocks.append("\n".join(inside))
+            is_inside = False
+        elif mark.startswith("```") and "`" not in mark[3:]:
+            language, inside, is_inside = mark[3:].strip().lower(), [], True
+    return blocks
