@@ -313,3 +313,16 @@ def test_the_key_of_a_row_is_taken_as_the_comparison_tells_it(tmp_path: Path) ->
             found = drilled(tmp_path, a, b, key=row.key)
             assert (found.a.total, found.b.total) == (row.source_a_value, row.source_b_value), (dimension, row.key)
             assert (found.a.total_rows, found.b.total_rows) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "parquet"])
+def test_the_rows_behind_a_figure_of_many_digits_are_shown(tmp_path: Path, kind: Any) -> None:
+    """It was refused, the amounts being "too large to be computed exactly", of figures that the comparison had told."""
+    amount = Decimal("123456789012345678901234567890.12")
+    path = tmp_path / f"wide.{kind}"
+    rows = [("1", "x", amount), ("1", "y", Decimal("-0.50"))]
+    write_table(path, COLUMNS, ("VARCHAR", "VARCHAR", "DECIMAL(36, 2)"), rows, parquet=kind == "parquet")
+    wide = replace(source(tmp_path, "a", []), kind=kind, path=path.name, table="t" * (kind == "duckdb"))
+    behind = drilled(tmp_path, wide, replace(wide, name="b"), key={"account": "1"})
+    assert [line.values["amount"] for line in behind.a.rows] == [f"{amount:f}", "-0.5"]
+    assert (behind.a.total, behind.pairs) == (Decimal("123456789012345678901234567889.62"), 2)

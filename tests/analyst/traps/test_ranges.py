@@ -66,6 +66,15 @@ def test_only_rows_that_pass_the_other_filters_are_in_doubt(world: Any, engine: 
 
 
 @pytest.mark.parametrize("engine", ALL)
+def test_a_filled_up_field_is_in_its_own_order(world: Any, engine: str) -> None:
+    """Numbers by their size, and other text byte by byte beside them, as in the field that SAP has."""
+    lay(world, engine, ["0000000009", "10", "8000", "OTHERS", "A10", "", None], formats={"key": "alpha(10)"})
+    assert passing(world, ">=", "10") == {"10", "8000", "OTHERS", "A10"}
+    assert passing(world, "between", ["9", "8000"]) == {"9", "10", "8000"}
+    assert passing(world, "between", ["A00", "A99"]) == {"A10"}
+
+
+@pytest.mark.parametrize("engine", ALL)
 def test_text_in_its_own_order(world: Any, engine: str) -> None:
     lay(world, engine, ["Anna", "Berta", "Cäsar", None, ""])
     assert passing(world, ">", "B") == {"Berta", "Cäsar"}

@@ -38,6 +38,7 @@ from treadle.analyst.showing.units import unit_of
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, is_null, literal, named, when
+from treadle.analyst.sql.types import decimals_in
 from treadle.visible import seen
 
 MOST_LINES = 1000
@@ -221,7 +222,12 @@ def _being(dimension: str, value: Scalar | None) -> Filter:
 def _columns(session: Session, source: Source, index: int) -> list[Key]:
     """Every column of a source as it stands there; of JSON and SQLite files those that are declared."""
     table = open_table(session, source, Demand(source.dimensions, source.measures))
-    return [Key(name, (Dimension(name=name),) * 2, own=index) for name in table.columns]
+    found = []
+    for name, kind in table.columns.items():
+        # A decimal that is compared by has fewer digits before its point than one that is an amount.
+        member = Dimension(name=name, type="string" if decimals_in(kind) is not None else None)
+        found.append(Key(name, (member, member), own=index))
+    return found
 
 
 def _refuse_many(session: Session, catalog: Catalog, opened: Sequence[Opened]) -> None:
