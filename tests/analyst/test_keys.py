@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from treadle.analyst import Catalog, Comparison, QueryRequest, query
+from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Measure, QueryRequest, Source, query
+
+from .conftest import write_table
 
 D = Decimal
 CONFRONT = Callable[..., Comparison]
@@ -148,3 +151,24 @@ def test_order_of_alpha_keys_is_by_size(make: Any, tmp_path: Any) -> None:
     assert [row["company"] for row in found.rows] == ["999", "1001", "A"]
     between = {"dimension": "company", "op": "between", "value": ["0000000999", 1001]}
     assert query(catalog, QueryRequest(source="s", filters=[between])).totals == {"amount": D("2.00")}
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "parquet"])
+def test_decimals_of_many_digits_are_told_apart_as_text(tmp_path: Path, kind: Any) -> None:
+    """As numbers they are refused: no type of the engine has so many digits before the point, and ten after it."""
+    long = [D("123456789012345678901234567890.50"), D("123456789012345678901234567890.51")]
+    rows = [(long[0], 1), (long[1], 2), (D("7.00"), 4)]
+    path = tmp_path / f"s.{kind}"
+    write_table(path, ("number", "amount"), ("DECIMAL(36, 2)", "INTEGER"), rows, parquet=kind == "parquet")
+    for declared in (None, "string"):
+        source = Source(
+            name="s", kind=kind, path=path.name, table="t" * (kind == "duckdb"),
+            dimensions=(Dimension(name="number", type=declared),), measures=(Measure(name="amount"),),  # type: ignore[arg-type]
+        )  # fmt: skip
+        ask = QueryRequest(source="s", dimensions=["number"])
+        if declared is None:
+            with pytest.raises(AnalystError, match="too large"):
+                query(Catalog([source], tmp_path), ask)
+        else:
+            found = {row["number"]: row["amount"] for row in query(Catalog([source], tmp_path), ask).rows}
+            assert found == {"123456789012345678901234567890.5": 1, "123456789012345678901234567890.51": 2, "7": 4}
