@@ -12,6 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
+from treadle.models.offline.answer.partial import part_of_a_list
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
@@ -195,7 +196,9 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
             yes = "Yes" if true else "No"
             return f"{yes}. {expression} = {value.value}, which is {relation} the {need} in your question."
         return f"{expression} = {value.value}"
-    verdict = _verdict(fields, exchange, outcome) if clause.is_yes_or_no else None
+    # Yes or no to a question without some of its words is none to the question.
+    whole = clause.is_yes_or_no and not (outcome.left and outcome.left.spare)
+    verdict = _verdict(fields, exchange, outcome) if whole else None
     if verdict is not None:
         return verdict
     if counted := number_of_rows(*_split(fields, exchange, outcome.called), exchange, clause):
@@ -210,8 +213,9 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     ):
         return _with_sentence(sentence, fields, exchange, clause)
     lists = _telling(result)
+    part, fields = part_of_a_list(result, fields)
     facts = _facts(fields, exchange, outcome, bool(lists)) if fields else ""
-    lines = [facts, how_many_are_listed(result, clause)]
+    lines = [part, facts, how_many_are_listed(result, clause)]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
         # With a colon, what was asked about is all that the facts say.
@@ -277,7 +281,8 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
     subject, rest = _split(fields, exchange, outcome.called)
     # What only repeats an argument that was left at its default answers nothing.
     given = {param.name for tool in outcome.tools if tool.name == exchange.tool for param in tool.params}
-    wanted = asked([found for found in rest if found.name not in given] or rest, outcome.clause)
+    left_out = outcome.left.spare if outcome.left is not None else ()
+    wanted = asked([found for found in rest if found.name not in given] or rest, outcome.clause, left_out)
     if not wanted and not beside_rows:
         wanted = rest
     unit = next((found for found in rest if found.name in _QUALIFIERS), None)

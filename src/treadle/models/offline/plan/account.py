@@ -14,7 +14,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
-from treadle.models.offline.plan.refusals import done_to_another, done_to_many, of_another_thing
+from treadle.models.offline.plan.refusals import done_to_another, done_to_many, in_other_money, of_another_thing
 from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -77,6 +77,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             spoken += 1
     senses = Senses(clause, tools, speech.own, speech.told, used)
     turning += senses.turning()
+    turning += in_other_money(clause, tools, used)
     turning += of_another_thing(clause, tools, used) + (
         done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     )

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from zoneinfo import available_timezones
 
+from treadle.models.offline.grammar.currencies import currency_of
 from treadle.models.offline.grammar.english import (
     PERSON_WORDS,
     PLACE_WORDS,
@@ -21,10 +22,6 @@ from treadle.models.offline.grammar.words import alike, is_function_word, parts,
 from treadle.models.offline.plan.numbers import bound_of, number_fit
 from treadle.models.offline.plan.toolbox import Param
 
-CURRENCIES = {
-    "dollar": "USD", "euro": "EUR", "pound": "GBP", "sterling": "GBP", "yen": "JPY", "franc": "CHF", "yuan": "CNY",
-    "rupee": "INR", "krona": "SEK", "krone": "NOK", "zloty": "PLN", "peso": "MXN", "rand": "ZAR", "won": "KRW",
-}  # fmt: skip
 _IDENTIFIERS = word_set("id number no nr")
 _LINKS = word_set("is are was number no nr id code called named of with the for a an")
 _DATE_STEMS = frozenset(
@@ -35,6 +32,7 @@ _NOT_PEOPLE = word_set("in at within on many much")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _SEARCHED = word_set("query search keyword keywords term terms")
 _ARTICLES = word_set("the a an our my your")
+_MONTH = re.compile(r"\d{4}-?\d{2}")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since")
 _TO = word_set("to dest destination end into until new language target quote recipient")
@@ -57,6 +55,12 @@ def is_day(param: Param) -> bool:
     """Whether the parameter takes one day, for which a month would be none."""
     said = param.schema.get("format") == "date" or "YYYY-MM-DD" in param.description
     return said or parts(param.name)[-1:] == ("day",)
+
+
+def is_month(param: Param) -> bool:
+    """Whether the parameter takes one month, for which a day would be another thing."""
+    told = bool(param.examples) and all(_MONTH.fullmatch(text) for text in param.examples)
+    return told or re.search(r"\bYYYY-?MM\b(?!-)", param.description) is not None
 
 
 def is_weekday(param: Param) -> bool:
@@ -124,6 +128,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         if value.period is not None and value.period.last is not None:
             return 0.0
         if value.period is not None and value.period.day is None and is_day(param):
+            return 0.0
+        if value.period is not None and value.period.day is not None and is_month(param):
             return 0.0
         if not param.required and bound_of(param):
             # "From" a day is since it, or on it: `bounds` fills what is said without a doubt.
@@ -229,15 +235,6 @@ def cue_of(param: Param, value: Value, clause: Clause) -> float:
     return 0.0
 
 
-def currency_of(text: str) -> str | None:
-    """The ISO code that a currency's name or code stands for, if it looks like one."""
-    if text in ("$", "€", "£"):
-        return {"$": "USD", "€": "EUR", "£": "GBP"}[text]
-    words = parts(text)
-    named = next((CURRENCIES[stem(word)] for word in words if stem(word) in CURRENCIES), None)
-    return named or (text.upper() if re.fullmatch(r"[A-Z]{3}", text) or text in _LOWER_CODES else None)
-
-
 def currencies_in(clause: Clause, names: tuple[str, ...]) -> list[Value]:
     """The currencies that a clause names by a word ("euros") or a sign; if `names` are known, those of them."""
     found = []
@@ -246,9 +243,6 @@ def currencies_in(clause: Clause, names: tuple[str, ...]) -> list[Value]:
         if code is not None and (not names or code in names):
             found.append(Value(code, "code", match.start(), match.end()))
     return found
-
-
-_LOWER_CODES = word_set("usd eur gbp jpy chf cny inr sek nok dkk pln aud cad nzd mxn zar krw brl czk huf sgd hkd")
 
 
 @lru_cache(maxsize=1)

@@ -33,6 +33,7 @@ from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     Mention,
     grouping_spans,
+    is_ranked_within,
     mentions,
     of_one_table,
     overlaps,
@@ -46,9 +47,8 @@ _INCLUDING = word_set("include includes including included with counting plus an
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
 _COUNTED = re.compile(r"[\s,]+(?:the\s+|only\s+)*(?:top|limit|at most|maximum|max)\s*$", re.IGNORECASE)
-_ADJECTIVES = re.compile(r"(?:\s+[a-z]+){0,2}\s+", re.IGNORECASE)
-_MOST = re.compile(r"\b(?:top|bottom|best|worst|(?:larg|high|low|small|bigg|great)est)\b", re.IGNORECASE)
-_EACH_OF = re.compile(r"(?:by|per|for|in|of|each|every)\s", re.IGNORECASE)
+# Beside names and codes, other words are none.
+_MERE_WORDS = 0.5
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -128,6 +128,7 @@ class _Filler:
             led = [each for each in found if self.clause.words_before(each.start, 1) in (("to",), ("into",))]
             if led:
                 self._set(param, led[0].name, led[0].start, led[0].end)
+        self._fill_currency()
         for param in self._open("text"):
             if param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
@@ -136,6 +137,13 @@ class _Filler:
                     self._set(param, found[0].name, found[0].start, found[0].end)
                     values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
                     self._spread(values[0], self.can.coordinated(values[0], values))
+
+    def _fill_currency(self) -> None:
+        """The currency of an amount, where a tool takes one: by a sign or a word that names it."""
+        asking = [p for p in self._open("text") if fits.is_currency(p) and not fits.direction(p)]
+        found = fits.currencies_in(self.clause, tuple(str(each) for each in asking[0].enum)) if len(asking) == 1 else []
+        if len({each.text for each in found}) == 1:
+            self._set(asking[0], found[0].text, found[0].start, found[0].end)
 
     def _is_no_choice(self, param: Param, found: Mention) -> bool:
         """Whether a word of the choice says something else: in "3 feet in metres" feet are what there is, and not what
@@ -267,7 +275,7 @@ class _Filler:
                 measures = self.vocabulary.names([stem("measure")], self.can.owners())
                 grouped = any(_GROUPING & set(p.stems) and self.out.arguments.get(p.name) for p in self.tool.params)
                 chosen = []
-                grouped = grouped and "desc" in param.description and not self._is_ranked_within(groups)
+                grouped = grouped and "desc" in param.description and not is_ranked_within(self.clause, groups)
                 if grouped and (ranked := ranking(self.clause, measures)) is not None:
                     chosen = [ranked[0]]
                     self.out.used += ranked[1]
@@ -293,17 +301,6 @@ class _Filler:
             for names in [tuple(map(str, param.enum)) or self.vocabulary.names(param.nouns, self.can.owners())]
             for mention in mentions(self.clause, self.can.spellings(param.nouns, names), taken, ties=True)
         ]
-
-    def _is_ranked_within(self, groups: list[tuple[int, int]]) -> bool:
-        """Whether so many of one are wanted for each of another, which one list by size is not: of "top 3 accounts per
-        company" it has the three largest pairs."""
-        ends = [value.end for value in self.clause.values if value.kind == "number"]
-        ends += [match.end() for match in _MOST.finditer(self.clause.text)]
-        between = {start: [self.clause.text[end:start] for end in ends if end < start] for start, _ in groups}
-        said = [self.clause.text[start:end].strip() for start, end in groups]
-        counted = [any(map(_ADJECTIVES.fullmatch, between[start])) for start, _ in groups]
-        is_counted = any(one and " " not in text for one, text in zip(counted, said, strict=True))
-        return is_counted and any(_EACH_OF.match(text) for text in said)
 
     def _filtered_fields(self) -> list[str]:
         found: list[str] = []
@@ -336,6 +333,7 @@ class _Filler:
         """Hands out the values one by one, the best fitting pair of parameter and value first."""
         scored = []
         given: list[tuple[Param, Value]] = []
+        wanted = [p for p in self._open("text") if p.required and not fits.is_free_text(p) and not fits.is_date(p)]
         for param in self._open("text", "number"):
             names = self.can.names(param)
             if param.enum or (names and any(param in group for group in self._paired)):
@@ -356,6 +354,7 @@ class _Filler:
                 score = fits.affinity(param, value, self.clause)
                 score -= 0.1 if names and param.shape == "text" else 0.0
                 score -= 0.3 if value.kind == "phrase" and self.can.is_own(value) else 0.0
+                score -= _MERE_WORDS if value.kind == "phrase" and self.can.is_named_otherwise(param, wanted) else 0.0
                 least = 0.5 if param.required else 1.2
                 if score >= least:
                     scored.append((score, param, value))

@@ -7,7 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, PLURAL_ONLY, TITLE_WORDS
+from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of, money_in
+from treadle.models.offline.grammar.english import (
+    PERSON_WORDS,
+    PLACE_WORDS,
+    PLURAL_ONLY,
+    TITLE_WORDS,
+    word_set,
+)
 from treadle.models.offline.grammar.question import Clause, Value, phrases
 from treadle.models.offline.grammar.words import groups_of, is_verb, likeness, singular, stem
 from treadle.models.offline.plan import affinity as fits
@@ -17,6 +24,8 @@ from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
+
+_LEADS = word_set("in at of for from to near on")
 
 
 class Candidates:
@@ -32,6 +41,20 @@ class Candidates:
     def is_own(self, value: Value) -> bool:
         """Whether a phrase is made of the words that the tool describes itself with."""
         return all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
+
+    def is_named_otherwise(self, param: Param, wanted: Sequence[Param]) -> bool:
+        """Whether there are names and codes enough for what the tool wants, so that mere words are none: "the greens in
+        Harbour" gives one district."""
+        money = [(start - 1, end) for start, end, _ in money_in(self.clause.text)]
+        named = [
+            value
+            for value in self.values(param)
+            if value.kind in ("name", "code", "quoted")
+            and not overlaps(value.start, value.end + 1, money)
+            and set(self.clause.words_before(value.start, 1)) & _LEADS
+            and fits.affinity(param, value, self.clause) >= 0.5
+        ]
+        return bool(named) and len(named) >= len(wanted)
 
     def told_elsewhere(self, param: Param) -> bool:
         """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
@@ -71,7 +94,7 @@ class Candidates:
         named |= {word for output in self.tool.outputs for word in output.stems}
         said = {token.stem for token in self.clause.tokens}
         if fits.is_currency(param):
-            return frozenset(word for word in said if word not in fits.CURRENCIES)
+            return frozenset(word for word in said if word not in CURRENCIES)
         return frozenset(word for word in said if word in named or groups_of(word))
 
     def _own_words(self) -> frozenset[str]:
@@ -96,7 +119,7 @@ class Candidates:
         if fits.is_zone(param):
             return fits.zone_of(value.text) or value.text
         if fits.is_currency(param):
-            return fits.currency_of(value.text) or value.text
+            return currency_of(value.text) or value.text
         if fits.is_weekday(param):
             return singular(value.text)
         example = next((name for name in param.examples if likeness(value.text, name) >= 0.97), None)

@@ -10,7 +10,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, tokens
-from treadle.models.offline.plan.results import fields_of, number_of, only_list, rows_of
+from treadle.models.offline.plan.results import asked, fields_of, number_of, only_list, rows_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -19,6 +19,11 @@ _HAVING = re.compile(
     r"\b(?:which|what|how many) (?:[\w-]+ ){1,3}?(?:have|has|had|with|are|is|were|was)\b|\bthere\b.*\bwith\b",
     re.IGNORECASE,
 )
+_ONE_FIGURE = re.compile(
+    r"\b(?:how (?:much|many)|in (?:total|all)|(?:the )?(?:total|sum|overall)|altogether|together|combined)\b",
+    re.IGNORECASE,
+)
+_OF_EACH = re.compile(r"\b(?:each|every|per|by|respectively|which)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -52,6 +57,26 @@ def counted_otherwise(
         if strange:
             return token.start, token.end
     return None
+
+
+def not_one_figure(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks for one figure, of a result that has one for each of several things; None if it does not.
+
+    "How much honey is there in total?" is answered by no list of hives with the honey of each.
+
+    Args:
+        clause: the clause.
+        result: what a tool answered.
+    """
+    held = {stem for row in only_list(result) for found in fields_of(row) for stem in found.stems}
+    said = [found for found in _ONE_FIGURE.finditer(clause.text) if not held & {t.stem for t in tokens(found.group())}]
+    if not said or _OF_EACH.search(clause.text):
+        return None
+    names = [found.name for found in fields_of(result) if number_of(found.value) is not None]
+    if any(found.path[1:] and names.count(found.name) > 1 for found in asked(fields_of(result), clause)):
+        return said[0].span()
+    figures = [row for row in only_list(result) if any(number_of(found.value) is not None for found in fields_of(row))]
+    return said[0].span() if len(figures) > 1 and _HOW_MANY.search(clause.text) is None else None
 
 
 def true_of_some(clause: Clause, result: Any) -> tuple[int, int] | None:

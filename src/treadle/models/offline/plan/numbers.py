@@ -6,6 +6,7 @@ wanted.
 
 import re
 
+from treadle.models.offline.grammar.currencies import CURRENCIES, SIGNS
 from treadle.models.offline.grammar.english import COUNT_WORDS, LIMIT_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem
@@ -62,7 +63,7 @@ _FAMILIES = tuple(
         "celsius",
         "fahrenheit",
         "kelvin",
-        "dollar dollars usd euro euros eur gbp yen jpy franc francs chf",
+        *(f"{name} {code.lower()}" for name, code in CURRENCIES.items() if name != "pound"),
     )
 )
 
@@ -98,6 +99,11 @@ def counts(param: Param) -> bool:
 def family(word: str) -> int | None:
     """Which unit of measurement a stem is, if it is one."""
     return next((place for place, names in enumerate(_FAMILIES) if word in names), None)
+
+
+def _is_money(word: str) -> bool:
+    """Whether a stem is a currency's."""
+    return any(family(word) == family(code.lower()) is not None for code in CURRENCIES.values())
 
 
 def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
@@ -168,8 +174,9 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     rest = clause.text[value.end :]
     if re.match(r"\s*(?:%|per ?cent\b)", rest, re.IGNORECASE):
         return "percent"
-    if clause.text[value.start - 1 : value.start] in ("$", "€", "£") or re.match(r"\s?[$€£]", rest):
-        return stem("dollar")
+    signs = (clause.text[value.start - 1 : value.start], rest.lstrip()[:1])
+    if (sign := next((each for each in signs if each in SIGNS), None)) is not None:
+        return SIGNS[sign].lower()
     run: list[str] = []
     end = value.end
     for token in [token for token in clause.tokens if token.start >= value.end][:3]:
@@ -191,7 +198,7 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     unit = unit_after(value, clause)
     kind = family(unit) if unit is not None else None
     own = {family(word) for word in param.stems} - {None}
-    money = kind == family("dollar") and bool(_MONEY & set(param.stems))
+    money = unit is not None and _is_money(unit) and bool(_MONEY & set(param.stems))
     if kind is None or not (kind in own or money or (kind == 0 and _PERCENT & {*param.stems, *param.words})):
         return value.end
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)

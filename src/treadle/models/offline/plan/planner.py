@@ -16,7 +16,7 @@ from treadle.models.offline.grammar.words import parts, singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
-from treadle.models.offline.plan.counting import counted_otherwise, true_of_some
+from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.kinds import of_another_kind
@@ -185,6 +185,7 @@ class Planner:
         """Where the clause asks for what a result does not have: another kind of thing, or some of what it lists."""
         given = [value for value in made.arguments.values() if isinstance(value, str)]
         other = of_another_kind(outcome.clause, made.result, given) or true_of_some(outcome.clause, made.result)
+        other = other or not_one_figure(outcome.clause, made.result)
         return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
 
     def _several(

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Sequence
 
+from treadle.models.offline.grammar.currencies import SIGNS, money_in
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
+from treadle.models.offline.plan.affinity import is_currency
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
@@ -28,6 +30,7 @@ _ASKED_FOR = re.compile(
 # Where a value stands in the clause alone makes no more of a difference than that.
 _NO_DIFFERENCE = 0.15
 _OWNED = (("of",), ("for",), ("by",), ("from",))
+_EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
@@ -91,10 +94,13 @@ def done_to_another(clause: Clause, used: Sequence[Span]) -> list[Span]:
 def done_to_many(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
     """The things of which a command takes one, where many are meant that it was not told: "Add Nova's songs to Gym"."""
     takes = {word for tool in tools for param in tool.required for word in param.nouns}
+    takes |= {word for tool in tools if tool.change is not None for word in tool.name_stems[1:]}
     wording = {word.low for tool in tools for word in tokens(tool.spec.description)}
     found: list[Span] = []
     for place, token in enumerate(clause.tokens):
         many = token.stem in takes and singular(token.low) != token.low and token.low not in wording
+        if token.low in _EVERY and token.low not in wording and not overlaps(token.start, token.end, used):
+            found.append((token.start, token.end))
         near = clause.tokens[max(0, place - 1) : place] + clause.tokens[place + 1 : place + 2]
         if many and not any(overlaps(each.start, each.end, used) for each in near):
             found += [] if overlaps(token.start, token.end, used) else [(token.start, token.end)]
@@ -119,6 +125,26 @@ def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
         if stem(kind) == asked != stem(head) and singular(head) != head and not heads:
             return [match.span(1)]
     return []
+
+
+def in_other_money(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The currency of an amount, where the tools take amounts in another one, or in one that they are told beside it.
+
+    "Transfer 50 dollars" is no order to a tool that transfers euros.
+    """
+    texts = [text for tool in tools for text in (tool.spec.description, " ".join(parts(tool.name)))]
+    texts += [text for tool in tools for p in tool.params for text in (p.description, " ".join(parts(p.name)))]
+    known = {code for text in texts for _, _, code in money_in(text)}
+    amounts = [(value.start, value.end) for value in clause.values if value.kind == "number"]
+    asked = any(is_currency(param) for tool in tools for param in tool.params)
+    found: list[Span] = []
+    for start, end, code in money_in(clause.text):
+        # The sign before a number, or behind it, is no word of its own.
+        near = (start - 1, end + 1) if clause.text[start:end] in SIGNS else (start, end)
+        beside = [span for span in used if overlaps(*near, [span]) and overlaps(*span, amounts)]
+        if beside and (start, end) not in used and (asked or (known and code not in known)):
+            found.append((start, end))
+    return found
 
 
 def which_is_which(

@@ -5,6 +5,7 @@ Figures are never computed, only chosen and, for money, grouped by thousands wit
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -147,9 +148,15 @@ def is_nothing(result: Any) -> bool:
     return bool(rows) and all(value is None for row in rows for value in row.values())
 
 
-def asked(fields: list[Field], clause: Clause) -> list[Field]:
-    """The fields that the clause's words ask for: those it names or, of a few, all if one means what it asks."""
-    said = set(content_stems(clause))
+def asked(fields: list[Field], clause: Clause, left_out: Collection[str] = ()) -> list[Field]:
+    """The fields that the clause's words ask for: those it names or, of a few, all if one means what it asks.
+
+    Args:
+        fields: those of the result.
+        clause: the question.
+        left_out: words of the clause that were said to be left out of account.
+    """
+    said = set(content_stems(clause)) - {stem(word) for each in left_out for word in parts(each)}
     scored = [(max((alike(word, own) for word in said for own in found.stems), default=0.0), found) for found in fields]
     best = max((score for score, _ in scored), default=0.0)
     if best == 0.5 and len(fields) <= 4:

@@ -5,6 +5,7 @@ Which of them gets which value follows from the words beside it, else from the o
 
 from typing import Any
 
+from treadle.models.offline.grammar.currencies import currency_of
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause, Value, phrases
 from treadle.models.offline.plan import affinity as fits
@@ -79,7 +80,7 @@ class Siblings:
             return
         for param, value in zip(order, chosen, strict=False):
             written = self.clause.text[value.start : value.end]
-            text = (fits.currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
+            text = (currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
             if names or (fits.is_currency(param) and len(chosen) == len(group)):
                 self.out.telling += 1
             if names and text != written:
@@ -90,7 +91,7 @@ class Siblings:
         if param.enum:
             return 3.0 if replacement(value.text, None, [str(name) for name in param.enum]) else 0.0
         if fits.is_currency(param):
-            return 3.0 if fits.currency_of(value.text) else 0.0
+            return 3.0 if currency_of(value.text) else 0.0
         if value.kind in ("number", "period", "time"):
             return 0.0
         before, after = self.clause.words_before(value.start, 2), self.clause.words_after(value.end, 1)

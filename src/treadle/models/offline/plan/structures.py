@@ -29,6 +29,10 @@ _RANKED = re.compile(
     re.IGNORECASE,
 )
 
+_ADJECTIVES = re.compile(r"(?:\s+[a-z]+){0,2}\s+", re.IGNORECASE)
+_MOST = re.compile(r"\b(?:top|bottom|best|worst|(?:larg|high|low|small|bigg|great)est)\b", re.IGNORECASE)
+_EACH_OF = re.compile(r"(?:by|per|for|in|of|each|every)\s", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Mention:
@@ -170,3 +174,15 @@ def plain_number(text: str) -> int | float:
     """The number that a text writes, whole if it has no decimal point."""
     plain = text.replace(",", "")
     return float(plain) if "." in plain else int(plain)
+
+
+def is_ranked_within(clause: Clause, groups: Sequence[tuple[int, int]]) -> bool:
+    """Whether so many of one are wanted for each of another, which one list by size is not: of "top 3 accounts per
+    company" it has the three largest pairs."""
+    ends = [value.end for value in clause.values if value.kind == "number"]
+    ends += [match.end() for match in _MOST.finditer(clause.text)]
+    between = {start: [clause.text[end:start] for end in ends if end < start] for start, _ in groups}
+    said = [clause.text[start:end].strip() for start, end in groups]
+    counted = [any(map(_ADJECTIVES.fullmatch, between[start])) for start, _ in groups]
+    is_counted = any(one and " " not in text for one, text in zip(counted, said, strict=True))
+    return is_counted and any(_EACH_OF.match(text) for text in said)
