@@ -38,7 +38,8 @@ TURNING = (
     | word_set(
         """same via through every about around approximately roughly nearly almost twice half double triple dozen
         dozens hundred hundreds thousand thousands million millions billion couple several few pair apart apiece
-        together respectively individually singly zwischen"""
+        together respectively individually singly zwischen
+        off against"""
     )
 )
 """Words that change what is asked: kinds of amounts, times, comparisons, alternatives, conditions."""

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
-from treadle.models.offline.grammar.english import CHANGES, word_set
+from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.meaning import is_computing, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
@@ -77,6 +77,9 @@ class Clause:
     def command(self) -> str | None:
         """The verb that the clause opens with as an order ("please book …", "I want to cancel …"), if it does."""
         word = self.opening
+        if self.text.rstrip().endswith("?") and _ORDERING.match(self.text) is None:
+            # "Delete it?" asks whether to.
+            return word if word in PLAIN_VERBS else None
         known = is_verb(word) or any(word in group or word.removeprefix("re") in group for group in CHANGES)
         return word if word and known else None
 
@@ -86,6 +89,7 @@ _COMMAND = re.compile(
     r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
     r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
 )
+_ORDERING = re.compile(r"^\W*(?:[a-z]+\W+){0,3}?(?:can|could|would|will) you\b|.*\bplease\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"^\W*(?:and |also |so |then )*(?:do|does|did|is|are|can|could|will|would|has|have|should|was|were)\b"
     r"(?!\s+you\b)|.*,\s*(?:do|does|is|are|can|will|would) ",
@@ -98,7 +102,10 @@ _ASK = (
     "translate|multiply|divide|evaluate|define|open|assign|reserve|renew|has|have)"
 )
 _NAMES_TOO = ("may", "will")
-_DETERMINERS = word_set("whole entire full complete exact precise current present own overall all any each")
+_DETERMINERS = word_set(
+    "whole entire full complete exact precise current present own overall all any each everybody everyone anybody "
+    "anyone somebody someone nobody whoever whatever whichever"
+)
 # A dot behind a title ends no sentence.
 _TITLED = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St"))
 _SENTENCE = re.compile(

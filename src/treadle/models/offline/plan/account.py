@@ -14,7 +14,13 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
-from treadle.models.offline.plan.refusals import done_to_another, done_to_many, in_other_money, of_another_thing
+from treadle.models.offline.plan.refusals import (
+    and_nothing_else,
+    done_to_another,
+    done_to_many,
+    in_other_money,
+    of_another_thing,
+)
 from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -77,7 +83,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             spoken += 1
     senses = Senses(clause, tools, speech.own, speech.told, used)
     turning += senses.turning()
-    turning += in_other_money(clause, tools, used)
+    turning += in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
     turning += of_another_thing(clause, tools, used) + (
         done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     )
@@ -96,7 +102,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
         elif not meaning.is_idle(token.text) or token.low in meaning.ASKED_FOR:
-            (turning if speech.turns(token) or span in counted else spare).append(span)
+            (turning if speech.turns(token) or token.low in meaning.ASKED_FOR or span in counted else spare).append(
+                span
+            )
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
 
@@ -188,6 +196,9 @@ class _Speech:
         if self.expression and low in meaning.COMPUTING:
             # What an expression computes is written in it.
             return word in _SUMS
+        if low == "off" and groups_of(word) & self.groups:
+            # Days off are days of leave, hours off duty no hours on it.
+            return True
         if meaning.is_computing(token.text) or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
         if low in meaning.UNITS:

@@ -345,7 +345,7 @@ class _Filler:
                     continue
                 if value.kind == "phrase" and value.text.lower() in self.box.choices:
                     continue
-                if self.tool.change is not None and is_strange(param, value, self.clause):
+                if self.tool.change is not None and is_strange(self.tool, param, value, self.clause):
                     continue
                 if is_of_many(self.tool, param, value, self.clause):
                     continue

@@ -76,6 +76,9 @@ class Candidates:
             if "or" in gap.split() and self.tool.change is not None:
                 break
             alike = (value.kind == "number") == (first.kind == "number")
+            if self.tool.change is not None:
+                # "Cancel R-2 and refund it" names one thing.
+                alike = alike and (value.kind == "phrase") == (first.kind == "phrase")
             if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
                 run.append(value)
         return run[1:]

@@ -94,7 +94,8 @@ class Chooser:
         return None
 
     def _weigh(self, tool: KnownTool, clause: Clause, forced: bool) -> ChosenTool | None:
-        commanded = clause.command or (clause.opening if clause.opening in (tool.change or ()) else None)
+        opening = clause.opening if not clause.text.rstrip().endswith("?") else ""
+        commanded = clause.command or (opening if opening in (tool.change or ()) else None)
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, tokens
+from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.results import asked, fields_of, number_of, only_list, rows_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -24,6 +24,11 @@ _ONE_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _OF_EACH = re.compile(r"\b(?:each|every|per|by|respectively|which)\b", re.IGNORECASE)
+_SELECTING = re.compile(
+    r"^\W*(?:(?:and|so|then) )?(?:(?:in|on|at|for|to|of|from|by|with) )?"
+    r"(?:who|which|whose|how many|(?:is|are|was|were) there)\b",
+    re.IGNORECASE,
+)
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -79,28 +84,45 @@ def not_one_figure(clause: Clause, result: Any) -> tuple[int, int] | None:
     return said[0].span() if len(figures) > 1 and _HOW_MANY.search(clause.text) is None else None
 
 
-def true_of_some(clause: Clause, result: Any) -> tuple[int, int] | None:
-    """Where a clause asks for those that have something, of a list that has others too; None if it does not.
+def true_of_some(
+    clause: Clause, result: Any, used: Sequence[tuple[int, int]], left_out: Sequence[str]
+) -> tuple[int, int] | None:
+    """Where a clause asks for those that have or are something, of a list that has others too; None if it does not.
 
-    "Which concerts have seats left?" is not answered by all of them with their seats, where one of them has none.
+    "Which concerts have seats left?" is not answered by all of them with their seats, where one of them has none, nor
+    "Who has left?" by everybody with the days on which some did.
 
     Args:
         clause: the clause.
         result: what a tool answered.
+        used: the stretches that went into arguments and comparisons.
+        left_out: words of the clause that are said to be left out of account.
     """
-    match = _HAVING.search(clause.text)
+    match = _HAVING.search(clause.text) or _SELECTING.match(clause.text)
     lists = [] if isinstance(result, dict) and "totals" in result else rows_of(result)
     rows = [row for row in (lists[0][1] if len(lists) == 1 else ()) if isinstance(row, dict)]
     if match is None or len(rows) < 2:
         return None
     held = {found.name: found for row in rows for found in fields_of(row)}
-    for token in (each for each in clause.tokens if each.start >= match.end()):
-        for name in (name for name, found in held.items() if token.stem in found.stems):
+    said = [token for token in clause.tokens if token.start >= match.end() and not is_function_word(token.text)]
+    spare = {token.text for words in left_out for token in tokens(words)}
+    said = [t for t in said if t.text not in spare and not overlaps(t.start, t.end, used)]
+    stems = {token.stem for token in said}
+    for token in said:
+        for name, found in held.items():
             values = [row.get(name) for row in rows]
-            lacking = [value is False or number_of(value) == 0 for value in values]
-            if any(lacking) and not all(lacking):
-                return token.start, token.end
+            lacking = [value is False or value in (None, "") or number_of(value) == 0 for value in values]
+            other = [token.stem not in stems_of(value) or not stems_of(value) <= stems for value in values]
+            for is_other in (lacking if token.stem in found.stems else (), other):
+                if any(is_other) and not all(is_other):
+                    return token.start, token.end
     return None
+
+
+def stems_of(value: Any) -> frozenset[str]:
+    """The stems of the words of a short text; none of anything else."""
+    words = parts(value) if isinstance(value, str) else ()
+    return frozenset(stem(word) for word in words) if len(words) <= 3 else frozenset()
 
 
 def _asked(clause: Clause, start: int) -> list[Token]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from treadle.models.offline.grammar.currencies import SIGNS, money_in
-from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
@@ -30,13 +30,18 @@ _ASKED_FOR = re.compile(
 # Where a value stands in the clause alone makes no more of a difference than that.
 _NO_DIFFERENCE = 0.15
 _OWNED = (("of",), ("for",), ("by",), ("from",))
+_ASKS_WHICH = re.compile(
+    r"^\W*(?:(?:and|so|then|in|on|at|for|to|of|from|by|with) )*(?:who|which|whose)\b", re.IGNORECASE
+)
+_ALONE = word_set("only both solely exclusively merely alone")
+_DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by author writer artist maker")))
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
 
-def is_strange(param: Param, value: Value, clause: Clause) -> bool:
+def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
     """Whether a value is not what a command's parameter takes, but what that belongs to, or is to become.
 
     In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
@@ -49,6 +54,10 @@ def is_strange(param: Param, value: Value, clause: Clause) -> bool:
     after = next((token for token in clause.tokens if token.start >= value.end), None)
     if param.stems[-1:] == ("id",) and value.kind == "phrase" and after is not None and after.stem in param.nouns:
         # "The contaminated sample" says which one it is, and is no identifier.
+        return True
+    sole = sum(other.shape == "text" for other in tool.required) == 1
+    if sole and before[:1] == ("by",) and param.stems[-1:] != ("by",) and not set(param.nouns) & _DOERS:
+        # "A song by Nena" says whose it is, and not which.
         return True
     owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
     whose = before[1:] if before[:1] in _OWNED else owner or ()
@@ -145,6 +154,16 @@ def in_other_money(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Sp
         if beside and (start, end) not in used and (asked or (known and code not in known)):
             found.append((start, end))
     return found
+
+
+def and_nothing_else(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """A word by which nothing else, or two things at once, must be so: who plays only tennis is not whoever does."""
+    told = {word.low for tool in tools for word in tokens(tool.spec.description)}
+    filtered = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
+    if filtered or not _ASKS_WHICH.match(clause.text):
+        return []
+    alone = [token for token in clause.tokens if token.low in _ALONE - told]
+    return [(token.start, token.end) for token in alone if not overlaps(token.start, token.end, used)]
 
 
 def which_is_which(

@@ -121,8 +121,9 @@ class KnownTool:
             return frozenset(verbs).union(*(group for group in CHANGES if verbs & group))
         if first == "give":
             # What is given may be a price or a raise: the description tells.
-            told = singular(next(iter(parts(self.summary)), ""))
-            return next((group | {first} for group in CHANGES if told in group and told != first), None)
+            told, article = (*parts(self.summary), "", "")[:2]
+            given = singular(told) == first and article in ("a", "an") and " to " in self.summary
+            return next((g | {first} for g in CHANGES if singular(told) in g and (given or told != first)), None)
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
         numbers = [param for param in self.params if param.shape == "number"]
