@@ -317,3 +317,106 @@ def test_nothing_is_changed_that_was_not_commanded_of_one_thing(question: str) -
 )
 def test_what_is_commanded_is_done(question: str, call: tuple[str, Any]) -> None:
     assert calls(asked(question, give_bonus, play_song, cancel_invoice)) == [call]
+
+
+@tool(effect="read")
+def guests() -> list[dict[str, Any]]:
+    """Lists the wedding guests with diet, table, and whether they bring somebody."""
+    return [{"guest": "May", "plus_one": True, "table": 3}, {"guest": "Ben", "plus_one": False, "table": 3}]
+
+
+@tool(effect="read")
+def standings(league: Literal["A", "B"]) -> list[dict[str, Any]]:
+    """Shows the table of a league: team, matches played, won, drawn and lost."""
+    return [{"team": "Rooks", "won": 4, "drawn": 1, "lost": 0}, {"team": "Pawns", "won": 1, "drawn": 1, "lost": 3}]
+
+
+@tool(effect="read")
+def alarms() -> list[dict[str, Any]]:
+    """Lists the alarms with time and whether they are on."""
+    return [{"time": "07:30", "on": True}, {"time": "09:00", "on": False}]
+
+
+@tool(effect="read")
+def quote(symbol: str) -> dict[str, Any]:
+    """Tells a share's price and its change since yesterday in percent.
+
+    Args:
+        symbol: the share's symbol, such as "ACME".
+    """
+    return {"symbol": symbol, "price": "101.20", "change_percent": "-2.4"}
+
+
+@tool
+def print_file(file: str, copies: int = 1, colour: bool = True) -> str:
+    """Prints a file.
+
+    Args:
+        file: its name, such as "plan.pdf".
+        copies: how many copies.
+        colour: in colour rather than black and white.
+    """
+    return f"{file} x{copies}"
+
+
+@tool
+def change_price(name: str, price: float) -> str:
+    """Changes the price of an article.
+
+    Args:
+        name: the article's name, such as "mug".
+        price: the new price in euros.
+    """
+    return f"{name}: {price}"
+
+
+@pytest.mark.parametrize(
+    ("question", "tools"),
+    [
+        ("How many guests bring somebody?", (guests,)),
+        ("How many matches were drawn in league A?", (standings,)),
+        ("Which alarms are on?", (alarms,)),
+        ("Which teams in league A have lost?", (standings,)),
+    ],
+)
+def test_what_is_told_of_each_is_not_told_of_all(question: str, tools: tuple[Any, ...]) -> None:
+    assert "I cannot answer that" in asked(question, *tools).text
+
+
+@pytest.mark.parametrize("question", ["Which alarms are there?", "How many alarms do we have?", "List the alarms."])
+def test_all_alarms_are_told(question: str) -> None:
+    assert "09:00" in asked(question, alarms).text
+
+
+def test_a_change_since_yesterday_is_no_price_of_yesterday() -> None:
+    assert calls(asked("What was the price of ACME yesterday?", quote)) == []
+    assert "101.20" in asked("What is the price of ACME?", quote).text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Print plan.pdf in black and white.",
+        "Print plan.pdf on A3.",
+        "Did you print plan.pdf?",
+        "Change the price of the mug by 1 euro.",
+    ],
+)
+def test_nothing_is_changed_where_a_word_is_left_over(question: str) -> None:
+    assert calls(asked(question, print_file, change_price)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "call"),
+    [
+        ("Print 3 copies of plan.pdf.", ("print_file", {"copies": 3, "file": "plan.pdf"})),
+        ("Change the price of the mug to 10 euros.", ("change_price", {"name": "mug", "price": 10})),
+    ],
+)
+def test_what_is_said_in_full_is_changed(question: str, call: tuple[str, Any]) -> None:
+    assert calls(asked(question, print_file, change_price)) == [call]
+
+
+@pytest.mark.parametrize("question", ["Which staff only work in design?", "Who works both in design and in sales?"])
+def test_only_and_both_are_not_passed_over(question: str) -> None:
+    assert "Aya" not in asked(question, staff).text

@@ -75,8 +75,8 @@ TELLING_VERBS = word_set(
     subtract divide sum rank sort filter validate verify test analyze analyse parse extract classify detect identify
     recommend suggest answer ask determine define browse view inspect monitor plan match split format encode decode hash
     round solve generate draw plot simulate locate retrieve load lookup drill trace preview examine diagnose work figure
-    see give say name map rate score grade weigh price quote cost report state express spell pronounce reverse repeat
-    echo print average total combine join concatenate negate square raise power mod greet roll flip pick choose sample
+    see give say name map score weigh price quote cost report state express spell pronounce reverse repeat
+    echo average total combine join concatenate negate square raise power mod greet roll flip pick choose sample
     scan collect gather select enumerate provide display output resolve expand shorten reduce geocode route navigate
     annotate group cluster aggregate profile audit review assess judge interpret think reason recall remember guess
     download crawl scrape wait sleep help use need want have make do run"""

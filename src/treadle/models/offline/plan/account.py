@@ -8,6 +8,7 @@ into another one (a negation, a time, a number, a comparison) forbids an answer;
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from treadle.models.offline.grammar import meaning
 from treadle.models.offline.grammar.english import word_set
@@ -30,6 +31,7 @@ _COMPARING = word_set("most same equal largest biggest higher lower larger small
 _LARGEST = word_set("largest biggest")
 _DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation gap mismatch")
 _SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
+_RELATING = word_set("since than until till before after by from")
 _COUNTED = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
@@ -132,6 +134,8 @@ class _Speech:
 
     def __init__(self, tools: Sequence[KnownTool], clause: Clause) -> None:
         self.tools = tools
+        self.texts = [tool.spec.description for tool in tools]
+        self.leads = {after.start: before.low for before, after in pairwise(clause.tokens)}
         self.differing = any(token.stem in _DIFFERING for token in clause.tokens)
         self.change = any(tool.change is not None for tool in tools)
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
@@ -144,9 +148,10 @@ class _Speech:
         self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
         self.asked = self.own
         # What only the description of an option says is what it could do, and not what a call without it does.
-        optional = {w for t in tools for p in t.params if p.shape == "text" and not p.required for w in p.words}
+        choices = ("text", "boolean")
+        optional = {w for t in tools for p in t.params if p.shape in choices and not p.required for w in p.words}
         optional -= {
-            w for t in tools for p in t.params for w in (p.words if p.required or p.shape != "text" else p.stems)
+            w for t in tools for p in t.params for w in (p.words if p.required or p.shape not in choices else p.stems)
         }
         optional -= {w for t in tools for o in t.outputs for w in o.stems}
         self.own -= optional - frozenset(w for t in tools for w in t.told)
@@ -199,6 +204,8 @@ class _Speech:
         if low == "off" and groups_of(word) & self.groups:
             # Days off are days of leave, hours off duty no hours on it.
             return True
+        if low in meaning.TIMES and self.relates(token):
+            return False
         if meaning.is_computing(token.text) or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
         if low in meaning.UNITS:
@@ -208,6 +215,13 @@ class _Speech:
         return len(word) >= 5 and any(
             len(own) >= 5 and (own.startswith(word) or word.startswith(own)) for own in self.own
         )
+
+    def relates(self, token: Token) -> bool:
+        """Whether the tools name a time only to say since or until when, and the clause does not: of a share's "change
+        since yesterday" the price is none of yesterday's."""
+        pairs = [(b.low, a.low) for text in self.texts for b, a in pairwise(tokens(text)) if a.low == token.low]
+        told = {before for before, _ in pairs}
+        return bool(told) and told <= _RELATING and self.leads.get(token.start, "") not in told
 
     def tells(self, text: str) -> bool:
         """Whether the words of a name are the tools' own."""

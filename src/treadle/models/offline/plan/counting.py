@@ -29,6 +29,7 @@ _SELECTING = re.compile(
     r"(?:who|which|whose|how many|(?:is|are|was|were) there)\b",
     re.IGNORECASE,
 )
+_WITH = re.compile(r"\b(?:with|whether|including|includes|plus|and their|and its)\b|:\s")
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -85,7 +86,11 @@ def not_one_figure(clause: Clause, result: Any) -> tuple[int, int] | None:
 
 
 def true_of_some(
-    clause: Clause, result: Any, used: Sequence[tuple[int, int]], left_out: Sequence[str]
+    clause: Clause,
+    result: Any,
+    tools: Sequence[KnownTool],
+    used: Sequence[tuple[int, int]],
+    left_out: Sequence[str],
 ) -> tuple[int, int] | None:
     """Where a clause asks for those that have or are something, of a list that has others too; None if it does not.
 
@@ -95,28 +100,48 @@ def true_of_some(
     Args:
         clause: the clause.
         result: what a tool answered.
+        tools: the tools that were called.
         used: the stretches that went into arguments and comparisons.
         left_out: words of the clause that are said to be left out of account.
     """
-    match = _HAVING.search(clause.text) or _SELECTING.match(clause.text)
+    having, how_many = _HAVING.search(clause.text), _HOW_MANY.search(clause.text)
+    match = _SELECTING.match(clause.text) or having
     lists = [] if isinstance(result, dict) and "totals" in result else rows_of(result)
     rows = [row for row in (lists[0][1] if len(lists) == 1 else ()) if isinstance(row, dict)]
     if match is None or len(rows) < 2:
         return None
     held = {found.name: found for row in rows for found in fields_of(row)}
-    said = [token for token in clause.tokens if token.start >= match.end() and not is_function_word(token.text)]
+    flags = {name for name, found in held.items() if isinstance(found.value, bool)}
+    said = [token for token in clause.tokens if token.start >= match.end()]
+    # "Which alarms are on?" asks for those that are, where that is told of each.
+    said = [token for token in said if token.low in flags or not is_function_word(token.text)]
     spare = {token.text for words in left_out for token in tokens(words)}
     said = [t for t in said if t.text not in spare and not overlaps(t.start, t.end, used)]
     stems = {token.stem for token in said}
+    fields = {stem for found in held.values() for stem in found.stems}
+    beside = frozenset().union(*(_told_beside(tool) for tool in tools)) if only_list(result) else frozenset()
     for token in said:
+        if token.stem in beside - fields:
+            return token.start, token.end
         for name, found in held.items():
             values = [row.get(name) for row in rows]
-            lacking = [value is False or value in (None, "") or number_of(value) == 0 for value in values]
+            # "How many kilograms" asks for no things that have some.
+            counts = how_many is None or (having is not None and token.start >= having.end())
+            lacking = [value is False or value in (None, "") or (counts and number_of(value) == 0) for value in values]
             other = [token.stem not in stems_of(value) or not stems_of(value) <= stems for value in values]
             for is_other in (lacking if token.stem in found.stems else (), other):
                 if any(is_other) and not all(is_other):
                     return token.start, token.end
     return None
+
+
+def _told_beside(tool: KnownTool) -> frozenset[str]:
+    """The stems of what a tool says only of the things that it lists: "guests with diet, and whether they bring
+    somebody"."""
+    kind, *further = _WITH.split(tool.summary, maxsplit=1)
+    said = {token.stem for text in further for token in tokens(text) if not is_function_word(token.text)}
+    named = {stem for param in tool.params for stem in (*param.stems, *param.nouns)}
+    return frozenset(said - {token.stem for token in tokens(kind)} - set(tool.name_stems) - named)
 
 
 def stems_of(value: Any) -> frozenset[str]:

@@ -186,7 +186,7 @@ class Planner:
         given = [value for value in made.arguments.values() if isinstance(value, str)]
         other = of_another_kind(outcome.clause, made.result, given)
         left_out = outcome.left.spare if outcome.left is not None else ()
-        other = other or true_of_some(outcome.clause, made.result, spans, left_out)
+        other = other or true_of_some(outcome.clause, made.result, outcome.tools, spans, left_out)
         other = other or not_one_figure(outcome.clause, made.result)
         return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
 
