@@ -420,3 +420,64 @@ def test_what_is_said_in_full_is_changed(question: str, call: tuple[str, Any]) -
 @pytest.mark.parametrize("question", ["Which staff only work in design?", "Who works both in design and in sales?"])
 def test_only_and_both_are_not_passed_over(question: str) -> None:
     assert "Aya" not in asked(question, staff).text
+
+
+@tool(effect="read")
+def budget(department: str) -> dict[str, Any]:
+    """Tells the budget of a department, what is spent, and what is left.
+
+    Args:
+        department: such as "Marketing".
+    """
+    return {"department": department, "budget": 500, "spent": 540, "left": -40}
+
+
+@tool(effect="read")
+def postage(country: str, grams: int) -> dict[str, Any]:
+    """Tells the postage of a parcel.
+
+    Args:
+        country: where the parcel goes.
+        grams: its weight in grams.
+    """
+    return {"postage": 7.9}
+
+
+@tool(effect="read")
+def lessons(form: str, weekday: Literal["Monday", "Tuesday"]) -> list[dict[str, Any]]:
+    """Lists the lessons of a form on a day of the week.
+
+    Args:
+        form: such as "7b".
+        weekday: the day of the week.
+    """
+    return [{"hour": 1, "subject": "Maths"}, {"hour": 2, "subject": "Art"}]
+
+
+@tool(effect="read")
+def badge(badge_id: str) -> dict[str, Any]:
+    """Shows whose badge it is, whether it is active and which doors it opens.
+
+    Args:
+        badge_id: such as "B-77".
+    """
+    return {"badge_id": badge_id, "holder": "Nils Ek", "active": False, "doors": ["main", "lab"]}
+
+
+def test_the_figure_that_is_named_is_held_against_the_number() -> None:
+    assert asked("Is the budget of Marketing above 400?", budget).text.startswith("Yes. Marketing: budget 500")
+
+
+def test_where_something_goes_is_not_where_it_comes_from() -> None:
+    assert calls(asked("What is the postage from Spain for 500 grams?", postage)) == []
+    assert "7.9" in asked("What is the postage to Spain for 500 grams?", postage).text
+
+
+@pytest.mark.parametrize("question", ["Which form has Maths on Monday?", "Which lessons does Ms Frey give on Monday?"])
+def test_what_is_called_by_a_number_is_no_other_name(question: str) -> None:
+    assert calls(asked(question, lessons)) == []
+
+
+def test_a_list_beside_what_was_asked_is_not_told_alone() -> None:
+    assert "Nils Ek" in asked("Whose badge is B-77?", badge).text
+    assert "Nils Ek" not in asked("Which doors does badge B-77 open?", badge).text

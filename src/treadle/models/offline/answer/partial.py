@@ -1,10 +1,14 @@
-"""Parts: what a result says of a list that it holds only a part of. Called by `written`, which says it first."""
+"""Lists in a result: what it says of one that it holds only a part of, and whether they are what is asked for.
+
+Called by `written`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
-from treadle.models.offline.grammar.words import parts
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts, stem
 from treadle.models.offline.plan.results import Field, figure, number_of, rows_of
 
 _TOTALS = word_set("total count found matches matching hits")
@@ -33,6 +37,16 @@ def part_of_a_list(result: Any, fields: Sequence[Field]) -> tuple[str, list[Fiel
         f"{found.label} {figure(found.value, found.name)}" for found in about if len(str(found.value)) < 20
     )
     return f"This is only a part of the list ({said}).", [found for found in fields if found not in about]
+
+
+def are_asked_for(lists: Sequence[tuple[str, list[Any]]], clause: Clause) -> bool:
+    """Whether lists are what is asked for, and not what is told of one thing beside the rest: the doors that a badge
+    opens, where it is asked whose it is."""
+    said = {token.stem for token in clause.tokens}
+    return any(
+        not name or {stem(word) for word in parts(name)} & said or any(isinstance(row, dict) for row in rows)
+        for name, rows in lists
+    )
 
 
 def _is_part(found: Field, rows: int, paged: bool) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
-from treadle.models.offline.answer.partial import part_of_a_list
+from treadle.models.offline.answer.partial import are_asked_for, part_of_a_list
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
@@ -214,7 +214,7 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
         return _with_sentence(sentence, fields, exchange, clause)
     lists = _telling(result)
     part, fields = part_of_a_list(result, fields)
-    facts = _facts(fields, exchange, outcome, bool(lists)) if fields else ""
+    facts = _facts(fields, exchange, outcome, are_asked_for(lists, clause)) if fields else ""
     lines = [part, facts, how_many_are_listed(result, clause)]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))

@@ -18,7 +18,7 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.meaning import is_calendar_name
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem
+from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of, number_fit
 from treadle.models.offline.plan.toolbox import Param
 
@@ -33,6 +33,8 @@ _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _SEARCHED = word_set("query search keyword keywords term terms")
 _ARTICLES = word_set("the a an our my your")
 _MONTH = re.compile(r"\d{4}-?\d{2}")
+_GOING = word_set("goes going arrives arrive arriving destination towards")
+_COMING = word_set("comes leaves leave leaving departs depart departing origin")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since")
 _TO = word_set("to dest destination end into until new language target quote recipient")
@@ -157,9 +159,15 @@ def led_by(param: Param, value: Value, clause: Clause) -> str:
     return next((word for word in words if stem(word) not in param.nouns and word not in _ARTICLES), "")
 
 
+def _told_direction(param: Param) -> str:
+    """ "from" or "to" where the parameter's description says so, as "where the parcel goes" does; else empty."""
+    said = {token.low for token in tokens(param.description)}
+    return "to" if said & _GOING else "from" if said & _COMING else ""
+
+
 def _is_contrary(param: Param, value: Value, clause: Clause) -> bool:
     """Whether the clause says "from" of what the parameter wants for "to", or the other way round."""
-    led, wanted = led_by(param, value, clause), direction(param)
+    led, wanted = led_by(param, value, clause), direction(param) or _told_direction(param)
     return (wanted == "to" and led == "from") or (wanted == "from" and led in ("to", "into"))
 
 
@@ -175,6 +183,10 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         return 0.0
     dated = is_calendar_name(value.text) and not cue_of(param, value, clause)
     if dated and (value.kind == "name" or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
+        return 0.0
+    numbered = bool(param.examples) and all(re.search(r"\d", text) for text in param.examples)
+    if numbered and value.kind in ("name", "phrase") and re.search(r"\d", value.text) is None:
+        # Of what is called "7b" Maths is none.
         return 0.0
     if set(param.nouns) & _SINGLE and len(value.text) != 1:
         return 0.0

@@ -120,7 +120,10 @@ def measured_in(result: Any, clause: Clause, end: int, fields: list[Field] | Non
         return max((alike(word, own) for word in unit for own in found.stems), default=0.0), anywhere
 
     def score(found: Field) -> tuple[float, float]:
-        left = 0.3 if {"left", "remain", "availabl", "balanc", "free", "quantity"} & set(found.stems) else 0.0
+        # What there is of it is meant where no other figure is named.
+        named = any(said(each)[1] == 1.0 for each in numbers)
+        there = {"left", "remain", "availabl", "balanc", "free", "quantity"} & set(found.stems)
+        left = 0.3 if there and (said(found)[1] == 1.0 or not named) else 0.0
         return said(found)[0] + left, said(found)[1] + left
 
     best = max(numbers, key=score, default=None)
