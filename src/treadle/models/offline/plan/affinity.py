@@ -32,6 +32,8 @@ _NOT_PEOPLE = word_set("in at within on many much")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _SEARCHED = word_set("query search keyword keywords term terms")
 _ARTICLES = word_set("the a an our my your")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _MONTH = re.compile(r"\d{4}-?\d{2}")
 _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
@@ -44,25 +46,30 @@ def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
     return any(stem(word) in stems for word in words)
 
 
+def _shown_as(param: Param, form: re.Pattern[str]) -> bool:
+    """Whether all examples of the parameter are of a form."""
+    return bool(param.examples) and all(form.fullmatch(text) for text in param.examples)
+
+
 def is_date(param: Param) -> bool:
     """Whether the parameter takes a day or a month."""
     return (
         param.schema.get("format") in ("date", "date-time")
         or "YYYY-MM" in param.description
         or bool(_DATE_STEMS & set(param.nouns + param.stems[-1:]))
+        or _shown_as(param, _DAY)
     )
 
 
 def is_day(param: Param) -> bool:
     """Whether the parameter takes one day, for which a month would be none."""
     said = param.schema.get("format") == "date" or "YYYY-MM-DD" in param.description
-    return said or parts(param.name)[-1:] == ("day",)
+    return said or parts(param.name)[-1:] == ("day",) or _shown_as(param, _DAY)
 
 
 def is_month(param: Param) -> bool:
     """Whether the parameter takes one month, for which a day would be another thing."""
-    told = bool(param.examples) and all(_MONTH.fullmatch(text) for text in param.examples)
-    return told or re.search(r"\bYYYY-?MM\b(?!-)", param.description) is not None
+    return _shown_as(param, _MONTH) or re.search(r"\bYYYY-?MM\b(?!-)", param.description) is not None
 
 
 def is_weekday(param: Param) -> bool:
@@ -74,7 +81,8 @@ def is_weekday(param: Param) -> bool:
 def is_time(param: Param) -> bool:
     """Whether the parameter takes a time of day."""
     said = param.schema.get("format") == "time" or "HH:MM" in param.description
-    return said or (parts(param.name)[-1:] == ("time",) and param.schema.get("format") is None)
+    named = parts(param.name)[-1:] == ("time",) and param.schema.get("format") is None
+    return said or named or _shown_as(param, _CLOCK)
 
 
 def named_from(param: Param, value: Value, clause: Clause) -> int:
@@ -150,7 +158,9 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         return cue or (
             3.0 if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems) else 0.0
         )
-    return _text(param, value, clause) + cue
+    score = _text(param, value, clause)
+    # What cannot be it is not made it by the words before it.
+    return score + cue if score else 0.0
 
 
 def led_by(param: Param, value: Value, clause: Clause) -> str:

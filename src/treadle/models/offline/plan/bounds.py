@@ -5,13 +5,14 @@ Fills parameters in pairs that bound a figure or a day. A bound that the paramet
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
-from treadle.models.offline.grammar.words import alike, parts, stem
+from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem
 from treadle.models.offline.plan.affinity import is_date
 from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of, is_strict, unit_after, unit_end
 from treadle.models.offline.plan.structures import overlaps, plain_number
@@ -159,6 +160,8 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
         return []
     if match is None and not _stands_alone(value, clause):
         return []
+    if match is not None and _is_of_another(params, match.start(), clause):
+        return []
     last = _last(value, clause) if op == "range" else None
     end = (last or value).end
     if op == "range" and (last is None or last.period is None):
@@ -183,6 +186,17 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     return (
         [] if any(p is None for p, _ in wanted) else [Bound(p, day, start, end) for p, day in wanted if p is not None]
     )
+
+
+def _is_of_another(params: Sequence[Param], start: int, clause: Clause) -> bool:
+    """Whether a bound is said of another event than the one that all parameters bound: what expires after a day need
+    not be signed after it."""
+    events = [{stem(word) for word in parts(param.name) if word.endswith("ed")} for param in params]
+    before = next((token for token in reversed(clause.tokens) if token.end <= start), None)
+    if before is None or not events or not all(events) or is_function_word(before.text):
+        return False
+    thing = singular(before.low) != before.low or any(v.start <= before.start < v.end for v in clause.values)
+    return not thing and not any(before.stem in event for event in events)
 
 
 def _stands_alone(value: Value, clause: Clause) -> bool:

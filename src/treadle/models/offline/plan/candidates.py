@@ -51,10 +51,15 @@ class Candidates:
             for value in self.values(param)
             if value.kind in ("name", "code", "quoted")
             and not overlaps(value.start, value.end + 1, money)
-            and set(self.clause.words_before(value.start, 1)) & _LEADS
+            and self._led_by(value) in _LEADS
             and fits.affinity(param, value, self.clause) >= 0.5
         ]
         return bool(named) and len(named) >= len(wanted)
+
+    def _led_by(self, value: Value) -> str:
+        """The word before a value, or before its article."""
+        words = self.clause.words_before(value.start, 2)
+        return next((word for word in words if word not in ("the", "a", "an")), "")
 
     def told_elsewhere(self, param: Param) -> bool:
         """Whether the parameter is an identifier that another tool finds for what is called otherwise."""

@@ -38,6 +38,7 @@ _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by aut
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _SETS = word_set("change set update adjust modify edit move shift correct alter")
+_WHOSE = word_set("my your his her their our")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -58,6 +59,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     after = next((token for token in clause.tokens if token.start >= value.end), None)
     if param.stems[-1:] == ("id",) and value.kind == "phrase" and after is not None and after.stem in param.nouns:
         # "The contaminated sample" says which one it is, and is no identifier.
+        return True
+    if value.kind == "phrase" and before[:1] and before[0] in _WHOSE and "name" in param.description:
+        # "My brother" is nobody's name.
         return True
     sole = sum(other.shape == "text" for other in tool.required) == 1
     if sole and before[:1] == ("by",) and param.stems[-1:] != ("by",) and not set(param.nouns) & _DOERS:
