@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from treadle import Agent, RunResult, tool
+from treadle import Agent, Conversation, RunResult, tool
 
 
 def asked(question: str, *tools: Any) -> RunResult:
@@ -225,3 +225,108 @@ def test_a_time_goes_where_the_example_is_one() -> None:
     assert calls(asked("Book court 3 for Ola at 6pm.", book_court)) == [
         ("book_court", {"member": "Ola", "court": 3, "start": "18:00"})
     ]
+
+
+@tool(effect="read")
+def find_tools() -> list[dict[str, Any]]:
+    """Finds tools that can be borrowed."""
+    return [{"tool": "D1", "deposit": 20}, {"tool": "D2", "deposit": 25}]
+
+
+@tool
+def borrow_tool(tool: str, days: int) -> str:
+    """Borrows a tool.
+
+    Args:
+        tool: its code, such as "D1".
+        days: for how many days.
+    """
+    return f"{tool} for {days} days"
+
+
+@tool(effect="read")
+def city(name: str) -> dict[str, Any]:
+    """Tells a city's population, mayor and twin towns.
+
+    Args:
+        name: the city's name, such as "Graz".
+    """
+    return {"name": name, "population": 291000, "mayor": "Ida Kern", "twin_towns": ["Trieste", "Pecs"]}
+
+
+@tool(effect="read")
+def prescriptions(patient: str) -> list[dict[str, Any]]:
+    """Lists a patient's prescriptions.
+
+    Args:
+        patient: the patient's name.
+    """
+    return [{"drug": "Metol"}]
+
+
+@tool
+def refill(patient: str, drug: str) -> str:
+    """Refills a prescription of a patient.
+
+    Args:
+        patient: the patient's name.
+        drug: which drug.
+    """
+    return f"{drug} for {patient}"
+
+
+@tool
+def mark_done(task: str) -> str:
+    """Marks a chore as done.
+
+    Args:
+        task: which chore.
+    """
+    return f"{task} done"
+
+
+@tool
+def give_chore(task: str, person: str) -> str:
+    """Gives a chore to a person.
+
+    Args:
+        task: which chore.
+        person: who does it from now on.
+    """
+    return f"{task} -> {person}"
+
+
+def test_what_can_be_done_is_not_what_is_done() -> None:
+    assert calls(asked("Which tools are borrowed?", find_tools)) == []
+    assert "D1" in asked("Which tools can be borrowed?", find_tools).text
+
+
+@pytest.mark.parametrize("question", ["Which city has Pecs as a twin town?", "Of which city is Ida Kern the mayor?"])
+def test_what_is_asked_for_is_not_what_was_said(question: str) -> None:
+    assert calls(asked(question, city)) == []
+
+
+@pytest.mark.parametrize("correction", ["Actually, 5 days.", "5 days.", "No, for 5 days.", "I meant 5 days."])
+def test_what_may_correct_a_change_makes_no_other(correction: str) -> None:
+    agent, conversation = Agent("offline", tools=[borrow_tool]), Conversation()
+    first = agent.run_sync("Borrow D1 for 3 days.", conversation=conversation)
+    assert calls(first) == [("borrow_tool", {"tool": "D1", "days": 3})]
+    assert calls(agent.run_sync(correction, conversation=conversation)) == []
+
+
+def test_what_is_added_to_a_change_is_made() -> None:
+    agent, conversation = Agent("offline", tools=[borrow_tool]), Conversation()
+    agent.run_sync("Borrow D1 for 3 days.", conversation=conversation)
+    added = agent.run_sync("And D2", conversation=conversation)
+    assert calls(added) == [("borrow_tool", {"tool": "D2", "days": 3})]
+
+
+def test_a_command_is_no_question_to_a_tool_that_lists() -> None:
+    assert calls(asked("Refill all prescriptions of Tom Hale.", prescriptions, refill)) == []
+    polite = "Hi! Could you please refill Metol for Tom Hale? Thanks a lot."
+    assert calls(asked(polite, prescriptions, refill)) == [("refill", {"patient": "Tom Hale", "drug": "Metol"})]
+
+
+@pytest.mark.parametrize("question", ["Mark Mo's chores as done.", "Give the bins back to Lu."])
+def test_whose_it_is_and_back_are_no_names(question: str) -> None:
+    assert calls(asked(question, mark_done, give_chore)) == []

@@ -214,14 +214,15 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
         return _with_sentence(sentence, fields, exchange, clause)
     lists = _telling(result)
     part, fields = part_of_a_list(result, fields)
-    facts = _facts(fields, exchange, outcome, are_asked_for(lists, clause)) if fields else ""
+    wanted_lists = are_asked_for(lists, clause)
+    facts = _facts(fields, exchange, outcome, wanted_lists) if fields else ""
     lines = [part, facts, how_many_are_listed(result, clause)]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
         # With a colon, what was asked about is all that the facts say.
         wanted = facts.endswith(":") and {stem(word) for word in parts(name)} <= {token.stem for token in clause.tokens}
         told = single or (not rows and facts and not wanted)
-        lines += [] if told else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
+        lines += [] if told else _rows(name, rows, bool(name) and (not fields or len(lists) > 1 or not wanted_lists))
     if all(len(rows) <= _ROWS for _, rows in lists) and isinstance(note := _entry(result, "note"), str):
         # Of more rows than are told it would not be true.
         lines.append(f"Note: {note}")

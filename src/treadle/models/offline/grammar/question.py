@@ -71,15 +71,15 @@ class Clause:
     def opening(self) -> str:
         """The word that would be the order, if the clause is one."""
         match = _COMMAND.match(self.text.lower())
-        return match.group(1) if match else ""
+        word = match.group(1) if match else ""
+        # "Delete it?" asks whether to.
+        asks = self.text.rstrip().endswith("?") and _ORDERING.match(self.text) is None
+        return "" if asks and word not in PLAIN_VERBS else word
 
     @property
     def command(self) -> str | None:
         """The verb that the clause opens with as an order ("please book …", "I want to cancel …"), if it does."""
         word = self.opening
-        if self.text.rstrip().endswith("?") and _ORDERING.match(self.text) is None:
-            # "Delete it?" asks whether to.
-            return word if word in PLAIN_VERBS else None
         known = is_verb(word) or any(word in group or word.removeprefix("re") in group for group in CHANGES)
         return word if word and known else None
 
@@ -104,7 +104,7 @@ _ASK = (
 _NAMES_TOO = ("may", "will")
 _DETERMINERS = word_set(
     "whole entire full complete exact precise current present own overall all any each everybody everyone anybody "
-    "anyone somebody someone nobody whoever whatever whichever"
+    "anyone somebody someone nobody whoever whatever whichever back away"
 )
 # A dot behind a title ends no sentence.
 _TITLED = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St"))

@@ -21,6 +21,7 @@ from treadle.models.offline.plan.refusals import (
     done_to_many,
     in_other_money,
     of_another_thing,
+    of_which_one,
 )
 from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
@@ -86,6 +87,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     senses = Senses(clause, tools, speech.own, speech.told, used)
     turning += senses.turning()
     turning += in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
+    turning += of_which_one(clause, tools, used)
     turning += of_another_thing(clause, tools, used) + (
         done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     )
@@ -204,7 +206,7 @@ class _Speech:
         if low == "off" and groups_of(word) & self.groups:
             # Days off are days of leave, hours off duty no hours on it.
             return True
-        if low in meaning.TIMES and self.relates(token):
+        if (low in meaning.TIMES and self.relates(token)) or self.may_be(token):
             return False
         if meaning.is_computing(token.text) or low in meaning.TURNING:
             return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
@@ -222,6 +224,14 @@ class _Speech:
         pairs = [(b.low, a.low) for text in self.texts for b, a in pairwise(tokens(text)) if a.low == token.low]
         told = {before for before, _ in pairs}
         return bool(told) and told <= _RELATING and self.leads.get(token.start, "") not in told
+
+    def may_be(self, token: Token) -> bool:
+        """Whether the tools say only that something can be done, and the clause that it is: of tools that can be
+        borrowed not all are."""
+        if not token.low.endswith(("ed", "en")) or token.stem in self.names:
+            return False
+        pairs = [(b.low, a.low) for text in self.texts for b, a in pairwise(tokens(text)) if a.low == token.low]
+        return bool(pairs) and all(before == "be" for before, _ in pairs) and self.leads.get(token.start, "") != "be"
 
     def tells(self, text: str) -> bool:
         """Whether the words of a name are the tools' own."""

@@ -94,12 +94,11 @@ class Chooser:
         return None
 
     def _weigh(self, tool: KnownTool, clause: Clause, forced: bool) -> ChosenTool | None:
-        opening = clause.opening if not clause.text.rstrip().endswith("?") else ""
-        commanded = clause.command or (opening if opening in (tool.change or ()) else None)
+        commanded = clause.command or (clause.opening if clause.opening in (tool.change or ()) else None)
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
-        if not forced and tool.change is None and self._commands_another(commanded):
+        if not forced and tool.change is None and self._commands_another(commanded or clause.opening):
             return None
         if not forced and tool.change is not None and _takes_back(tool, clause):
             return None
@@ -141,9 +140,9 @@ class Chooser:
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
 
-    def _commands_another(self, commanded: str | None) -> bool:
+    def _commands_another(self, commanded: str) -> bool:
         """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
-        changing = commanded is not None and commanded not in PLAIN_VERBS
+        changing = bool(commanded) and commanded not in PLAIN_VERBS
         return changing and any(tool.change is not None and commanded in tool.change for tool in self.box.tools)
 
     def _feeders(self, tool: KnownTool, filling: Filling, clause: Clause) -> list[KnownTool]:

@@ -17,6 +17,8 @@ from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
 from treadle.models.offline.plan.transcript import LONGEST, Exchange, Turn
 
+_ADDS = re.compile(r"^\W*(?:and|also|then|plus|same|another|likewise|next|now)\b", re.IGNORECASE)
+_CORRECTS = re.compile(r"\b(?:actually|sorry|rather|instead|meant|mean|wait|correction|no)\b", re.IGNORECASE)
 _LEAD = re.compile(
     r"^\W*(?:(?:and|or|but|then|now|ok|okay|also|so|what about|how about|same (?:thing )?(?:for|with|but)?|the same|"
     r"again|what if it (?:is|were))\b\W*)+",
@@ -88,8 +90,11 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
 
 
 def _asks_of_a_change(question: str, text: str, planner: Planner) -> bool:
-    """Whether a question would become a command: "and to 4713?" after a transfer is no order to make another."""
-    choice = planner.chooser.choose(planner.box.read(text, planner.today)) if question.rstrip().endswith("?") else None
+    """Whether a question, or what may correct what was done, would become a command: "and to 4713?" after a transfer is
+    no order to make another, nor is "actually, 5 days" one to borrow a thing once more."""
+    if not question.rstrip().endswith("?") and _ADDS.match(question) and not _CORRECTS.search(question):
+        return False
+    choice = planner.chooser.choose(planner.box.read(text, planner.today))
     return choice is not None and choice.tool.change is not None
 
 

@@ -33,6 +33,11 @@ _OWNED = (("of",), ("for",), ("by",), ("from",))
 _ASKS_WHICH = re.compile(
     r"^\W*(?:(?:and|so|then|in|on|at|for|to|of|from|by|with) )*(?:who|which|whose)\b", re.IGNORECASE
 )
+_WHICH_ONE = re.compile(
+    r"^\W*(?:(?:of|in|at|for|on|to|from) )?which (\w+) "
+    r"(?:has|have|had|is|was|does|did|can|will|contains?|holds?|owns?|gets?)\b",
+    re.IGNORECASE,
+)
 _ALONE = word_set("only both solely exclusively merely alone")
 _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by author writer artist maker")))
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
@@ -69,7 +74,7 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         return True
     owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
     whose = before[1:] if before[:1] in _OWNED else owner or ()
-    own = any(stem(word) in param.nouns for word in whose)
+    own = any(stem(word) in (*param.nouns, *(param.words if owner else ())) for word in whose)
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
 
 
@@ -172,6 +177,15 @@ def and_nothing_else(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
         return []
     alone = [token for token in clause.tokens if token.low in _ALONE - told]
     return [(token.start, token.end) for token in alone if not overlaps(token.start, token.end, used)]
+
+
+def of_which_one(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The thing of which a tool must be told one, where that is what is asked for: "Which form has Maths?"."""
+    match = _WHICH_ONE.match(clause.text)
+    needed = {word for tool in tools for param in tool.required for word in param.nouns}
+    if match is None or not used or stem(match[1]) not in needed or overlaps(*match.span(1), used):
+        return []
+    return [match.span(1)]
 
 
 def which_is_which(

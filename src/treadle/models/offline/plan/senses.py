@@ -41,9 +41,6 @@ _WAYS = word_set(
 _WHO_HAS = word_set("have has had exist exists")
 _GOT = word_set("buy get have purchase order own pay be")
 _THINGS = re.compile(r"^\W*(?:(?:which|what|list|show|name|all|the)\s+)*(\w+)", re.IGNORECASE)
-_WHICH_ONE = re.compile(
-    r"^\W*which (\w+) (?:has|have|had|is|was|does|did|can|will|contains?|holds?|owns?|gets?)\b", re.IGNORECASE
-)
 _PRICED = re.compile(r"\b(?:costs?|price[sd]?|pay|pays|charged?|fees?|expensive)\b[^.?!]*?\bto\s+(\w+)", re.IGNORECASE)
 _OWN = ("'s ", "’s ", "' ", "’ ")
 _EACH = word_set("each every")
@@ -175,8 +172,8 @@ class Senses:
     def _taken_is_asked_for(self) -> Iterator[Span]:
         """The things that are asked for where they are what the tools take, and the clause has given one already: of
         "Which employees has Sara as manager?" the employees."""
-        match = _WHICH_ONE.match(self.clause.text) or _THINGS.match(self.clause.text)
-        if match is None or (match.re is _THINGS and singular(match[1].lower()) == match[1].lower()):
+        match = _THINGS.match(self.clause.text)
+        if match is None or singular(match[1].lower()) == match[1].lower():
             return
         if stem(match[1]) in self.takes - self._names() and self.used and not overlaps(*match.span(1), self.used):
             yield match.span(1)
