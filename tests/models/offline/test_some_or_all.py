@@ -117,3 +117,59 @@ def test_what_is_commanded_is_done(question: str, call: tuple[str, Any]) -> None
 @pytest.mark.parametrize("question", ["Which staff only work in design?", "Who works both in design and in sales?"])
 def test_only_and_both_are_not_passed_over(question: str) -> None:
     assert "Aya" not in asked(question, staff).text
+
+
+@tool
+def book_seat(show: str, seat: str, name: str) -> str:
+    """Books a seat of a show.
+
+    Args:
+        show: the show's title.
+        seat: such as "A1".
+        name: for whom.
+    """
+    return f"{seat} of {show} for {name}"
+
+
+@tool
+def restart(server: str) -> str:
+    """Restarts a server.
+
+    Args:
+        server: its name, such as "web-1".
+    """
+    return f"{server} restarted"
+
+
+@tool
+def scale(server: str, memory_gb: int) -> str:
+    """Gives a server another amount of memory.
+
+    Args:
+        server: its name, such as "web-1".
+        memory_gb: the new memory in gigabytes.
+    """
+    return f"{server} has {memory_gb} GB"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Book seat A2 of 'Cats' for Lena.",
+        "Book seat A2 of 'Cats' in the name of Lena.",
+        "Restart the server in the EU.",
+        "Scale web-1 down by 8 GB.",
+        "Scale web-1 to 32 MB.",
+    ],
+)
+def test_no_change_is_made_to_what_may_be_another(question: str) -> None:
+    wrong = [
+        call
+        for call in calls(asked(question, book_seat, restart, scale))
+        if call != ("book_seat", {"seat": "A2", "show": "Cats", "name": "Lena"})
+    ]
+    assert wrong == []
+
+
+def test_a_server_that_is_named_is_scaled() -> None:
+    assert calls(asked("Scale web-1 to 32 GB.", restart, scale)) == [("scale", {"server": "web-1", "memory_gb": 32})]

@@ -195,7 +195,7 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     if dated and (value.kind == "name" or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
         return 0.0
     numbered = bool(param.examples) and all(re.search(r"\d", text) for text in param.examples)
-    if numbered and value.kind in ("name", "phrase") and re.search(r"\d", value.text) is None:
+    if numbered and re.search(r"\d", value.text) is None:
         # Of what is called "7b" Maths is none.
         return 0.0
     if set(param.nouns) & _SINGLE and len(value.text) != 1:

@@ -42,7 +42,7 @@ _ALONE = word_set("only both solely exclusively merely alone")
 _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by author writer artist maker")))
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
-_SETS = word_set("change set update adjust modify edit move shift correct alter")
+_LASTING = word_set("renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
@@ -54,7 +54,7 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
     """
     before = clause.words_before(value.start, 2)
-    if value.kind == "number" and before[:1] == ("by",) and clause.command in _STEPS | _SETS:
+    if value.kind == "number" and before[:1] == ("by",) and clause.opening not in _LASTING:
         # "Change the price by 1 euro" does not say what it is to be.
         return not _BY & set(parts(param.name)) and re.search(r"\bby how (?:much|many)\b", param.description) is None
     if value.kind == "number":

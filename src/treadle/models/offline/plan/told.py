@@ -37,7 +37,7 @@ _NAMED = re.compile(
     r"\b(?:name|id) of (?:the|an?) ([^\W\d_]+)",
     re.IGNORECASE,
 )
-_WHO = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
+_WHO = re.compile(r"^\W*(?:(?:for|to|by|of|from|with) )?(?:who|whom|whose)\b", re.IGNORECASE)
 
 
 def told_noun(description: str) -> str:

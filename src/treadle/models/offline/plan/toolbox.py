@@ -35,6 +35,7 @@ MARKERS = word_set(
 _PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
+_GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 _FIELD_KEYS = ("dimension", "field", "column", "attribute", "property", "key", "name")
 
@@ -146,6 +147,9 @@ class KnownTool:
         # "creates a summary".
         verb = singular(told)
         group = next((group for group in CHANGES if verb in group), frozenset({verb} if verb != told else ()))
+        if verb == "give" and not telling and _GIVEN.search(self.summary):
+            # "Gives a server another amount", which is called `scale`.
+            return frozenset({first})
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
         known = not telling or any(verb in group for group in CHANGES)
         return group | {first} if group and known and not tells else None
