@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from treadle.agent import Agent
+from treadle.drivers.calls.changes import changes_told
 from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, ToolMessage
@@ -30,6 +31,8 @@ _log = logging.getLogger("treadle")
 
 RUN: Final = "io.treadle/run"
 """Under which name a result's `_meta` has the run that it is of."""
+
+_CHANGES: Final = {"made": "Calls that it has made", "unknown": "Calls of which the outcome is unknown"}
 
 MOST_WAITING: Final = 1000
 """Runs that wait for an answer of the person at the other end; the oldest is forgotten first, and stays paused."""
@@ -105,9 +108,9 @@ class Calls:
         except Exception as error:
             what = f"a call of {params.name} that was asked for over MCP failed"
             log_raised(what, error, getattr(self._agent.journal, "redact", None), level=logging.ERROR)
-            return _failed("the call failed; the server's log says why")
+            return _failed("the call failed; the server's log says why. What it may have done by then is not undone")
         if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
-            return _cannot_ask(result)
+            return _cannot_ask(self._with_changes(_waits(result), result), result)
         return self._told(result)
 
     async def _begun(self, params: Any, watch: Watch) -> RunResult[Any]:
@@ -201,19 +204,27 @@ class Calls:
         if not self._is_agent and result.steps:
             record = next(iter(result.steps[-1].calls), None)
         if result.stop.reason == "waiting":
-            return _failed(_waits(result), meta)
+            return _failed(self._with_changes(_waits(result), result), meta)
         if record is not None and record.result is not None:
             return self._given(record.doing.name, record.result, meta)
         if not result.finished:
-            why = f"The agent stopped before it was done ({result.stop.reason}: {result.stop.detail})."
-            return _failed(f"{why} {result.text}".strip(), meta)
+            stop = result.stop
+            why = f"The agent stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})."
+            return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         try:
             data = self.typed.content(result)
         except ValueError as error:
             why = f"The agent ended ({result.stop.reason}) without an answer of the form that is listed: {error}."
-            return _failed(f"{why} {result.text}".strip(), meta)
+            return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         text = mcp_types.TextContent(type="text", text=result.text)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
+
+    def _with_changes(self, words: str, result: RunResult[Any]) -> str:
+        """What is told of an agent that is not done, and what it has changed: whoever reads it may ask again."""
+        records = (record for step in result.steps for record in step.calls)
+        told = changes_told(records, self._agent.tools) if self._is_agent else {}
+        parts = [f"{name}: {'; '.join(told[key])}." for key, name in _CHANGES.items() if key in told]
+        return " ".join([words, *parts, *([told["note"]] if "note" in told else [])])
 
     def _given(self, tool: str, result: ToolMessage, meta: Mapping[str, Any]) -> Any:
         """What a tool gave; as structured content too, where its form is listed."""
@@ -246,13 +257,13 @@ def _waits(result: RunResult[Any]) -> str:
     return f"Run {result.run_id} waits for a person, who has not answered: {calls}."
 
 
-def _cannot_ask(result: RunResult[Any]) -> Exception:
+def _cannot_ask(words: str, result: RunResult[Any]) -> Exception:
     """What the newest era has for a client that does not say that it can ask its person."""
     from mcp import MCPError
     from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
 
     data = {"requiredCapabilities": {"elicitation": {"form": {}}}, RUN: result.run_id}
-    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, _waits(result), data)
+    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, words, data)
 
 
 def _can_ask(context: Any) -> bool:

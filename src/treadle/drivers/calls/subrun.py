@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
-from treadle.context.done import made_below
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.calls.admission import hands_on
+from treadle.drivers.calls.changes import changes_told
 from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
@@ -29,7 +29,7 @@ from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
 from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.accounts import Spent
-from treadle.kernel.calls import UNKNOWN, Awaited, CallRecord, cut_off, plain
+from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
@@ -40,17 +40,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
 from treadle.result import history
 from treadle.tools import Tool, ToolError, ToolOutput
-from treadle.tools.output import cut, encode, encode_error
-
-MOST_CALLS = 20
-"""Calls that a run below has made, of which the run above is told where it stopped before it was done."""
-
-LONGEST_CALL = 300
-"""Characters of each."""
-
-NOT_UNDONE = "What it has made is not undone; do not have it done again."
-
-MAYBE_DONE = "What is unknown may or may not have been done; find out before you have it done again."
+from treadle.tools.output import encode, encode_error
 
 LEFT = stopped("cancelled", "the run that it works for goes on without it")
 """The end of a run below that nobody waits for any more."""
@@ -319,7 +309,9 @@ def recorded_for_call(
         return ToolFinished(step, record.id, output.content, False, app, spent, final), output
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
-    output = encode_error(ToolError(why, found=result.text, **_changes_told(child)), tool.max_output)
+    output = encode_error(
+        ToolError(why, found=result.text, **changes_told(records_of(child), child.config.tools)), tool.max_output
+    )
     return ToolFinished(step, record.id, output.content, True, spent=spent), output
 
 
@@ -329,46 +321,6 @@ def _as_json(answer: Any, read_from: Json) -> Json:
         return cast(Json, to_jsonable_python(answer))
     except Exception:  # a serialiser of the user's may raise anything
         return read_from
-
-
-def _changes_told(child: Run) -> dict[str, Any]:
-    """What is told of the calls that a run has made, or may have made, of tools that do not only read."""
-    made, unknown = _changes(child)
-    told: dict[str, Any] = {}
-    if made:
-        told["made"] = made
-    if unknown:
-        told["unknown"] = unknown
-    note = [*([NOT_UNDONE] if made else []), *([MAYBE_DONE] if unknown else [])]
-    return {**told, "note": " ".join(note)} if note else told
-
-
-def _changes(child: Run) -> tuple[list[str], list[str]]:
-    """The calls of tools that do not only read: those that were made, those that may have been; of many the last."""
-    tools = child.config.tools
-    made: list[str] = []
-    unknown: list[str] = []
-    for record in records_of(child):
-        last = _executed(record.result) if record.executed else True
-        for place, call in enumerate(record.calls_run, 1 - len(record.calls_run)):
-            # Those before the last came back, or no other would have been made in their place.
-            executed = True if place else last
-            if executed is False or ((tool := tools.get(call.name)) is not None and tool.effect == "read"):
-                continue
-            (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
-        below = made_below(record.result)
-        made += below.made
-        unknown += below.unknown
-    return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
-
-
-def _executed(result: ToolMessage | None) -> bool | str:
-    """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
-    if result is None or result.text.endswith(UNKNOWN):
-        return "unknown"
-    said = plain(result.text) if result.is_error else None
-    executed = said.get("executed", True) if isinstance(said, dict) else True
-    return executed if isinstance(executed, (bool, str)) else True
 
 
 def _spent(state: RunState) -> Spent:

@@ -1,0 +1,62 @@
+"""Changes: what a run that stopped before it was done has changed, for whoever asked for it and may ask again.
+
+Told to the run above, and to a client to which an agent is served.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from treadle.context.done import made_below
+from treadle.kernel.calls import UNKNOWN, CallRecord, plain
+from treadle.kernel.messages import ToolMessage
+from treadle.tools import Tool
+from treadle.tools.output import cut
+
+MOST_CALLS = 20
+"""Calls that are told of."""
+
+LONGEST_CALL = 300
+"""Characters of each."""
+
+NOT_UNDONE = "What it has made is not undone; do not have it done again."
+
+MAYBE_DONE = "What is unknown may or may not have been done; find out before you have it done again."
+
+
+def changes_told(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """What is told of the calls that a run has made, or may have made, of tools that do not only read."""
+    made, unknown = _changes(records, tools)
+    told: dict[str, Any] = {}
+    if made:
+        told["made"] = made
+    if unknown:
+        told["unknown"] = unknown
+    note = [*([NOT_UNDONE] if made else []), *([MAYBE_DONE] if unknown else [])]
+    return {**told, "note": " ".join(note)} if note else told
+
+
+def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[list[str], list[str]]:
+    """The calls of tools that do not only read: those that were made, those that may have been; of many the last."""
+    made: list[str] = []
+    unknown: list[str] = []
+    for record in records:
+        last = _executed(record.result) if record.executed else True
+        for place, call in enumerate(record.calls_run, 1 - len(record.calls_run)):
+            # Those before the last came back, or no other would have been made in their place.
+            executed = True if place else last
+            if executed is False or ((tool := tools.get(call.name)) is not None and tool.effect == "read"):
+                continue
+            (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
+        below = made_below(record.result)
+        made += below.made
+        unknown += below.unknown
+    return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
+
+
+def _executed(result: ToolMessage | None) -> bool | str:
+    """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
+    if result is None or result.text.endswith(UNKNOWN):
+        return "unknown"
+    said = plain(result.text) if result.is_error else None
+    executed = said.get("executed", True) if isinstance(said, dict) else True
+    return executed if isinstance(executed, (bool, str)) else True
