@@ -81,3 +81,14 @@ def test_a_locked_journal_is_told_while_it_is_waited_for(treadle: Any, words: li
             process.communicate(timeout=60)
     assert process.returncode == 0
     assert str(treadle.journal) in told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_nobody_is_sent_to_a_run_that_its_journal_never_had(treadle: Any) -> None:
+    """It was said to have begun, with a command to go on with it that then found no run."""
+    limited = ["sh", "-c", 'ulimit -f 0; "$@" >/dev/null', "sh", sys.executable, "-m", "treadle"]
+    options: Any = {"cwd": treadle.folder, "env": treadle.environment, "capture_output": True, "text": True}
+    asked = subprocess.run([*limited, "ask", "What is 6 * 7?"], timeout=60, check=False, **options)
+    assert asked.returncode == 2, asked.stderr
+    assert "the run has begun" not in asked.stderr
+    assert "is not known, as its journal cannot be read" in asked.stderr

@@ -25,7 +25,7 @@ from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
-from treadle.journal import Journal, UnknownRun
+from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
@@ -166,7 +166,7 @@ def _answered(
         result = runner.run(watch.carry(lambda see: begin(on_event=see)))
     except Exception:
         if journal is not None and watch.left:
-            note(f"the run has begun, and was left; to go on with it: {command.line('resume', watch.left)}")
+            runner.run(_tell_left(journal, watch.left, command))
         raise
     left = person is None or not person.interactive
     while True:
@@ -177,6 +177,19 @@ def _answered(
         if answers:
             watch = Watch(output.views, result.events, quiet=output.quiet)
             result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
+
+
+async def _tell_left(journal: Journal, run: str, command: NextCommand) -> None:
+    """Says how to go on with a run that an error left. What is shown is kept a moment later: it may not be there."""
+    try:
+        await journal.read(run)
+    except UnknownRun:
+        return
+    except JournalError:
+        begun = f"whether run {run} has begun is not known, as its journal cannot be read; if it has, then"
+    else:
+        begun = "the run has begun, and was left;"
+    note(f"{begun} to go on with it: {command.line('resume', run)}")
 
 
 def _question(prompt: tuple[str, ...], file: str | None, earlier: str | None) -> str:
