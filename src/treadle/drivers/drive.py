@@ -65,6 +65,7 @@ async def drive(run: Run) -> None:
     try:
         await run.driven.carry(partial(_driven, run))
     finally:
+        run.audience.left()
         if is_top:
             run.let_go()
 
