@@ -77,11 +77,17 @@ _OPTIONS = {
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
+_BARRED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+
 
 def _around(error: OSError) -> str:
     """What is wrong where the command runs: its output, its folder or that of temporary files; empty if nothing is."""
     if error.errno in _FULL:
         return f"the output cannot be written: {error.strerror}. What a run has done is in its journal."
+    if error.errno in _BARRED and isinstance(error.filename, (str, bytes)) and _users_own(error) is None:
+        return (
+            f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Look at the rights of it and its folders."
+        )
     if error.errno != errno.ENOENT:
         return ""
     try:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from treadle.cli.terminal import note, visible
 from treadle.cli.trust import is_trusted
 from treadle.tools import AgentSkills, BadTool
-from treadle.tools.agent_skills.folder import FILES, LARGEST, Looked, SkillFolder, folders_in, looked_at
+from treadle.tools.agent_skills.folder import FILES, LARGEST, Looked, SkillFolder, folders_in, looked_at, skill_file_in
 from treadle.tools.agent_skills.skill import MOST, skills_of
 
 INSIDE = Path(".agents", "skills")
@@ -86,7 +86,7 @@ def tell_of_unused(question: str) -> None:
 
 def file_of(path: Path) -> Path:
     """The SKILL.md of a skill's folder."""
-    return next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])
+    return skill_file_in(path) or path / FILES[0]
 
 
 def _is_trusted(file: Path) -> bool:

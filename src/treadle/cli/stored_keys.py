@@ -38,15 +38,21 @@ def _names_file() -> Path:
 
 
 def stored_names() -> list[str]:
-    """The variables whose keys are in the keyring."""
-    with suppress(FileNotFoundError, ValueError):
-        found = json.loads(_names_file().read_text("utf-8"))
-        return (
-            [name for name in found if isinstance(name, str) and name in key_variables()]
-            if isinstance(found, list)
-            else []
-        )
-    return []
+    """The variables whose keys are in the keyring.
+
+    Raises:
+        click.UsageError: the file of their names cannot be read.
+    """
+    path = _names_file()
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return []
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}; look at its rights") from error
+    return (
+        [name for name in found if isinstance(name, str) and name in key_variables()] if isinstance(found, list) else []
+    )
 
 
 def key_variables() -> dict[str, str]:
@@ -138,10 +144,10 @@ def take_keys() -> None:
     if _looked:
         return
     _looked.append(True)
-    wanted = [name for name in stored_names() if not os.environ.get(name, "").strip()]
-    if not wanted:
-        return
     try:
+        wanted = [name for name in stored_names() if not os.environ.get(name, "").strip()]
+        if not wanted:
+            return
         keyring = _keyring()
         found = {name: keyring.get_password(SERVICE, name) for name in wanted}
     except click.UsageError as error:

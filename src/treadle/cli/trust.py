@@ -67,8 +67,9 @@ def write_own(path: Path, text: str, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
-    except OSError as error:
-        raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:
+        # Before Python 3.13 a link that leads to itself is a RuntimeError.
+        raise click.UsageError(f"{path} cannot be written: {getattr(error, 'strerror', '') or error}") from error
 
 
 def _trusted() -> dict[str, str]:

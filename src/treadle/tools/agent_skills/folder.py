@@ -3,6 +3,7 @@
 The rules are those of https://agentskills.io/specification, in the reading of its reference library (`skills-ref`).
 """
 
+import os
 import unicodedata
 from itertools import islice
 from pathlib import Path
@@ -74,7 +75,9 @@ def looked_at(path: Path) -> Looked:
         return Looked(None, (f"{path} is no folder" if _is_there(path) else f"there is no folder {path}",))
     name = next((name for name in FILES if name in _names_in(path)), None)
     if name is None:
-        return Looked(None, ("there is no SKILL.md in it",))
+        return Looked(
+            None, ("its rights keep it from being read" if _is_barred(path) else "there is no SKILL.md in it",)
+        )
     try:
         fields, body = parted(read_text(path.resolve(), name, LARGEST))
     except (ToolError, Unreadable) as error:
@@ -118,7 +121,24 @@ def folders_in(path: Path) -> list[Path]:
     if any(name in names for name in FILES):
         return [path]
     below = (path / name for name in sorted(names))
-    return list(islice((one for one in below if any((one / file).is_file() for file in FILES)), MOST_LOOKED_AT))
+    # Whoever looks at one that is barred is told so, and not that there is none.
+    return list(islice((one for one in below if skill_file_in(one) is not None or _is_barred(one)), MOST_LOOKED_AT))
+
+
+def skill_file_in(path: Path) -> Path | None:
+    """The SKILL.md in the folder at `path`; None where there is none that can be looked for."""
+    for name in FILES:
+        try:
+            if (path / name).is_file():
+                return path / name
+        except (OSError, ValueError):
+            return None
+    return None
+
+
+def _is_barred(path: Path) -> bool:
+    """Whether it is a folder in which this user may not look."""
+    return is_folder(path) and not os.access(path, os.R_OK | os.X_OK)
 
 
 def _names_in(path: Path) -> list[str]:
