@@ -24,6 +24,7 @@ from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.ctrl_c import ctrl_c
 from treadle.analyst.reading.excel import sheet_names, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
@@ -259,7 +260,7 @@ def _tables(file: Path, kind: Kind) -> list[str]:
         import duckdb
 
         try:
-            with duckdb.connect(str(file), read_only=True) as connection:
+            with ctrl_c(), duckdb.connect(str(file), read_only=True) as connection:
                 names = "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal ORDER BY ALL"
                 found = [
                     table if schema == "main" else f"{schema}.{table}"

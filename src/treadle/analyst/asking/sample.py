@@ -19,6 +19,7 @@ from pathlib import Path
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.declared.packages import ENGINE, need_packages
+from treadle.analyst.reading.ctrl_c import ctrl_c
 
 Posting = tuple[str, str, str, int, str]
 """Company, period (YYYYPP), account, amount in hundredths, currency."""
@@ -208,7 +209,7 @@ def _write_parquet(file: Path, postings: Iterable[Posting]) -> None:
     import duckdb
 
     company, period, account, amount, currency = zip(*postings, strict=True)
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+    with ctrl_c(), duckdb.connect(":memory:", config={"threads": 1}) as connection:
         connection.execute(
             "CREATE TABLE mart AS SELECT unnest($1) AS company, unnest($2) AS period, unnest($3) AS account, "
             "unnest($4)::DECIMAL(18, 2) AS amount, unnest($5) AS currency",

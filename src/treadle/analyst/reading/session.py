@@ -22,6 +22,7 @@ from treadle.analyst.declared.packages import ENGINE, engine_version, need_packa
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.ctrl_c import ctrl_c
 from treadle.analyst.reading.faults import fault, first_line
 from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.reading.progress import Progress
@@ -297,7 +298,8 @@ class Session:
 
         self.check()
         try:
-            return do()
+            with ctrl_c():
+                return do()
         except duckdb.InterruptException as error:
             self.check()
             raise Cancelled("cancelled") from error
