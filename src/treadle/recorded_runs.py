@@ -55,7 +55,8 @@ class RecordedRuns(Generic[Deps, Output]):
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
             approve: the calls to allow: what is in `pending`, or by `call_id`, or by `key`, which holds for these
-                arguments only; as a mapping, with the arguments to use in place of the model's, or None to use those.
+                arguments only; as a mapping, with the arguments to use in place of the model's, or None to use those. A
+                call that may have been done takes no others than its own.
             deny: the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside.
             message: something to say to the run; the model is shown it at its next call.

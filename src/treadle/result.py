@@ -41,7 +41,7 @@ class Pending:
         tool: the tool's name.
         arguments: what the model wants to call it with.
         kind: "approval" (a person must decide), "interrupted" (a crash left its outcome unknown; a person must decide
-            whether to run it again) or "result" (its result comes from outside).
+            whether to run it again, as it was) or "result" (its result comes from outside).
         question: what the person is asked, if there is something particular.
         run_id: the sub-run that made the call; empty if the run itself did.
         found: the result that there is already, if a person is asked about it.

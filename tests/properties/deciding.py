@@ -31,8 +31,9 @@ async def decide(trial: Any, result: RunResult) -> Any:
     for i, one in enumerate(waiting[:1] if way.partly else waiting):
         how = way.ways[i % len(way.ways)] if one.kind != "result" else "result"
         gone = one.tool in trial.setup.lacking(trial.world) or trial.setup.forgotten(trial.world)
-        if how == "edit" and gone:
-            # Arguments that no tool is there to check are refused; what is to become of the call can still be said.
+        if how == "edit" and (gone or one.kind == "interrupted"):
+            # Arguments that no tool is there to check are refused, and others of a call that may have been done; what
+            # is to become of the call can still be said.
             how = "approve"
         name = one.key if way.by_key else one.call_id
         match how:
@@ -97,6 +98,11 @@ def _edited(one: Any, number: int) -> dict[str, Any]:
     return given.get(one.tool, {"n": (1, 5, 6)[number % 3]})
 
 
+def _other(one: Any) -> dict[str, Any] | None:
+    """Arguments that fit the tool of a call, and are not its own; None for one that takes no others here."""
+    return next((given for number in range(3) if (given := _edited(one, number)) != one.arguments), None)
+
+
 async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:
     """Decisions that fit nothing: each must raise `Misuse` and change nothing. What came of one that did not."""
     for kind in wrong:
@@ -138,6 +144,9 @@ def _misfit(kind: str, result: RunResult) -> dict[str, Any] | None:
             return {"approve": [first.call_id], "deny": [first.call_id]}
         case "no JSON":
             return {"results": {first.call_id: object()}}
+        case "edit in doubt":
+            doubt = [(one.call_id, _other(one)) for one in result.pending if one.kind == "interrupted"]
+            return next(({"approve": {call: other}} for call, other in doubt if other is not None), None)
         case "bad edit":
             return {"approve": {first.call_id: {"n": "x", "task": 1, "reason": 1}}} if first.kind != "result" else None
         case _:

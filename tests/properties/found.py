@@ -258,6 +258,12 @@ DECISIONS = {
             Decides(wrong=("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result"), again=True),
         ),
     ),
+    "a call in doubt is allowed with other arguments": Setup(
+        (calls("write", "put", "guarded"), DONE), decides=(Decides(wrong=("edit in doubt",)),)
+    ),
+    "a call in doubt below is allowed with other arguments": calling(
+        Setup((calls("write", "guarded"), DONE)), decides=(Decides(("edit",), wrong=("edit in doubt",)),)
+    ),
     "an id that looks like another's key": Setup(
         (
             calls(**{"a": ("guarded", '{"n": 1}'), KEY_OF_A: ("guarded", '{"n": 2}')}),

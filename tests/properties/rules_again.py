@@ -9,7 +9,6 @@ from toolbox import Execution
 from trial import Trial
 
 from treadle.kernel.events import (
-    ApprovalDecided,
     Event,
     ModelReplied,
     RunFinished,
@@ -27,11 +26,7 @@ def a_key_is_that_of_one_call(trial: Trial) -> Iterator[str]:
     first: dict[str, Execution] = {}
     for one in trial.world.executed:
         before = first.setdefault(one.key, one) if one.key else one
-        if (before.tool, before.n, before.call) == (one.tool, one.n, one.call):
-            continue
-        # Of one that nobody knows what it did a person may say with which arguments it is made again.
-        later = one.before[len(before.before) :]
-        if not any(isinstance(event, ApprovalDecided) and event.arguments is not None for event in later):
+        if (before.tool, before.n, before.call) != (one.tool, one.n, one.call):
             yield f"{one.tool}({one.n}) has the key {one.key}, under which {before.tool}({before.n}) was made"
 
 

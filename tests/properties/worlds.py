@@ -306,7 +306,7 @@ class Decides:
     says: bool = False
 
 
-WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result", "no JSON")
+WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "edit in doubt", "approve a result", "no JSON")
 decisions = st.lists(
     st.builds(
         Decides,

@@ -61,9 +61,9 @@ def apart(main):
         raise AssertionError(f"{escaped!r} ended the event loop") from escaped
 
 
-async def copied(journal):
-    """What `journal` holds now: all that a process that dies here leaves behind."""
-    left = MemoryJournal()
+async def copied(journal, **options):
+    """What `journal` holds now: all that a process that dies here leaves behind, in one with these `options`."""
+    left = MemoryJournal(**options)
     for info in await journal.list(500):
         await left.append(info.run_id, 0, list(await journal.read(info.run_id)))
     return left

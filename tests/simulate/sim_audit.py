@@ -181,13 +181,13 @@ def results_are_not_asked_for_again(world: Deployment) -> Iterator[str]:
 
 
 def keys_are_the_same(world: Deployment) -> Iterator[str]:
-    """A call has the same idempotency key whenever it is made, and no other call has it."""
+    """A call has the same idempotency key whenever it is made, and no other has it, nor it with other arguments."""
     keys: dict[Any, set[str]] = defaultdict(set)
     calls: dict[str, set[Any]] = defaultdict(set)
     for one in world.outside.entered:
         call = (one.run_id, one.step, one.call_id, one.other)
         keys[call].add(one.key)
-        calls[one.key].add(call)
+        calls[one.key].add((*call, one.tool, one.label, one.more))
     yield from (f"{call} had the keys {sorted(found)}" for call, found in keys.items() if len(found) > 1)
     yield from (f"key {key} was that of {sorted(found)}" for key, found in calls.items() if len(found) > 1)
 

@@ -3,7 +3,8 @@
 Each is a context in which treadle, or the simulated store, is broken in one place.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -11,7 +12,7 @@ from unittest import mock
 from msgspec.structs import replace
 from sim_store import SimulatedJournal, Store
 
-from treadle.drivers import taking_up
+from treadle.drivers import answers, taking_up
 from treadle.drivers.calls import admission, door, subrun
 from treadle.drivers.purse.claims import paid_before
 from treadle.drivers.purse.reckoning import lost_call
@@ -183,6 +184,17 @@ def makes_calls_as_the_model_wrote_them() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def takes_other_arguments_in_doubt() -> Iterator[None]:
+    """A call that may have been done is made again with what a person puts in place of its arguments."""
+
+    def edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -> str | None:
+        return None if arguments is None else json.dumps(arguments)
+
+    with mock.patch.object(answers, "_edited", edited):
+        yield
+
+
 BREAKAGES = {
     "an append does not compare the number of events": appends_without_comparing,
     "a batch is stored in part": stores_half_a_batch,
@@ -195,6 +207,7 @@ BREAKAGES = {
     "runs below are taken up without a word": takes_up_without_saying_so,
     "runs below are left open": leaves_runs_below_open,
     "nothing is said of edits": says_nothing_of_edits,
+    "other arguments are taken in doubt": takes_other_arguments_in_doubt,
     "edits are not used": makes_calls_as_the_model_wrote_them,
 }
 """By what is broken."""

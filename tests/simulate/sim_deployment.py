@@ -13,7 +13,7 @@ from typing import Any
 
 from sim_clock import Hung, Loop, Timeline, in_time_of
 from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
-from sim_others import begin, decided_otherwise, done_by_others, is_given_up, other_arguments
+from sim_others import EDITABLE, begin, decided_otherwise, done_by_others, is_given_up, other_arguments
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
 from sim_store import Row, SimulatedJournal, Store
@@ -23,6 +23,7 @@ from treadle import Budget, Misuse, RunResult, RunStopped
 from treadle.journal import JournalConflict, JournalError, UnknownRun
 from treadle.kernel.events import RunFinished, RunForked, RunStarted
 from treadle.kernel.stop import LIMIT_REASONS
+from treadle.result import Pending
 
 CALM_AFTER = 25.0
 """Seconds after which nothing goes wrong any more."""
@@ -330,6 +331,7 @@ class Deployment:
             name, label = one.key, label_in(one.arguments_json)
             throw = rng.randrange(6)
             if one.kind == "interrupted":
+                self._edit_in_doubt(result.run_id, one, label)
                 done = self.outside.done(result.run_id, one.tool, label)
                 if done is None or self.stage.chance(self.stage.weather.careless):
                     self.outside.say_again(result.run_id, one.tool, label)
@@ -350,6 +352,14 @@ class Deployment:
         if self.stage.chance(self.stage.weather.two) and (other := decided_otherwise(given, waiting)):
             self.stage.note("somebody else", "decides too", other)
             self._deliver(result.run_id, other)
+
+    def _edit_in_doubt(self, run_id: str, one: Pending, label: str) -> None:
+        """A person would have a call that may have been done made again with other arguments, which is refused."""
+        if one.tool in EDITABLE and self.stage.chance(self.stage.weather.edits):
+            other = other_arguments(self.stage.rng, one.tool, label)
+            if other != one.arguments:
+                self.stage.note("a person", "decides in doubt on other arguments", other)
+                self._deliver(run_id, {"approve": {one.key: other}})
 
     # The end.
 

@@ -112,9 +112,9 @@ def _answered(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answ
 
 
 def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answers: Answers) -> bool:
-    key, shown = call.pending.key, call.lines(tools)
+    key, shown, cut_off = call.pending.key, call.lines(tools), call.pending.kind == "interrupted"
     while True:
-        said = _ask(person, shown, "y(es), n(o), n REASON or e(dit)>")
+        said = _ask(person, shown, "y(es), n(o) or n REASON>" if cut_off else "y(es), n(o), n REASON or e(dit)>")
         if said is None:
             return False
         word, _, rest = said.strip().partition(" ")
@@ -123,6 +123,12 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 answers.approve[key] = None
             case "n" | "no":
                 answers.deny[key] = rest.strip()
+            case "e" | "edit" if cut_off:
+                click.echo(
+                    "it may have been done as it stands, so it takes no other arguments; y runs it again", err=True
+                )
+                shown = []
+                continue
             case "e" | "edit":
                 text = rest if rest.strip() else _ask(person, ["The arguments, as a JSON object:"], "arguments>")
                 if text is None:
@@ -134,11 +140,12 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                     continue
             case "y" | "yes":
                 # A yes with a condition is no yes to the call as it stands.
-                click.echo("y allows the call as it stands and takes no words; e changes its arguments", err=True)
+                more = "" if cut_off else "; e changes its arguments"
+                click.echo(f"y allows the call as it stands and takes no words{more}", err=True)
                 shown = []
                 continue
             case _:
-                click.echo(clean(f"{word!r} is none of y, n and e"), err=True)
+                click.echo(clean(f"{word!r} is none of {'y and n' if cut_off else 'y, n and e'}"), err=True)
                 shown = []
                 continue
         return True

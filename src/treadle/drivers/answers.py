@@ -3,7 +3,8 @@
 An answer names a call by its id, escaped (`treadle.kernel.names`), and a call of a sub-run by the path to it
 ("call/its call"); with the fingerprint of its arguments after it ("call#1f2e3d4c") it holds for these arguments only.
 Of a run whose process died the calls that were under way are answered in the same way: what came of them is their
-result, allowed is that they run again, and refused that they do.
+result, allowed is that they run again, and refused that they do. They run again as they were: under the same key a
+service may answer others with what came of these.
 All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and all
 are in the journal before anything goes on.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from treadle.context.redacting import kept_arguments
 from treadle.drivers.approvals import budgets_beside
 from treadle.drivers.below import Below
 from treadle.drivers.calls.change import as_fits, json_of
@@ -248,13 +250,24 @@ async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
 
 
 def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -> str | None:
-    """The JSON text of the arguments that a person put in place of the model's, which must fit the tool."""
+    """The JSON text of the arguments that a person put in place of the model's, which must fit the tool.
+
+    A call that may have been done is made again as it was. What a journal has redacted may be put back in its place.
+    """
     if arguments is None:
         return None
     tool = run.config.tools.get(record.doing.name)
     if tool is None:
         raise Misuse(f"this agent has no tool {record.doing.name!r}, which run {run.run_id} waits to call")
-    return as_fits(tool, arguments, f"the edited arguments of call {record.id!r}")
+    text = as_fits(tool, arguments, f"the edited arguments of call {record.id!r}")
+    kept = text if run.redact is None else kept_arguments(text, run.redact)
+    if record.in_doubt and not alike(kept, record.doing.arguments):
+        raise Misuse(
+            f"call {record.id!r} of run {run.run_id} was under way and may have been done, so it takes no other "
+            "arguments: a service that knows its key would answer them with what came of the first. Allow it again as "
+            "it was, give its result, or deny it: the model may then call again with others"
+        )
+    return text
 
 
 def _answer(record: CallRecord, value: Any) -> str:

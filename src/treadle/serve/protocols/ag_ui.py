@@ -13,7 +13,7 @@ from treadle.kernel.messages import Json
 from treadle.kernel.names import escaped
 from treadle.result import Pending
 from treadle.serve.protocols import moves
-from treadle.serve.protocols.ag_ui_post import ANSWER, PROTOCOL, Posted, call_name
+from treadle.serve.protocols.ag_ui_post import AGAIN, ANSWER, PROTOCOL, Posted, call_name
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import approval_id, failed, outcome, text_result, unfinished
 from treadle.serve.refused import Refused
@@ -288,7 +288,7 @@ class Writer:
         told: Json = {"id": approval_id(self._run_id, one), "reason": reason, "message": one.question or str(one)}
         told |= {"toolCallId": call_name(self._run_id, one)}
         if one.kind != "result":
-            told["responseSchema"] = ANSWER
+            told["responseSchema"] = AGAIN if one.kind == "interrupted" else ANSWER
         if one.run_id:
             told["subagentRunId"] = one.run_id
         call = {"tool": one.tool, "arguments": one.arguments_json, "found": one.found}

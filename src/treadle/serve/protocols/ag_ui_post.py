@@ -39,6 +39,9 @@ ANSWER: Final[Json] = {
 }
 """What the payload that resolves an approval looks like; `true` and `false` will do."""
 
+AGAIN: Final[Json] = {**ANSWER, "properties": {k: v for k, v in ANSWER["properties"].items() if k != "arguments"}}
+"""Likewise of a call that may have been done, and runs again as it was."""
+
 
 class Posted(Struct, frozen=True):
     """What a post asks for.
