@@ -21,7 +21,15 @@ from treadle import (
 )
 from treadle.journal import Fork, UnknownRun
 from treadle.kernel.accounts import Spent
-from treadle.kernel.events import ModelReplied, RunForked, RunStarted, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.events import (
+    ModelReplied,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
 from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
 from treadle.testing import ScriptedModel
 from treadle.timetravel.cut import cut_at
@@ -250,6 +258,58 @@ def test_a_fork_counts_for_the_user_of_the_run():
         await agent.resume(begun)
         assert budget.spent("ann").usd == 4 * ONE
         assert 3 * budget.spent("ann").tokens == 4 * first.usage.total_tokens
+
+    carry(main)
+
+
+def test_a_fork_counts_for_the_user_that_it_was_begun_for_whoever_goes_on_with_it():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        budget = Budget(usd=1, per="user")
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        agent = shop.agent("Done.", journal=journal, budget=budget)
+        begun = await agent.begin_fork(first.run_id, at=1, user="ann")
+        # That stands in the budget alone.
+        assert (await agent.resume(begun)).finished
+        assert (budget.purses(), budget.spent("ann").usd) == (["ann"], ONE)
+
+    carry(main)
+
+
+def test_a_fork_with_another_result_goes_on_under_the_limits_that_its_step_was_made_under():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        both = [("look", {"what": "tea"}), ("buy", {"what": "tea"})]
+        agent = shop.agent(both, "Done.", journal=journal, approvals=[ask_before("buy")], limits=Limits(steps=2))
+        waiting = await agent.run("Buy tea.")
+        done = await agent.resume(waiting.run_id, approve=waiting.pending, limits=Limits(steps=7))
+        other = shop.agent("Done.", journal=journal, approvals=[ask_before("buy")], limits=Limits(steps=2))
+        # The limits were changed after the call had come back that is given another result.
+        fork = await other.fork(done.run_id, at=1, tool_results={done.steps[0].calls[0].id: "no tea"})
+        assert (fork.limits.steps, fork.text) == (7, "Done.")
+        given = await other.fork(
+            done.run_id, at=1, tool_results={done.steps[0].calls[0].id: "x"}, limits=Limits(steps=4)
+        )
+        assert given.limits.steps == 4
+
+    carry(main)
+
+
+def test_a_fork_with_another_result_tells_nothing_once_more_of_what_a_crash_took():
+    async def main():
+        shop, journal, left = Shop(), MemoryJournal(), MemoryJournal()
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        events = list(await journal.read(first.run_id))
+        back = next(i for i, event in enumerate(events) if isinstance(event, ToolFinished)) + 1
+        lost = RunResumed(lost=Spent(usage=Usage(5000, 500, estimated=True), cost=Decimal(1)), at=events[back - 1].at)
+        await left.append(first.run_id, 0, [*events[:back], lost, *events[back:]])
+        budget = Budget(usd=9)
+        agent = shop.agent("Done.", "Done.", journal=left)
+        fork = await agent.fork(first.run_id, at=1, tool_results={first.steps[0].calls[0].id: "no tea"}, budget=budget)
+        # The run that it is a fork of has paid that, and another budget has not.
+        assert (fork.text, fork.cost, budget.spent().usd) == ("Done.", 2 * ONE, ONE)
+        plain = await agent.fork(first.run_id, at=1)
+        assert plain.cost == 2 * ONE + 1
 
     carry(main)
 

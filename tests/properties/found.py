@@ -264,6 +264,11 @@ DECISIONS = {
     "a call in doubt below is allowed with other arguments": calling(
         Setup((calls("write", "guarded"), DONE)), decides=(Decides(("edit",), wrong=("edit in doubt",)),)
     ),
+    "calls of several runs below are decided at once": Setup(
+        (calls(HELPER, HELPER, HELPER), DONE),
+        below=(Below(Setup((calls("guarded"), DONE)), HELPER),),
+        decides=(Decides(("edit", "deny", "result")),),
+    ),
     "an id that looks like another's key": Setup(
         (
             calls(**{"a": ("guarded", '{"n": 1}'), KEY_OF_A: ("guarded", '{"n": 2}')}),
