@@ -24,6 +24,7 @@ from treadle import (
     handoff,
     tool,
 )
+from treadle.kernel.events import ApprovalDecided
 from treadle.kernel.messages import Text, ToolMessage, UserMessage
 from treadle.kernel.reply import CORRECTED
 from treadle.models import TextTools
@@ -172,6 +173,23 @@ async def test_it_stays_said_where_another_call_is_made(reaction: Any) -> None:
     while result.pending:
         result = await agent.resume(result, approve=[result.pending[0].key])
     assert told(result)[0].startswith(TOLD)
+
+
+async def test_of_what_is_called_in_place_of_it_neither_the_model_nor_the_journal_says_so() -> None:
+    @tool(effect="read")
+    def look(amount: int) -> str:
+        """Looks."""
+        return f"looked for {amount}"
+
+    agent = Agent(
+        ScriptedModel([[("look", {"amount": 500})], "done"]),
+        tools=[look, pay],
+        on_tool_result=lambda call, result: Alternative("pay", {"amount": 9}) if call.made == 1 else None,
+    )
+    result = await allowed_with(agent)
+    assert told(result) == ["ok"]
+    (decided,) = [event for event in result.events if isinstance(event, ApprovalDecided)]
+    assert (decided.arguments, decided.corrects) == ('{"amount":50}', False)
 
 
 async def test_a_fork_and_a_replay_tell_it_too() -> None:
