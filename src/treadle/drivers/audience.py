@@ -57,18 +57,13 @@ class Audience:
         self._on_event = on_event
         self._unshown: list[RunEvent] = []
         self._spent: SpentSoFar | None = None
-        self._observe: Callable[[int, Event | None], None] | None = None
+        self._observe: Callable[[int, Event], None] | None = None
         self._unobserved: list[tuple[int, Event]] = []
         self.look_again()
 
-    def observe(self, observe: Callable[[int, Event | None], None]) -> None:
+    def observe(self, observe: Callable[[int, Event], None]) -> None:
         """Has each event told to `observe` too, with its number; an end once it is in the journal."""
         self._observe = observe
-
-    def left(self) -> None:
-        """This process does no more for the run, which may have neither ended nor paused."""
-        if self._observe is not None and self._run.state.phase not in ("paused", "finished"):
-            self._observe(self._run.state.events, None)
 
     def look_again(self) -> None:
         """Asks whether anybody reads the log: once a step, and not for each event."""

@@ -65,7 +65,6 @@ async def drive(run: Run) -> None:
     try:
         await run.driven.carry(partial(_driven, run))
     finally:
-        run.audience.left()
         if is_top:
             run.let_go()
 

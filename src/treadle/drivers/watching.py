@@ -81,11 +81,8 @@ class Observer(Protocol):
 
     def observed(
         self, earlier: Sequence[Event], redact: Callable[[str], str] | None, conversation: str = ""
-    ) -> Callable[[int, Event | None], None]:
+    ) -> Callable[[int, Event], None]:
         """What is called with each event of a run, and its number, as it happens; it may neither wait nor raise.
-
-        In place of the next event it is given None where this process leaves the run in the middle: a function of the
-        application's raised, or the journal failed.
 
         `earlier` are the run's events that have happened already, `redact` is that of its journal, and `conversation`
         the name of the one that the run above it belongs to.

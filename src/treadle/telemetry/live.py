@@ -68,8 +68,8 @@ class Telemetry:
 
     def observed(
         self, earlier: Sequence[Event], redact: Redact | None, conversation: str = ""
-    ) -> Callable[[int, Event | None], None]:
-        """What is called with each event of a run, and its number, as it happens; with None where the run is left.
+    ) -> Callable[[int, Event], None]:
+        """What is called with each event of a run, and its number, as it happens.
 
         Args:
             earlier: the run's events that have happened already.
@@ -88,7 +88,7 @@ class Telemetry:
         )
         waiting, put = watched.events, self._worker.put
 
-        def happened(seq: int, event: Event | None) -> None:
+        def happened(seq: int, event: Event) -> None:
             if len(waiting) < MOST and not watched.given_up:
                 waiting.append(event)
             else:
@@ -114,9 +114,6 @@ class Telemetry:
         failure: BaseException | None = None
         while watched.events:
             event, seq = watched.events.popleft(), watched.told
-            if event is None:
-                failure = self._left(watched) or failure
-                continue
             watched.told += 1
             try:
                 found = watched.spans.take(seq, watched.without_secrets(seq, event) if watched.redact else event)
@@ -134,21 +131,13 @@ class Telemetry:
         if failure is not None:
             raise failure
 
-    def _left(self, watched: "_Watched") -> BaseException | None:
-        """Tells the spans that end as a run is left; whoever takes it up again tells of them too, and counts them."""
-        leg = watched.spans.leg
-        failure = self._told_of(watched.spans.left(), watched.caller, counted=False)
-        if leg is not None and self._telling is not None:
-            self._telling.forget(leg)
-        return failure
-
-    def _told_of(self, spans: Sequence[Span], caller: Any, *, counted: bool = True) -> BaseException | None:
+    def _told_of(self, spans: Sequence[Span], caller: Any) -> BaseException | None:
         """Tells of the spans, whatever comes of the others; what was raised."""
         failure: BaseException | None = None
         for span in spans:
             try:
                 if self._telling is not None:
-                    self._telling.tell(span, caller, counted=counted)
+                    self._telling.tell(span, caller)
             except BaseException as error:
                 failure = error
         return failure
@@ -161,7 +150,7 @@ class _Watched(Struct):
         spans: the fold of its events.
         redact: what texts pass through before they leave.
         caller: the application's span in which it was begun or taken up.
-        events: those that are still to be told; None where the run was left.
+        events: those that are still to be told.
         earlier: how many happened before it was watched: they are folded, and told of elsewhere.
         told: how many have been looked at.
         given_up: whether it is not traced any further: there was no room, or an event could not be folded or redacted.
@@ -172,7 +161,7 @@ class _Watched(Struct):
     spans: Spans
     redact: list[Redact]
     caller: Any
-    events: deque[Event | None]
+    events: deque[Event]
     earlier: int
     told: int = 0
     given_up: bool = False
@@ -205,7 +194,7 @@ class _Telling:
         self._metrics: Metrics | None = None
         self._looked = False
 
-    def tell(self, span: Span, caller: Any, *, counted: bool) -> None:
+    def tell(self, span: Span, caller: Any) -> None:
         """Tells of a span: of a leg when it begins and when it ends, of all others when they end."""
         if self._metrics is None and (not self._looked or not span.end):
             # A run that is taken up may be in a leg that began in another process.
@@ -213,12 +202,8 @@ class _Telling:
         try:
             self._emitter.tell(span, caller)
         finally:
-            if counted and span.end and self._metrics is not None:
+            if span.end and self._metrics is not None:
                 self._metrics.record(span)
-
-    def forget(self, leg: Span) -> None:
-        """A leg will not end here."""
-        self._emitter.forget(leg)
 
     def _counting(self) -> Metrics | None:
         """The instruments, once there is more than the interface, which counts nothing."""

@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.families import families, family
-from treadle.journal.leases import Leases
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.journal.port import Journal
 from treadle.journal.redaction import Redact
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, RunFinished, RunForked, RunPaused, RunStarted
+from treadle.kernel.events import Event, RunForked, RunStarted
 from treadle.telemetry.content import without_secrets
 from treadle.telemetry.metrics import wants_newest
 from treadle.telemetry.spans import Span, Spans
@@ -31,7 +30,7 @@ class Sent(Struct, frozen=True):
     Attributes:
         runs: how many runs, those below others included.
         spans: how many spans.
-        under_way: runs that somebody drives, or nobody knows, so that the span of their last leg is still to be sent.
+        under_way: runs whose last leg has not ended, so that its span is still to be sent.
     """
 
     runs: int = 0
@@ -49,9 +48,6 @@ async def send(
     on_damage: Callable[[JournalDamaged], object] | None = None,
 ) -> Sent:
     """Sends the spans of runs, each with those of the runs that work for it.
-
-    Where the journal keeps leases, a run that nobody drives has ended with its last event, as it is told by whoever
-    takes it up again.
 
     Args:
         journal: where the runs are.
@@ -81,20 +77,10 @@ async def send(
             continue
         runs += 1
         await sender.look_above(run_id, journal)
-        left = await _is_left(journal, run_id, events)
-        if sender.take(run_id, events, content, redact, left=left):
+        if sender.take(run_id, events, content, redact):
             under_way.append(run_id)
     sender.flush()
     return Sent(runs, sender.spans, tuple(under_way))
-
-
-async def _is_left(journal: Journal, run_id: str, events: Sequence[Event]) -> bool:
-    """Whether nobody drives a run that has not ended by its events; those below are driven with the one at the top."""
-    if not isinstance(journal, Leases) or isinstance(events[-1], (RunPaused, RunFinished)):
-        return False
-    with told_as_its_own(journal):
-        # It may have come to its end, or gone on, since it was read.
-        return not await journal.holders([run_id.partition(".")[0]]) and not await journal.read(run_id, len(events))
 
 
 async def _each(journal: Journal, run_ids: Iterable[str] | None) -> AsyncIterator[str]:
@@ -148,8 +134,8 @@ class _Sender:
                 first = None
             self._conversations[top] = first.conversation if isinstance(first, RunStarted) else ""
 
-    def take(self, run_id: str, events: Sequence[Event], content: bool, redact: Redact | None, *, left: bool) -> bool:
-        """Takes the spans of a run, which may be `left` as it is; whether its last leg is still under way."""
+    def take(self, run_id: str, events: Sequence[Event], content: bool, redact: Redact | None) -> bool:
+        """Takes the spans of a run; whether its last leg is still under way."""
         top = run_id.partition(".")[0]
         spans = Spans(content=content, newest=self._newest, conversation=self._conversations.get(top, ""))
         own = max([seq for seq, event in enumerate(events) if isinstance(event, RunForked)], default=-1)
@@ -170,11 +156,9 @@ class _Sender:
                 self._emitter.tell(span)
             if len(self._waiting) >= TOGETHER:
                 self.flush()
-        for span in spans.left() if left else ():
-            self._emitter.tell(span)
         for span in begun.values():
             self._emitter.forget(span)
-        return bool(begun) and not left
+        return bool(begun)
 
     def flush(self) -> None:
         """Sends what waits. Raises `ConnectionError` if it could not be."""

@@ -148,11 +148,6 @@ class Spans:
         """The run's id, as far as it is known by now."""
         return self._started.run_id
 
-    @property
-    def leg(self) -> Span | None:
-        """The leg that is under way."""
-        return self._leg
-
     def take(self, seq: int, event: events.Event) -> list[Span]:
         """The spans that begin or end with event number `seq`: a leg when it begins, all others when they end."""
         if self._again and not isinstance(event, events.RunForked):
@@ -253,10 +248,6 @@ class Spans:
     def _cut_off(self) -> list[Span]:
         """A leg that is still under way when the next begins: its process has died."""
         return [] if self._leg is None else self._closed(self._last, "running", "interrupted")
-
-    def left(self) -> list[Span]:
-        """The spans that end where a process leaves the run as it is; whoever takes it up again tells the same."""
-        return [] if self._idle else self._cut_off()
 
     def _ended(self, at: float, reason: str, finished: bool) -> list[Span]:
         return self._closed(at, reason, "" if reason in WELL else reason, tools="cancelled" if finished else "")
