@@ -102,6 +102,14 @@ def test_a_fork_that_waits_or_ends_at_once_has_begun():
         assert None not in [bar.seconds for bar in bars if bar.kind != "step"]
 
 
+def test_a_fork_of_a_fork_that_nobody_has_gone_on_with():
+    """What is told of where the first was forked is over as the second is."""
+    events = [*EVENTS[:8], RunForked("f", at=2000.0), RunForked("g", at=2010.0), RunResumed(at=2012.0)]
+    bars = asyncio.run(waterfall_of([*events, RunFinished(stopped("answered"), at=2013.0)], None)).bars
+    assert [(bar.shared, bar.start) for bar in bars if bar.name == "forked here"] == [(True, 1009.0), (False, 1900.0)]
+    assert None not in [bar.seconds for bar in bars if bar.kind != "step"]
+
+
 def test_calls_that_a_fork_tells_again_took_as_long_as_where_they_were_made():
     """They are told again at the moment at which it is forked, and took no time there."""
     made = AssistantMessage((ToolCall("a", "look", '{"what": "x"}'), ToolCall("b", "look", '{"what": "y"}')))

@@ -277,6 +277,8 @@ class Laid:
             for bar in self.bars:
                 bar.shared = True
             parted = max([before.now, *[bar.ended or 0.0 for bar in self.bars]])
+            # A fork that nobody has gone on with may be forked itself.
+            self._end_idle(parted)
             self._idle = self._begin("interrupted", "forked here", parted, 0)
             return
         cut = Cut(event.at, self._cut_off(before.now))
