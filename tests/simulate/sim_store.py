@@ -167,7 +167,9 @@ class SimulatedJournal:
         request = Request(job(), what, action)
         weather = self.stage.weather
         # A journal that keeps leases does in order what it is handed; who reads need not wait for that.
-        behind = weather.lease is not None and what != "read" and bool(request.job.process.sent)
+        process = request.job.process
+        waits = bool(process.sent) or process.arrives_after > self.stage.timeline.now
+        behind = weather.lease is not None and what != "read" and waits
         if weather.instant and not behind and not self.stage.chance(weather.slow):
             self._arrive(request, instantly=True)
         else:
