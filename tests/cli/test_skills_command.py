@@ -67,6 +67,23 @@ def test_a_project_cannot_trust_itself(treadle: Any) -> None:
     assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows []")
 
 
+def test_what_was_trusted_before_is_not_lost_where_it_cannot_be_read(treadle: Any) -> None:
+    home = project(treadle)
+    skill_in(treadle.folder / ".agents" / "skills", "pdf")
+    assert treadle("skills", "trust").code == 0
+    (kept,) = home.rglob("trusted.json")
+    for text in ("{" + kept.read_text(), "[]"):
+        kept.write_text(text)
+        assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows []")
+        for more in ([], ["--revoke"]):
+            done = treadle("skills", "trust", *more)
+            assert done.code == 2
+            assert str(kept) in done.err
+            assert kept.read_text() == text
+    kept.unlink()
+    assert treadle("skills", "trust").code == 0
+
+
 def test_a_skill_that_changed_or_came_later_is_to_be_trusted_again(treadle: Any) -> None:
     project(treadle)
     place = skill_in(treadle.folder / ".agents" / "skills", "pdf")

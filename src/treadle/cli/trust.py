@@ -26,8 +26,12 @@ def is_trusted(path: Path) -> bool:
 
 
 def trust(path: Path, seen: str | None = None) -> None:
-    """Allows the file as it is now, or as it was `seen` (see `state_of`)."""
-    kept = _trusted() | {str(path.resolve()): _digest(path) if seen is None else seen}
+    """Allows the file as it is now, or as it was `seen` (see `state_of`).
+
+    Raises:
+        click.UsageError: what was allowed before cannot be read, and would be lost; or this cannot be written.
+    """
+    kept = _allowed() | {str(path.resolve()): _digest(path) if seen is None else seen}
     write_own(_kept(), json.dumps(kept, indent=1))
 
 
@@ -44,10 +48,13 @@ def state_of(path: Path) -> str:
 
 
 def distrust(path: Path) -> None:
-    """Takes back that the file is allowed."""
-    write_own(
-        _kept(), json.dumps({one: kept for one, kept in _trusted().items() if one != str(path.resolve())}, indent=1)
-    )
+    """Takes back that the file is allowed.
+
+    Raises:
+        click.UsageError: as for `trust`.
+    """
+    kept = {one: seen for one, seen in _allowed().items() if one != str(path.resolve())}
+    write_own(_kept(), json.dumps(kept, indent=1))
 
 
 def write_own(path: Path, text: str, mode: int = 0o600) -> None:
@@ -73,12 +80,26 @@ def write_own(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def _trusted() -> dict[str, str]:
+    # What cannot be read allows nothing.
+    with suppress(click.UsageError):
+        return _allowed()
+    return {}
+
+
+def _allowed() -> dict[str, str]:
+    path = _kept()
     try:
-        found = json.loads(_kept().read_text("utf-8"))
-    except (OSError, ValueError):
-        # What cannot be read allows nothing.
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
         return {}
-    return found if isinstance(found, dict) else {}
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or "it is no JSON"
+        raise click.UsageError(
+            f"{path}, which says what you trust, cannot be read: {why}. Mend or remove it"
+        ) from error
+    if not isinstance(found, dict):
+        raise click.UsageError(f"{path}, which says what you trust, does not say it as treadle does. Remove it")
+    return found
 
 
 def _digest(path: Path) -> str:
