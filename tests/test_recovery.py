@@ -137,7 +137,7 @@ KEY = "call_0_0#" + fingerprint('["again",{"amount": 5}]')
         ({"results": {"call_0_0": "receipt 7"}}, "receipt 7", 0),
         ({"results": {"call_0_0": ToolResult("no money", is_error=True)}}, "no money", 0),
         ({"approve": [KEY]}, "paid 5", 1),
-        ({"approve": {KEY: {"amount": 6}}}, "paid 6", 1),
+        ({"approve": {KEY: {"amount": 5}}}, "paid 5", 1),
         ({"deny": {"call_0_0": "leave it"}}, "outcome is unknown", 0),
     ],
 )
