@@ -67,10 +67,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
-    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
-    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash,
-    `foreign_skills` are those that are active in its messages and not its agent's: they narrow nothing. `asked` are the
-    places in its messages of what people asked and said in it, in a conversation that was handed on; else the last is.
+    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step. `user` is whose it is,
+    `conversation` the name of its own, `origin` what goes on with it after a crash, `foreign_skills` are active in its
+    messages and not its agent's. `asked`: where in those is what people asked, if not only at the end (a hand-off).
     """
 
     run_id: str
