@@ -89,11 +89,11 @@ async def test_an_import_goes_on_in_a_journal_that_redacts(kept, tmp_path) -> No
     """What was put in before was taken for another run: the rest could not be put in any more."""
 
     def hide(text: str) -> str:
-        return text.replace("4711", "[card]")
+        return text.replace("card4711", "[card]")
 
     source = MemoryJournal()
     for n in range(2):
-        await Agent(ScriptedModel([f"It was 4711-{n}."]), journal=source).run(f"Charge 4711-{n}.")
+        await Agent(ScriptedModel([f"It was card4711-{n}."]), journal=source).run(f"Charge card4711-{n}.")
     ids = [line.run_id for line in await source.list()]
     rows = b"".join([row async for row in export_runs(source, ids)])
 
@@ -104,7 +104,7 @@ async def test_an_import_goes_on_in_a_journal_that_redacts(kept, tmp_path) -> No
         assert await import_runs(other, io.BytesIO(rows)) == [ids[kept]]
         assert await import_runs(other, io.BytesIO(rows)) == []
         assert [await other.read(run_id) for run_id in ids] == before
-        assert "4711" not in str(before)
+        assert "card4711" not in str(before)
 
         await Agent(ScriptedModel(["Yes."]), journal=other).resume(ids[kept], message="Sure?")
         with pytest.raises(NotImported, match="another run"):
