@@ -52,11 +52,6 @@ class Lineage(NamedTuple):
         return next(self.within(seq, seq + 1), self.parts[-1]).run_id
 
 
-def of_its_own(run_id: str) -> Lineage:
-    """The lineage of a run that is no fork."""
-    return Lineage(run_id, (Part(run_id, 0, None),))
-
-
 def lineage_of(connection: sqlite3.Connection, run_id: str) -> Lineage:
     """Where the run's events are, as the table says."""
     return traced(run_id, lambda name: connection.execute(_FIND, (key(name),)).fetchone())

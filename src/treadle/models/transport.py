@@ -286,17 +286,6 @@ def translated(base_url: str) -> Iterator[None]:
         ) from problem
 
 
-async def close_connections() -> None:
-    """Closes the connections of this event loop.
-
-    They close by themselves where the loop is run by `asyncio.run`, `anyio.run` or `treadle`; a program that runs and
-    closes a loop by hand awaits this first.
-    """
-    kept = _clients.get(None)
-    if kept is not None:
-        await kept[1].aclose()
-
-
 _clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]" = RunVar("treadle.models.transport")
 
 

@@ -44,11 +44,6 @@ def table(name: str) -> "exp.Table":
     return exp.Table(this=exp.to_identifier(name))
 
 
-def or_zero(value: "exp.Expr") -> "exp.Expr":
-    """The value, or 0 for NULL."""
-    return call("coalesce", value, literal(0))
-
-
 def is_null(value: "exp.Expr") -> "exp.Expr":
     """Whether there is no value."""
     return exp.Is(this=_free(value), expression=exp.null())
