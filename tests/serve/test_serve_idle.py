@@ -51,14 +51,14 @@ async def copied(journal, models, number):
     await journal.append(name, 0, [replace(first, run_id=name, conversation=f"talk-{number}"), *rest])
 
 
-async def settled():
-    """How many tasks there are when they have stayed as many for a while: those that only begin and end are done."""
-    before, same = 0, 0
+async def settled(journal):
+    """How many tasks there are when nothing begins, ends or is asked for a while: so a server that starts is done."""
+    before, same = (0, 0), 0
     while same < 50:
         await asyncio.sleep(0.01)
-        now = len(asyncio.all_tasks())
+        now = len(asyncio.all_tasks()), journal.asked.total()
         before, same = now, same + 1 if now == before else 0
-    return before
+    return before[0]
 
 
 async def cost(journal, conversation):
@@ -66,7 +66,7 @@ async def cost(journal, conversation):
     served = app([talker(), payer([])], journal=journal)
     async with serving(served) as client:
         assert (await client.get("/health")).status_code == 200
-        tasks = await settled()
+        tasks = await settled(journal)
         journal.asked.clear()
         page = (await client.get("/api/conversations", params={"limit": 20})).json()
         next_page = await client.get("/api/conversations", params={"limit": 20, "before": page["next"] or "9_x"})
@@ -81,7 +81,7 @@ async def cost(journal, conversation):
         assert done["text"] == "2: and now?"
         while served.runs.live.driven or served.runs.live._feeds:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.01)
-        return (tasks, await settled(), len(page["conversations"])), asked
+        return (tasks, await settled(journal), len(page["conversations"])), asked
 
 
 async def test_ten_thousand_idle_conversations_cost_no_task(tmp_path):

@@ -86,7 +86,7 @@ async def test_hung_calls_hold_their_places_and_others_go_on() -> None:
     go = threading.Event()
 
     # As long as 255 threads take to begin on a busy machine: of one that has not, something else is told.
-    @tool(timeout=0.5)
+    @tool(timeout=2)
     def hang() -> None:
         go.wait(60)
 
