@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from treadle import Agent, tool
@@ -54,6 +55,34 @@ def test_more_decimals_than_there_can_be_are_no_missing_table(tmp_path: Path, de
     with pytest.raises(AnalystError, match="38 digits is the most") as caught:
         query(Catalog([source("s", measure)], tmp_path), QueryRequest(source="s"))
     assert "table" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["1" * 29, f"-{'9' * 30}.5", "0.12345678901"])
+def test_a_decimal_key_that_is_too_long_is_told_as_that(tmp_path: Path, value: str) -> None:
+    """It was told as a value of another type than was declared, or as an amount that is too large."""
+    long = f"{value} has too many digits for a decimal that is compared by, which may have 28 before its point and 10"
+    (tmp_path / "s.csv").write_text(f"k,v\n{value},1\n")
+    text = source("s", Measure(name="v"), dimensions=(Dimension(name="k", type="decimal"),))
+    with pytest.raises(AnalystError, match=long):
+        query(Catalog([text], tmp_path), QueryRequest(source="s", dimensions=["k"]))
+    if "." not in value:
+        for at, kind in enumerate(("DECIMAL(38, 0)", "HUGEINT")):
+            with duckdb.connect(tmp_path / f"{at}.duckdb") as made:
+                made.execute(f"CREATE TABLE t AS SELECT '{value}'::{kind} AS k, 1 AS v")
+            key = Dimension(name="k", type="decimal")
+            there = Source(
+                name="s",
+                kind="duckdb",
+                path=f"{at}.duckdb",
+                table="t",
+                dimensions=(key,),
+                measures=(Measure(name="v"),),
+            )
+            with pytest.raises(AnalystError, match=long):
+                query(Catalog([there], tmp_path), QueryRequest(source="s", dimensions=["k"]))
+    exact = source("s", Measure(name="v"), dimensions=(Dimension(name="k", type="string"),))
+    (row,) = query(Catalog([exact], tmp_path), QueryRequest(source="s", dimensions=["k"])).rows
+    assert row["k"] == value
 
 
 @tool(effect="read")

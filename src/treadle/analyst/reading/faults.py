@@ -6,12 +6,15 @@ from pathlib import Path
 
 from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain, OfSeveral
 from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 
 # What the engine says of a number that is one, and does not fit.
 _BEYOND = re.compile(
     r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range|Could not cast value -?\d+ to DECIMAL"
 )
+
+_DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 
 
 def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) -> AnalystError:
@@ -104,7 +107,14 @@ def _csv_fault(message: str) -> str:
 def _unlike(message: str) -> str:
     """Which value is not of the type of its dimension, and what to do, out of what the engine says."""
     found = re.search(r"""(["'])(.*)\1""", message)
-    told = repr(found[2].replace(NO_NUMBER, "")) if found else message
+    value = found[2].replace(NO_NUMBER, "") if found else ""
+    if _DECIMAL.fullmatch(value) and DECIMAL_KEY.replace(" ", "") in message.replace(" ", ""):
+        return (
+            f"{value} has too many digits for a decimal that is compared by, which may have {MOST_KEY_DIGITS} before "
+            f"its point and {MOST_KEY_DECIMALS} after it; declare the dimension's 'type' as string, which tells values "
+            f"apart by all of their digits"
+        )
+    told = repr(value) if found else message
     return (
         f"a value is not what its column is declared to be: {told}; correct it in the data, or declare the dimension's "
         f"'type' or 'format' as the values are, such as date(DD.MM.YYYY) for days, or the signs of numbers under 'text'"

@@ -3,16 +3,18 @@
 Pure; its neighbour `rows` groups and filters by them.
 """
 
+import re
+
 from treadle.analyst.declared.source import KeyType
-from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS, Key, natural_type
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, when
+from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, try_cast, when
 from treadle.analyst.sql.types import FINEST
 
 ENGINE_TYPES: dict[str, str] = {
     "integer": "HUGEINT",
-    "decimal": f"DECIMAL(38, {MOST_KEY_DECIMALS})",
+    "decimal": DECIMAL_KEY,
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "boolean": "BOOLEAN",
@@ -30,6 +32,9 @@ def typed_column(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
         case "decimal" if natural_type(kind) not in ("integer", "decimal"):
             places = rf"[-+]?(\d+\.?|\d*\.\d{{1,{MOST_KEY_DECIMALS}}})0*"
             return _spelled(text, places, ENGINE_TYPES[type_])
+        case "decimal" if _digits_before_the_point(kind) > MOST_KEY_DIGITS:
+            fits = exp.Not(this=is_null(try_cast(column.copy(), ENGINE_TYPES[type_])))
+            return _right(text, exp.or_(is_null(column.copy()), fits), ENGINE_TYPES[type_])
         case "date" | "timestamp" if kind == "VARCHAR":
             # Text may name an offset from UTC, which a type without a time zone would leave out.
             return cast(cast(text, "TIMESTAMPTZ"), ENGINE_TYPES[type_])
@@ -38,6 +43,12 @@ def typed_column(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
             return _right(text, exp.or_(is_null(column.copy()), whole), ENGINE_TYPES[type_])
         case _:
             return cast(text if kind == "VARCHAR" else column, ENGINE_TYPES[type_])
+
+
+def _digits_before_the_point(kind: str) -> int:
+    """How many digits a number of the engine's type may have before its point."""
+    found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
+    return int(found[1]) - int(found[2]) if found else 39 if "HUGEINT" in kind else 20
 
 
 def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":

@@ -12,7 +12,9 @@ from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
 from treadle.analyst.sql.types import INTEGERS, TIMES, decimals_in
 
-MOST_KEY_DECIMALS = 10
+MOST_KEY_DECIMALS, MOST_KEY_DIGITS = 10, 28
+"""How many digits a decimal that is compared by may have after its point, and before it."""
+DECIMAL_KEY = f"DECIMAL({MOST_KEY_DIGITS + MOST_KEY_DECIMALS}, {MOST_KEY_DECIMALS})"
 
 
 class Key(Struct, frozen=True):

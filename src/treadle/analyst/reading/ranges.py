@@ -15,13 +15,13 @@ from msgspec import Struct
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import period_of
-from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
+from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS, Key
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, literal, matches, try_cast, when
 
 ORDERED = ("<", "<=", ">", ">=", "between")
 
-_NUMBER = rf"[-+]?\d{{1,28}}(\.\d{{1,{MOST_KEY_DECIMALS}}}0*)?"
+_NUMBER = rf"[-+]?\d{{1,{MOST_KEY_DIGITS}}}(\.\d{{1,{MOST_KEY_DECIMALS}}}0*)?"
 _DAY = r"\d{4}-\d\d-\d\d"
 _MONTHS = "jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
 # A year behind something else, or a day of two digits each: text in another order than what it says.
@@ -51,7 +51,7 @@ class Order(Struct, frozen=True):
         if not self.pattern:
             return text
         placed = when(matches(call("trim", text), self.pattern), call("trim", text))
-        return try_cast(placed, f"DECIMAL(38, {MOST_KEY_DECIMALS})") if self.numbers else placed
+        return try_cast(placed, DECIMAL_KEY) if self.numbers else placed
 
     def doubtful(self, text: "exp.Expr") -> "exp.Expr":
         """Returns whether a text cannot be placed."""
