@@ -97,6 +97,45 @@ sources:
     assert alone.warnings == ("a has no row with j q: leaving it out changes nothing",)
 
 
+def test_a_database_is_asked_about_mapped_values_that_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was said of a condition on a mapped dimension where the rows came from a database."""
+    pytest.importorskip("sqlalchemy")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.executescript(
+            "CREATE TABLE t (k TEXT, j TEXT, v INT); INSERT INTO t VALUES ('1', 'p', 1), ('7', 'q', 2)"
+        )
+    monkeypatch.setenv("A_URL", f"sqlite:///{tmp_path / 'a.db'}")
+    (tmp_path / "m.csv").write_text("old,new\n1,one\n2,two\n7,seven\n")
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  a:
+    kind: sqlalchemy
+    table: t
+    dsn_env: A_URL
+    dimensions: {k: {mapping: {source: m, from: old, to: new}}, j: {}}
+    measures: {v: {}}
+  m: {kind: csv, path: m.csv, dimensions: {old: {}, new: {}}, measures: {rows: {column: "*", aggregation: count}}}
+""")
+
+    def told(*filters: dict[str, Any]) -> tuple[str, ...]:
+        return query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="a", filters=list(filters))).warnings
+
+    not_two = {"dimension": "k", "op": "!=", "value": "two"}
+    not_seven = {"dimension": "k", "op": "!=", "value": "seven"}
+    only_p = {"dimension": "j", "value": "p"}
+    assert told(not_two) == ("a has no row with k two: leaving it out changes nothing",)
+    assert told(not_seven) == ()
+    assert told(not_seven, only_p) == ("where j = p, a has no row with k seven: leaving it out changes nothing",)
+    one_of = {"dimension": "k", "op": "in", "value": ["one", "two"]}
+    assert told(one_of) == ("a has no row with k two: the others are all there is",)
+    not_q = {"dimension": "j", "op": "!=", "value": "q"}
+    assert told({"dimension": "k", "value": "one"}, not_q) == (
+        "where k = one, a has no row with j q: leaving it out changes nothing",
+    )
+
+
 def months(folder: Path) -> Catalog:
     (folder / "hours.csv").write_text("month,hours\n202402,1.00\n202403,7.00\n")
     (folder / "s.yaml").write_text("""\

@@ -10,6 +10,7 @@ from datetime import date
 from itertools import chain
 
 from treadle.analyst.asking.loading import narrowed
+from treadle.analyst.asking.lookups import again
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.stages import Condition
 from treadle.analyst.declared.days import BLANKS, day_of
@@ -61,8 +62,6 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
     for side, key in asked:
         others = _others(side, condition)
         there = _there(session, side, key, others, values)
-        if there is None:
-            return
         values = [value for value, is_there in zip(values, there[0], strict=True) if not is_there]
         proofs.append(there[1])
         if not values:
@@ -81,12 +80,12 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
 
 def _there(
     session: Session, side: Side, key: Key, others: Sequence[Condition], values: Sequence[Scalar]
-) -> tuple[list[bool], Proof] | None:
-    """Which of the values a row has that fulfils the other conditions, and the query; None if that is not known."""
+) -> tuple[list[bool], Proof]:
+    """Which of the values a row has that fulfils the other conditions, and the query."""
     any_of_them = Filter(dimension=key.name, op="in", value=list(values))
     rows = narrowed(session, side, key, (*others, (key, any_of_them)))
-    if rows is None:
-        return None
+    if side.table.remote is not None:
+        rows = again(side, rows)
     found: list[bool] = []
     proofs: list[Proof] = []
     for start in range(0, len(values), _AT_ONCE):

@@ -70,17 +70,16 @@ def unfiltered(session: Session, side: Fetched, key: Key) -> Table:
     return next(_staged(session, [_Wanted(remote, groups, ())], Parameters()))
 
 
-def narrowed(session: Session, side: Side, key: Key, conditions: Sequence[Condition]) -> Side | None:
+def narrowed(session: Session, side: Side, key: Key, conditions: Sequence[Condition]) -> Side:
     """Returns the rows of a side under other conditions than its own, as far as the values of `key` go.
 
-    None where that would take looking up again what the rows of a database are mapped to.
+    Those of a database have their values as it has them, before they are looked up.
     """
     wanted = replace(side, keys=(), declared=(), conditions=tuple(conditions), pushed=())
     remote = side.table.remote
     if remote is None:
         return wanted
-    if any(one.members[side.index].mapping for one in (key, *(one for one, _ in conditions))):
-        return None
+    wanted = replace(wanted, replaced={})
     parameters = Parameters()
     asked = _Wanted.of(replace(wanted, keys=(key,)), remote, parameters)
     return replace(wanted, table=next(_staged(session, [asked], parameters)), pushed=asked.pushed)

@@ -7,12 +7,11 @@ nothing is computed. Neighbours: `source` (how they are declared), `rows` (what 
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.loading import fetch
-from treadle.analyst.asking.rows import Side, Spelling, Statement, as_it_is, build
+from treadle.analyst.asking.rows import Lookup, Mapped, Side, Spelling, Statement, as_it_is, build
 from treadle.analyst.asking.stages import Fetched, Wanted
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source
@@ -27,24 +26,6 @@ from treadle.visible import seen
 
 _MOST_NAMED = 5
 _ROWS = "rows_of_it"
-
-
-class Lookup(Struct, frozen=True):
-    """A table in the session that is joined to the rows of a side.
-
-    Attributes:
-        table: its name; columns k0, k1 and on, and m0, the factor.
-        keys: the values of a row by which it is looked up in the first columns.
-        places: the decimals of the factor.
-        what: what it is, for errors.
-        made: the statements that made it.
-    """
-
-    table: str
-    keys: "Sequence[exp.Expr]"
-    places: int
-    what: str
-    made: tuple[Proof, ...]
 
 
 def look_up(session: Session, catalog: Catalog, fetched: Sequence[Fetched]) -> tuple[list[Side], tuple[Proof, ...]]:
@@ -182,10 +163,33 @@ def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> N
 def _joined(
     session: Session,
     side: Fetched,
-    maps: Sequence[tuple[Dimension, Mapping, Lookup]],
+    maps: Sequence[Mapped],
     rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
 ) -> Side:
-    """Returns the side with new values, factors and marks of what was not found; refuses what was not."""
+    """Returns the side with new values and factors; refuses what was not found."""
+    looked_up, prefix = _with_values(side, maps, rates)
+    looked_up.examine(session)
+    for n, lookup in enumerate([*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]):
+        _refuse_missing(session, looked_up, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
+                        f"{prefix}{n}_missing", looked_up.replaced)  # fmt: skip
+    return looked_up
+
+
+def again(side: Side, rows: Side) -> Side:
+    """Joins other rows of a side, which its database was asked for, to what its values are looked up in.
+
+    Values that are not in there stay as they are: nothing is computed of these rows.
+    """
+    maps = [one for one in side.maps if one[0].source_column in rows.table.columns]
+    return _with_values(rows, maps, ())[0] if maps else rows
+
+
+def _with_values(
+    side: Fetched,
+    maps: Sequence[Mapped],
+    rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
+) -> tuple[Side, str]:
+    """The side with new values, factors and marks of what was not found, and what its new columns begin with."""
     prefix = "_"
     while any(name.casefold().startswith(prefix) for name in side.table.columns):
         prefix += "_"
@@ -221,13 +225,10 @@ def _joined(
         for at in touched:
             factors[at].append((f"{prefix}{n}_factor", lookup.places))
     table = replace(side.table, relation=joined.subquery("looked_up"), unique=())
-    known = asdict(side) | {"table": table, "replaced": replaced}
-    looked_up = Side(**known, factors=factors, spelling=Spelling())
-    looked_up.examine(session)
-    for n, lookup in enumerate(lookups):
-        _refuse_missing(session, looked_up, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
-                        f"{prefix}{n}_missing", replaced)  # fmt: skip
-    return looked_up
+    known = asdict(side) | {
+        "table": table, "replaced": replaced, "factors": factors, "spelling": Spelling(), "maps": tuple(maps),
+    }  # fmt: skip
+    return Side(**known), prefix
 
 
 def _refuse_missing(

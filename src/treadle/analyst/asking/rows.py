@@ -6,11 +6,13 @@ catalogue or a bound value. Neighbour: `stages` (what a side is made of, step by
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from treadle.analyst.asking.stages import Fetched
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.source import Measure
+from treadle.analyst.declared.source import Dimension, Measure
+from treadle.analyst.declared.source import Mapping as DeclaredMapping
 from treadle.analyst.reading.amounts import (
     BLANKS,
     Amount,
@@ -33,6 +35,28 @@ from treadle.analyst.sql.terms import call, cast, literal, named, quoted
 
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
+
+
+class Lookup(Struct, frozen=True):
+    """A table in the session that is joined to the rows of a side.
+
+    Attributes:
+        table: its name; columns k0, k1 and on, and m0, the factor.
+        keys: the values of a row by which it is looked up in the first columns.
+        places: the decimals of the factor.
+        what: what it is, for errors.
+        made: the statements that made it.
+    """
+
+    table: str
+    keys: "Sequence[exp.Expr]"
+    places: int
+    what: str
+    made: tuple[Proof, ...]
+
+
+Mapped = tuple[Dimension, DeclaredMapping, Lookup]
+"""A dimension, how it is mapped, and the table that has its new values."""
 
 Statement = tuple["Sequence[exp.Expr]", Parameters, str, Doubts]
 """Statements that create and fill a table, their values, the table's name and what may be doubtful in it."""
@@ -62,10 +86,12 @@ class Side(Fetched, frozen=True, kw_only=True):
     Attributes:
         factors: the columns by which the amounts of a measure are multiplied, with their decimals, by its number.
         spelling: how its amounts are read.
+        maps: what the values of its dimensions are looked up in.
     """
 
     factors: Mapping[int, Sequence[tuple[str, int]]]
     spelling: Spelling
+    maps: Sequence[Mapped] = ()
 
     def by(self, keys: Sequence[Key]) -> "Side":
         """Returns the same rows by other keys, whose types are known."""
