@@ -6,6 +6,8 @@ Its neighbour `export_page` makes the page, `drill` finds the rows.
 from collections.abc import Sequence
 
 from treadle.analyst.asking.drill import Drilled, Lines
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.showing.comparison import Comparison, Difference
 from treadle.analyst.showing.export_page import isolated, shown, table
 from treadle.visible import seen
 
@@ -15,6 +17,23 @@ def lines_behind(drilled: Sequence[Drilled]) -> str:
     if not drilled:
         return ""
     return f"<section><h2>Rows behind the largest differences</h2>\n{''.join(map(_key, drilled))}</section>\n"
+
+
+def refuse_others(comparison: Comparison, row: Difference, found: Drilled) -> None:
+    """Raises AnalystError if the rows that were found are not those that a difference was made of.
+
+    They are looked up after the comparison, of sources that may have changed by then.
+    """
+    sides = ((found.a, row.rows_a, row.source_a_value), (found.b, row.rows_b, row.source_b_value))
+    rounded = any(claim.kind == "approximate" for claim in comparison.warnings)
+    for side, count, value in sides:
+        added = side.aggregation in ("sum", "count") and not rounded and len(side.totals_by_currency) < 2
+        figure = side.total if added else value
+        if side.total_rows != count or (figure or 0) != (value or 0):
+            raise AnalystError(
+                f"{side.source!r} changed after it was compared, so that the rows behind the differences are not those "
+                f"that were compared; ask again"
+            )
 
 
 def _key(found: Drilled) -> str:

@@ -95,6 +95,7 @@ class Alchemy:
         name = engine.dialect.name
         self.dialect = Dialect(_DIALECTS.get(name, name if name in _SPOKEN else ""))
         self._cursor: Any = None
+        self._first_version: object = None
         event.listen(engine, "before_cursor_execute", self._keep)
         session.on_stop(self._cancel)
         self._guard()
@@ -142,6 +143,7 @@ class Alchemy:
         from sqlalchemy import text
 
         self._session.check()
+        version = self._version()
         width = max(len(each.names) for each in groups)
         starts = [sum(len(each.names) for each in groups[:at]) + 1 for at in range(len(groups))]
         sql, names = statement_text(side_by_side(groups), self.dialect)
@@ -153,10 +155,33 @@ class Alchemy:
                 found = row[starts[at] : starts[at] + len(groups[at].names)]
                 texts = list(_texts(found, sources[at], groups[at], at, floating))
                 yield [str(at), *texts, *([None] * (width - len(texts)))]
+            self._refuse_mixed(version, sources)
         except AnalystError:
             raise
         except Exception as error:
             raise self._told(error, *sources) from None
+
+    def _version(self) -> object:
+        """What changes when others write, where each statement sees what is there by then; None elsewhere.
+
+        A transaction over all statements would keep others from writing to SQLite as long as it lasts.
+        """
+        if self.dialect.name != "sqlite":
+            return None
+        from sqlalchemy import text
+
+        return self._connection.execute(text("PRAGMA data_version")).scalar()
+
+    def _refuse_mixed(self, version: object, sources: Sequence[Source]) -> None:
+        """Raises AnalystError if others wrote between the first statement and the end of this one."""
+        if self._first_version is None:
+            self._first_version = version
+        elif self._version() != self._first_version:
+            names = " and ".join(dict.fromkeys(repr(source.name) for source in sources))
+            raise AnalystError(
+                f"the database of {names} was written to while it was read, so that what is told may mix old and new; "
+                f"ask again"
+            )
 
     def _guard(self) -> None:
         """Keeps the connection from writing, and a statement from outliving the session, where it is known how."""

@@ -138,7 +138,7 @@ def _with_lines(
     from treadle.analyst import compare as compared
     from treadle.analyst import page
     from treadle.analyst.asking.drill import DrillRequest, drill
-    from treadle.analyst.asking.export_lines import lines_behind
+    from treadle.analyst.asking.export_lines import lines_behind, refuse_others
     from treadle.analyst.showing.export import Drafts
 
     pages = [export for export in exports if export.format == "html"]
@@ -156,6 +156,7 @@ def _with_lines(
                        ("source_a", "source_b", "filters", "filters_a", "filters_b", "names")},
                 )  # fmt: skip
                 drilled.append(drill(catalog, wanted, interrupt=interrupt))
+                refuse_others(one, row, drilled[-1])
         for _, draft in drafts.each():
             draft.write_text(page(found, lines_behind(drilled)), encoding="utf-8")
     return found

@@ -1,0 +1,72 @@
+"""Sources that others write to while they are read: what is told is of one state of them, or it is not told."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from treadle.analyst import AnalystError, Catalog, CompareRequest, compare
+from treadle.cli.app import run
+
+ROWS = "CREATE TABLE t (k TEXT, j TEXT, v INT); INSERT INTO t VALUES ('1', 'p', 10), ('7', 'q', 2)"
+SOURCES = """\
+sources:
+  a: {kind: sqlalchemy, table: t, dsn_env: CHANGING, dimensions: {k: {}, j: {}}, measures: {v: {}}}
+  b: {kind: csv, path: b.csv, dimensions: {k: {}, j: {}}, measures: {v: {}}}
+"""
+
+
+def written(place: Path, sql: str) -> None:
+    with closing(sqlite3.connect(place / "a.db")) as database:
+        database.executescript(sql)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pytest.importorskip("sqlalchemy")
+    monkeypatch.setenv("CHANGING", f"sqlite:///{tmp_path / 'a.db'}")
+    written(tmp_path, ROWS)
+    (tmp_path / "b.csv").write_text("k,j,v\n1,p,10\n")
+    (tmp_path / "s.yaml").write_text(SOURCES)
+    return tmp_path
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_warnings_are_not_of_another_state_of_a_sqlite_database_than_the_figures(place: Path, mode: str) -> None:
+    """Each statement saw what was there by then: what was told of a value to leave out was of later rows."""
+    written(place, f"PRAGMA journal_mode = {mode}")
+
+    def tell(doing: str) -> None:
+        if doing == "looking at the differences":
+            written(place, "DELETE FROM t WHERE k = '7'")
+
+    leave_out = [{"dimension": "k", "op": "!=", "value": "7"}]
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["k"], filters=leave_out)
+    with pytest.raises(AnalystError, match=r"the database of 'a' was written to while it was read.*ask again"):
+        compare(Catalog.load(place / "s.yaml"), request, tell=tell)
+    found = compare(Catalog.load(place / "s.yaml"), request)
+    assert "leaving it out changes nothing" in found.warnings[0].message
+
+
+def test_what_others_write_after_the_only_statement_is_no_fault(place: Path) -> None:
+    def tell(doing: str) -> None:
+        if doing == "looking at the differences":
+            written(place, "DELETE FROM t WHERE k = '7'")
+
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["k"])
+    assert str(compare(Catalog.load(place / "s.yaml"), request, tell=tell).summary.total_source_a) == "12.00"
+
+
+def test_a_page_has_no_other_rows_behind_a_difference_than_those_that_made_it(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows are looked up after the comparison, here of a view that is another each time."""
+    written(place, "CREATE VIEW other AS SELECT '1' AS k, 'p' AS j, abs(random() % 1000000000) AS v")
+    live = "  a: {kind: sqlite, path: a.db, table: other, dimensions: {k: {}, j: {}}, measures: {v: {}}}\n"
+    (place / "s.yaml").write_text(SOURCES.replace(SOURCES.splitlines(keepends=True)[1], live))
+    page = place / "page.html"
+    given = ["compare", "a", "b", "--by", "k", "--sources", str(place / "s.yaml"), "--html", str(page), "--lines", "3"]
+    assert run(given) != 0
+    assert "'a' changed after it was compared" in " ".join(capsys.readouterr().err.split())
+    assert not page.exists()
