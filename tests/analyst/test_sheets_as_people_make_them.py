@@ -1,5 +1,7 @@
 """Excel files as people make them: what would be read as something else than a person sees is refused, or right."""
 
+import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,44 @@ def test_what_is_no_number_is_told_as_that(tmp_path: Path, decimal: str) -> None
     rows = [ROWS[0], ["1", "1", 12.5], ["1", "1", True], ["1", "1", "n/a"]]
     with pytest.raises(AnalystError, match="has text that is no number, 2 in all, such as 'n/a', 'true'"):
         asked(tmp_path, rows, decimal=decimal)
+
+
+def test_a_formula_that_came_to_an_empty_text_was_computed(tmp_path: Path) -> None:
+    """`=IF(A3="","",…)`, down a whole column: it was refused as one without a value."""
+    with xlsxwriter.Workbook(str(tmp_path / "written.xlsx")) as made:
+        sheet = made.add_worksheet("S")
+        for at, row in enumerate([*ROWS[:2], ["1002", "1", 5]]):
+            sheet.write_row(at, 0, row)
+        for line in (3, 4):
+            for column in range(3):
+                sheet.write_formula(line, column, '=IF(Z1="","",Z1)', None, "")
+        sheet.write_string(4, 0, "1003")
+    # Excel says of such a cell that it is a text, which this library leaves out.
+    with zipfile.ZipFile(tmp_path / "written.xlsx") as whole, zipfile.ZipFile(tmp_path / "s.xlsx", "w") as out:
+        for name in whole.namelist():
+            out.writestr(name, re.sub(rb'(<c r="\w+")(><f>[^<]*</f><v></v>)', rb'\1 t="str"\2', whole.read(name)))
+    dimensions = (Dimension(name="company"), Dimension(name="account"))
+    source = Source(name="s", kind="xlsx", path="s.xlsx", dimensions=dimensions, measures=(Measure(name="amount"),))
+    found = query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["company"]), bounds=QUICK)
+    assert [tuple(row.values()) for row in found.rows] == [("1001", 10), ("1002", 5), ("1003", None)]
+    assert found.source_rows == 3
+
+
+def test_hidden_rows_and_sheets_count_and_a_number_is_what_the_cell_holds(tmp_path: Path) -> None:
+    """As `docs/sources.md` says: neither a filter nor a format changes a figure."""
+    with xlsxwriter.Workbook(str(tmp_path / "s.xlsx")) as made:
+        sheet = made.add_worksheet("S")
+        for at, row in enumerate(ROWS):
+            sheet.write_row(at, 0, row)
+        sheet.autofilter(0, 0, 3, 2)
+        sheet.filter_column(1, "x == 1")
+        sheet.set_row(2, None, None, {"hidden": True})
+        sheet.write_number(3, 2, 1234567, made.add_format({"num_format": "#,##0,"}))
+    source = Source(
+        name="s",
+        kind="xlsx",
+        path="s.xlsx",
+        dimensions=(Dimension(name="account"),),
+        measures=(Measure(name="amount"),),
+    )
+    assert query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK).totals["amount"] == 1234597

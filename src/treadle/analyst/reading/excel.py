@@ -135,7 +135,9 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
                 value = next((child.text for child in cell if child.tag.endswith("}v")), None)
                 formula = any(child.tag.endswith("}f") for child in cell)
                 place = re.fullmatch(r"([A-Z]+)(\d+)", cell.get("r", ""))
-                bad = cell.get("t") == "e" or (formula and value is None)
+                # A formula whose outcome is an empty text was computed: it stands there as a text, with nothing in it.
+                emptied = cell.get("t") == "str" and any(child.tag.endswith("}v") for child in cell)
+                bad = cell.get("t") == "e" or (formula and value is None and not emptied)
                 cell.clear()
                 if bad and place and int(place[2]) > header and _number(place[1]) in columns:
                     wrong.append(f"{place[0]} ({value or 'a formula without a value'})")
