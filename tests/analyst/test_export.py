@@ -20,9 +20,11 @@ from treadle.analyst import (
     Comparison,
     Export,
     Interrupt,
+    QueryRequest,
     Source,
     compare,
     page,
+    query,
 )
 
 HOSTILE = [
@@ -131,6 +133,18 @@ def test_a_spreadsheet_finds_no_formula(catalog: Catalog, tmp_path: Path) -> Non
     written(catalog, tmp_path / "out.csv")
     keys = {row["company"] for row in rows_of(tmp_path / "out.csv")}
     assert {"'=1+1", "'@SUM(A1)", "'+49 89", "'-2+3", "'\t=1", "-5", 'a,"b"\nc', "NULL"} <= keys
+
+
+@pytest.mark.parametrize("text", ["x\r=2+5", "\r=2", "x\n=2+5", 'x"\r\n=2'])
+def test_a_line_break_in_a_text_begins_no_line_of_a_query_file(make: Make, tmp_path: Path, text: str) -> None:
+    """A carriage return was not quoted: what stood behind it was a line of its own, and a formula."""
+    catalog = Catalog([make("a", [(text, 1), ("z", 2)])], tmp_path)
+    query(catalog, QueryRequest(source="a", dimensions=["company"]), exports=[tmp_path / "q.csv"])
+    held = (tmp_path / "q.csv").read_bytes()
+    with (tmp_path / "q.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))
+    assert sorted(rows[1:]) == sorted([[("'" if text[0] == "\r" else "") + text, "1.00"], ["z", "2.00"]])
+    assert held.count(b"\r") == text.count("\r")
 
 
 def test_several_measures_and_no_dimensions(make: Make, tmp_path: Path) -> None:

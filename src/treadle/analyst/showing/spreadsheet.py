@@ -12,7 +12,9 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from msgspec import Struct
 
 from treadle.analyst.declared.errors import AnalystError
 
@@ -31,9 +33,19 @@ Rows = Iterable[Sequence[Any]]
 def write_csv(path: Path, columns: Sequence[str], rows: Rows) -> None:
     """Writes rows to a CSV file; text that would be computed begins with an apostrophe."""
     with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
+        # With another end of lines, Python before 3.13 quotes no carriage return, at which programs begin a line.
+        writer = csv.writer(_Lines(out))
         writer.writerow([_guarded(name) for name in columns])
         writer.writerows([_guarded(cell) if isinstance(cell, str) else _told(cell) for cell in row] for row in rows)
+
+
+class _Lines(Struct, frozen=True):
+    """A file whose lines are written as `csv` ends them, and end as a program expects it of a CSV file."""
+
+    out: TextIO
+
+    def write(self, line: str) -> int:
+        return self.out.write(line.removesuffix("\r\n") + "\n")
 
 
 def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> None:
