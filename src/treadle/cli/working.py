@@ -1,8 +1,14 @@
-"""Work that takes a while: what is being done is shown at a terminal, and Ctrl-C stops it where it is done."""
+"""Work that takes a while: what is being done is shown at a terminal, and Ctrl-C stops it where it is done.
 
+So does SIGTERM, by which a scheduler ends a job: what was put aside on the disk goes with the work.
+"""
+
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -43,16 +49,43 @@ def working(work: "Callable[[Interrupt, Callable[[str], None]], T]") -> T:
     thread.start()
     try:
         # Not a join: one that Ctrl-C interrupts takes the thread for ended from then on (CPython 3.11).
-        _watch(done, doing)
-    except KeyboardInterrupt:
+        with _told_to_end():
+            _watch(done, doing)
+    except KeyboardInterrupt as error:
         interrupt.set()
         done.wait()
+        if isinstance(error, _Terminated):
+            thread.join()
+            signal.raise_signal(signal.SIGTERM)
         raise click.Abort from None
     finally:
         thread.join()
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _told_to_end() -> Iterator[None]:
+    """Raises `_Terminated` within at the first SIGTERM; a second one ends the process, as it does elsewhere."""
+    free = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if not free or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, tell)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _watch(done: threading.Event, doing: list[str]) -> None:
