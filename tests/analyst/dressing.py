@@ -17,8 +17,12 @@ from .shelf import DATABASES, Shelf
 
 NAMES = ("company", "account", "period", "currency", "amount")
 PERIODS = ("202401", "202402", "202403")
+# A year's end: its special periods, and the balance carried forward into the next, none of which is a month.
+CLOSING = ("202311", "202312", "202313", "202316", "202400", "202401", "202402", "202403")
 RATES = {("USD", "202401"): "0.9", ("USD", "202402"): "0.8512", ("USD", "202403"): "1.05", ("GBP", "202401"): "1.17",
-         ("GBP", "202402"): "1.2", ("GBP", "202403"): "1.165"}  # fmt: skip
+         ("GBP", "202402"): "1.2", ("GBP", "202403"): "1.165"} | {
+    (code, period): f"1.{period[3:]}" for code in ("USD", "GBP") for period in CLOSING[:-3]
+}  # fmt: skip
 MAPPED = {
     "10": [("4100", "1")],
     "20": [("4200", "0.25"), ("4300", "0.75")],
@@ -56,12 +60,14 @@ class Dress(Struct):
     mixed: bool = False
 
 
-def rows_of(chance: Random, codes: Sequence[str | None], accounts: Sequence[str]) -> list[Row]:
+def rows_of(
+    chance: Random, codes: Sequence[str | None], accounts: Sequence[str], periods: Sequence[str] = PERIODS
+) -> list[Row]:
     return [
         Row(
             chance.choice(["1001", "1002", "1002", "2001", None]),
             chance.choice(accounts),
-            chance.choice(PERIODS),
+            chance.choice(periods),
             chance.choice(codes),
             None if chance.random() < 0.05 else Decimal(chance.randint(-300_000, 900_000)) / 100,
         )
@@ -69,7 +75,9 @@ def rows_of(chance: Random, codes: Sequence[str | None], accounts: Sequence[str]
     ]
 
 
-def changed(chance: Random, rows: Sequence[Row], accounts: Sequence[str]) -> list[Row]:
+def changed(
+    chance: Random, rows: Sequence[Row], accounts: Sequence[str], periods: Sequence[str] = PERIODS
+) -> list[Row]:
     found: list[Row] = []
     for row in rows:
         amount = row.amount or Decimal(0)
@@ -81,7 +89,7 @@ def changed(chance: Random, rows: Sequence[Row], accounts: Sequence[str]) -> lis
             case "off":
                 found.append(Row(*_but(row, amount=amount + Decimal(chance.choice(["0.01", "7.5", "6000"])))))
             case "late":
-                found.append(Row(*_but(row, period=chance.choice(PERIODS))))
+                found.append(Row(*_but(row, period=chance.choice(periods))))
             case "moved":
                 found.append(Row(*_but(row, account=chance.choice(accounts))))
             case _:
@@ -94,15 +102,18 @@ def _but(row: Row, **values: Any) -> list[Any]:
     return list((asdict(row) | values).values())
 
 
-def dress(chance: Random, mapped: bool, converted: bool) -> Dress:
+def dress(chance: Random, mapped: bool, converted: bool, periods: Sequence[str] = PERIODS) -> Dress:
     kind = chance.choice(KINDS)
+    # A day stands for its month, and so for no special period; binary fractions are rounded once they are multiplied.
+    days = ["days", "dates"] if periods == PERIODS else []
+    scaled = [] if kind == "xlsx" else ["thousands"]
     return Dress(
         kind=kind,
         mapped=mapped,
         converted=converted,
         padded=chance.random() < 0.4,
-        period=chance.choice(["plain", "fiscal", "dotted", "days", "dates"]),
-        sign=chance.choice(["plain", "plain", "turned", "debit"]),
+        period=chance.choice(["plain", "fiscal", "dotted", "reporting", "planned", "mixed", *days]),
+        sign=chance.choice(["plain", "plain", "turned", "debit", "columns", *scaled]),
         german=kind == "csv" and chance.random() < 0.5,
         opened=kind == "csv" and chance.random() < 0.3,
         totals=kind == "csv" and chance.random() < 0.3,
@@ -141,24 +152,38 @@ SPELLED: dict[str, Callable[[str], str]] = {
     "plain": lambda period: period,
     "fiscal": lambda period: f"{period[:4]}0{period[4:]}",
     "dotted": lambda period: f"{period[4:]}/{period[:4]}",
+    "reporting": lambda period: f"0{period[4:]}.{period[:4]}",
+    "planned": lambda period: f" {period[:4]}.{period[4:]}",
     "days": lambda period: f"17.{period[4:]}.{period[:4]}",
     "dates": lambda period: f"{period[:4]}-{period[4:]}-28",
 }
-FORMATS = {"plain": "", "fiscal": "fiscal_period", "dotted": "fiscal_period",
-           "days": "date(DD.MM.YYYY), fiscal_period", "dates": "fiscal_period"}  # fmt: skip
+FORMATS = dict.fromkeys(("fiscal", "dotted", "reporting", "planned", "mixed", "dates"), "fiscal_period") | {
+    "plain": "", "days": "date(DD.MM.YYYY), fiscal_period",
+}  # fmt: skip
+
+
+WAYS = ("plain", "fiscal", "dotted", "reporting", "planned")
+MORE = {"debit": {"dc": "VARCHAR"}, "columns": {"haben": "DECIMAL(18, 2)"}}
+EXPRESSIONS = {
+    "debit": 'if(dc = \'H\', -"{0}", "{0}")',
+    "columns": 'case when haben is null then "{0}" else -haben end',
+    "thousands": '"{0}" * 1000',
+}
+"""How amounts are made of what a source has of them: with a mark, in two columns, or in thousands."""
 
 
 def german(amount: Decimal) -> str:
-    text = f"{abs(amount):,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
+    text = f"{abs(amount):,}".replace(",", " ").replace(".", ",").replace(" ", ".")
     return f"{text}-" if amount < 0 else text
 
 
 def dressed(shelf: Shelf, name: str, rows: Sequence[Row], how: Dress, measure: Measure) -> Source:
     columns = {one: f"C {one}" if how.renamed else one for one in NAMES}
-    listed = [*columns.values(), *(["dc"] if how.sign == "debit" else [])]
+    listed = [*columns.values(), *MORE.get(how.sign, {})]
     table: list[list[Any]] = []
     for row in rows:
-        cells: list[Any] = [row.company, row.account, SPELLED[how.period](row.period), row.currency, row.amount]
+        spelled = how.period if how.period != "mixed" else WAYS[len(table) % len(WAYS)]
+        cells: list[Any] = [row.company, row.account, SPELLED[spelled](row.period), row.currency, row.amount]
         if how.padded:
             cells[0] = row.company and row.company.zfill(10)
             cells[1] = row.account.zfill(10)
@@ -169,8 +194,13 @@ def dressed(shelf: Shelf, name: str, rows: Sequence[Row], how: Dress, measure: M
         if how.sign == "debit":
             cells.append("H" if row.amount is not None and row.amount < 0 else "S")
             cells[4] = None if row.amount is None else abs(row.amount)
+        if how.sign == "columns":
+            credit = row.amount is not None and row.amount < 0
+            cells[4:] = [None, -(row.amount or 0)] if credit else [row.amount, None]
+        if how.sign == "thousands" and row.amount is not None:
+            cells[4] = row.amount / 1000
         table.append(cells)
-    kinds = ["VARCHAR"] * 4 + ["DECIMAL(18, 2)"] + ["VARCHAR"] * (len(listed) - 5)
+    kinds = ["VARCHAR"] * 4 + [f"DECIMAL(18, {5 if how.sign == 'thousands' else 2})", *MORE.get(how.sign, {}).values()]
     place = shelf.put(name, how.kind, dict(zip(listed, kinds, strict=True)), table)
     text = TextFormat()
     if how.kind == "csv":
@@ -224,8 +254,8 @@ def _dimension(name: str, column: str, how: Dress) -> Dimension:
 
 def _measure(measure: Measure, column: str, how: Dress) -> Measure:
     values = asdict(measure) | ({"sign": -1} if how.sign == "turned" else {})
-    if how.sign == "debit":
-        values["expression"] = f'if(dc = \'H\', -"{column}", "{column}")'
+    if how.sign in EXPRESSIONS:
+        values["expression"] = EXPRESSIONS[how.sign].format(column)
     else:
         values["column"] = column
     if how.converted and measure.aggregation != "count":

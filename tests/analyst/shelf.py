@@ -1,5 +1,6 @@
 """Where the rows of a test are kept: files of any kind, frames in memory, and tables of a database."""
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -83,8 +84,10 @@ def _frame(kind: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]])
     cells = {column: [row[at] for row in rows] for at, column in enumerate(columns)}
     if kind == "pandas":
         return module.DataFrame(cells, dtype=object)
-    exact = module.Decimal(18, 2)
-    kinds = {column: exact if sql.startswith("DECIMAL") else module.String for column, sql in columns.items()}
+    kinds = {
+        column: module.Decimal(*map(int, re.findall(r"\d+", sql))) if sql.startswith("DECIMAL") else module.String
+        for column, sql in columns.items()
+    }
     return module.DataFrame(cells, schema=kinds)
 
 

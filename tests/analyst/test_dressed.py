@@ -34,7 +34,7 @@ from treadle.analyst import (
 )
 
 from .conftest import QUICK
-from .dressing import MAPPED, NAMES, changed, dress, dressed, plain, rows_of, tables
+from .dressing import CLOSING, MAPPED, NAMES, PERIODS, changed, dress, dressed, plain, rows_of, tables
 from .shelf import DATABASES, Shelf
 
 PAIRS = int(os.environ.get("TREADLE_DRESSED", "12"))
@@ -54,6 +54,11 @@ FILTERS: list[dict[str, Any]] = [
     {"dimension": "period", "op": "between", "value": ["202401", "202402"]},
     {"dimension": "period", "op": "ytd", "value": "202402"},
     {"dimension": "period", "op": "rolling", "value": ["202403", 2]},
+    {"dimension": "period", "op": "rolling", "value": ["202402", 4]},
+    {"dimension": "period", "op": "ytd", "value": "202313"},
+    {"dimension": "period", "op": "qtd", "value": "202316"},
+    {"dimension": "period", "op": "between", "value": ["202312", "202401"]},
+    {"dimension": "period", "op": "not in", "value": ["202400", "202316"]},
     {"dimension": "period", "op": ">", "value": "202401"},
     {"dimension": "account", "op": "under", "value": "Revenue"},
     {"dimension": "account", "op": "under", "value": "Result"},
@@ -152,13 +157,14 @@ def test_a_comparison_is_the_same_however_its_sides_are_written(tmp_path: Path, 
     codes: list[str | None] = chance.choice([["EUR"], ["EUR"], ["EUR", "USD"], ["EUR", "USD", "GBP"]])
     if not converted and chance.random() < 0.1:
         codes = [*codes, None]
+    periods = CLOSING if chance.random() < 0.4 else PERIODS
     old, new = sorted(MAPPED), ["4100", "4200", "4300", "8000", "8100"]
-    first = rows_of(chance, codes, old if mapped[0] else new)
+    first = rows_of(chance, codes, old if mapped[0] else new, periods)
     if mapped[0] == mapped[1]:
-        second = changed(chance, first, old if mapped[1] else new)
+        second = changed(chance, first, old if mapped[1] else new, periods)
     else:
-        second = rows_of(chance, codes, old if mapped[1] else new)
-    hows = [dress(chance, one, converted) for one in mapped]
+        second = rows_of(chance, codes, old if mapped[1] else new, periods)
+    hows = [dress(chance, one, converted, periods) for one in mapped]
     for own, other in (hows, hows[::-1]):
         # The format of the other side holds for what this one spells in several ways.
         own.mixed = other.padded and not own.padded
