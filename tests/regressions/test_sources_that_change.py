@@ -1,4 +1,7 @@
-"""Sources that others write to while they are read: what is told is of one state of them, or it is not told."""
+"""Sources that others write to while they are read: what is told is of one state of them, or it is not told.
+
+Nor does a question write over what it reads.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -65,8 +68,37 @@ def test_a_page_has_no_other_rows_behind_a_difference_than_those_that_made_it(
     written(place, "CREATE VIEW other AS SELECT '1' AS k, 'p' AS j, abs(random() % 1000000000) AS v")
     live = "  a: {kind: sqlite, path: a.db, table: other, dimensions: {k: {}, j: {}}, measures: {v: {}}}\n"
     (place / "s.yaml").write_text(SOURCES.replace(SOURCES.splitlines(keepends=True)[1], live))
-    page = place / "page.html"
+    page, table = place / "page.html", place / "table.csv"
+    table.write_text("as it was")
     given = ["compare", "a", "b", "--by", "k", "--sources", str(place / "s.yaml"), "--html", str(page), "--lines", "3"]
-    assert run(given) != 0
+    assert run([*given, "--csv", str(table)]) != 0
     assert "'a' changed after it was compared" in " ".join(capsys.readouterr().err.split())
-    assert not page.exists()
+    assert (page.exists(), table.read_text()) == (False, "as it was")
+    assert not [*place.glob(".*.part")]
+
+
+MAPPED = """\
+sources:
+  a: {kind: csv, path: b.csv, dimensions: {k: {mapping: {source: m, from: old, to: new}}, j: {}}, measures: {v: {}}}
+  m: {kind: csv, path: m.csv, dimensions: {old: {}, new: {}}, measures: {rows: {column: "*", aggregation: count}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["query", "a", "--by", "k"],
+        ["compare", "a", "a", "--by", "k"],
+        ["compare", "a", "a", "--by", "k", "--html", "p.html", "--lines", "2"],
+    ],
+)
+def test_a_table_that_values_are_looked_up_in_is_not_written_over(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, question: list[str]
+) -> None:
+    """A query wrote its rows over the table of its mapping."""
+    monkeypatch.chdir(place)
+    (place / "s.yaml").write_text(MAPPED)
+    (place / "m.csv").write_text("old,new\n1,one\n")
+    assert run([*question, "--sources", "s.yaml", "--csv", "m.csv"]) == 2
+    assert "it is a file of one of the sources" in " ".join(capsys.readouterr().err.split())
+    assert (place / "m.csv").read_text() == "old,new\n1,one\n"

@@ -134,19 +134,14 @@ def compare(
         AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
             exactly.
     """
-    a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
-    b = called(a, b, request.names)
+    a, b = _both(catalog, request)
     pairs = measure_pairs(a, b, request.wanted_measures)
     become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
     for pair in become:
         refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
     keys = _keys(a, b, request)
-    sources = list({source.name: source for source in (a, b)}.values())
-    tables = [table for source in sources for table in catalog.tables(source)]
     hierarchies = hierarchies_of(catalog, request.subtotals)
-    tables += [catalog.source(one.source) for one in hierarchies if one.source]
-    tables += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
-    sources = list({source.name: source for source in (*sources, *tables)}.values())
+    sources = sources_read(catalog, request)
     files = [file for source in sources for file in catalog.files(source)]
     with (
         Drafts([Export.of(export) for export in exports], files) as drafts,
@@ -169,6 +164,20 @@ def compare(
         for export, draft in drafts.each():
             write(session, export, draft, found, keys, aligned)
     return found
+
+
+def sources_read(catalog: Catalog, request: CompareRequest) -> list[Source]:
+    """Returns both sources of a comparison, and those that they are looked up and grouped in."""
+    a, b = _both(catalog, request)
+    found = [a, b, *catalog.tables(a), *catalog.tables(b)]
+    found += [catalog.source(one.source) for one in hierarchies_of(catalog, request.subtotals) if one.source]
+    found += tables_of_groups(catalog, [a, b], [*request.filters, *request.filters_a, *request.filters_b])
+    return list({source.name: source for source in found}.values())
+
+
+def _both(catalog: Catalog, request: CompareRequest) -> tuple[Source, Source]:
+    a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
+    return a, called(a, b, request.names)
 
 
 def _read(

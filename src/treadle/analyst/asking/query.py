@@ -156,7 +156,10 @@ def query(
             exactly.
     """
     source = catalog.source(request.source)
-    with Drafts([_export(export) for export in exports], catalog.files(source)) as drafts:
+    read = _sources_read(catalog, source, request)
+    with Drafts(
+        [_export(export) for export in exports], [file for one in read for file in catalog.files(one)]
+    ) as drafts:
         found = _asked(catalog, source, request, bounds, interrupt)
         for export, draft in drafts.each():
             _write(found, export, draft)
@@ -209,9 +212,7 @@ def _asked(
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
     hierarchies = hierarchies_of(catalog, request.subtotals)
-    files = [source, *catalog.tables(source), *(catalog.source(one.source) for one in hierarchies if one.source)]
-    files += tables_of_groups(catalog, [source], request.filters)
-    with Session(catalog, list({one.name: one for one in files}.values()), bounds, interrupt) as session:
+    with Session(catalog, _sources_read(catalog, source, request), bounds, interrupt) as session:
         wanted = Wanted(
             letter="a",
             index=0,
@@ -248,6 +249,14 @@ def _asked(
             ),
             made=(*asked, *found.made, *(proof for tree in trees for proof in tree.made)),
         )
+
+
+def _sources_read(catalog: Catalog, source: Source, request: QueryRequest) -> list[Source]:
+    """The source, and those that it is looked up and grouped in."""
+    found = [source, *catalog.tables(source)]
+    found += [catalog.source(one.source) for one in hierarchies_of(catalog, request.subtotals) if one.source]
+    found += tables_of_groups(catalog, [source], request.filters)
+    return list({one.name: one for one in found}.values())
 
 
 def _across_currencies(

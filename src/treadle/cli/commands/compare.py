@@ -135,16 +135,22 @@ def _with_lines(
     tell: Callable[[str], None],
 ) -> "Comparison":  # fmt: skip
     """Compares, looks up the rows behind the largest differences, and writes all files, the page with those rows."""
+    from msgspec.structs import replace
+
     from treadle.analyst import compare as compared
     from treadle.analyst import page
+    from treadle.analyst.asking.compare import sources_read
     from treadle.analyst.asking.drill import DrillRequest, drill
     from treadle.analyst.asking.export_lines import lines_behind, refuse_others
     from treadle.analyst.showing.export import Drafts
 
-    pages = [export for export in exports if export.format == "html"]
-    sources = [catalog.source(name) for name in (request.source_a, request.source_b)]
-    with Drafts(pages, [file for source in sources for file in catalog.files(source)]) as drafts:
-        others = [export for export in exports if export.format != "html"]
+    sources = sources_read(catalog, request)
+    with Drafts(exports, [file for source in sources for file in catalog.files(source)]) as drafts:
+        pages = [draft for export, draft in drafts.each() if export.format == "html"]
+        others = [replace(export, path=draft) for export, draft in drafts.each() if export.format != "html"]
+        for export in others:
+            # It is written as a file that is not there yet, whatever its name ends in.
+            export.path.unlink()
         found = compared(catalog, request, interrupt=interrupt, exports=others, tell=tell)
         drilled = []
         for one in (found, *found.more):
@@ -157,7 +163,7 @@ def _with_lines(
                 )  # fmt: skip
                 drilled.append(drill(catalog, wanted, interrupt=interrupt))
                 refuse_others(one, row, drilled[-1])
-        for _, draft in drafts.each():
+        for draft in pages:
             draft.write_text(page(found, lines_behind(drilled)), encoding="utf-8")
     return found
 
