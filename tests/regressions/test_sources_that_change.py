@@ -4,12 +4,25 @@ Nor does a question write over what it reads.
 """
 
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from treadle.analyst import AnalystError, Catalog, CompareRequest, compare
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    query,
+)
 from treadle.cli.app import run
 
 ROWS = "CREATE TABLE t (k TEXT, j TEXT, v INT); INSERT INTO t VALUES ('1', 'p', 10), ('7', 'q', 2)"
@@ -102,3 +115,39 @@ def test_a_table_that_values_are_looked_up_in_is_not_written_over(
     assert run([*question, "--sources", "s.yaml", "--csv", "m.csv"]) == 2
     assert "it is a file of one of the sources" in " ".join(capsys.readouterr().err.split())
     assert (place / "m.csv").read_text() == "old,new\n1,one\n"
+
+
+WRITER = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_duckdb_file_that_is_being_written_to_is_told_as_that(tmp_path: Path, elsewhere: bool) -> None:
+    """It was to be looked whether all of the file is there, and of the declared kind."""
+    file = tmp_path / "a.duckdb"
+    with duckdb.connect(file) as made:
+        made.execute("CREATE TABLE t AS SELECT 'x' AS k, 1 AS v")
+    source = Source(
+        name="a",
+        kind="duckdb",
+        path=file.name,
+        table="t",
+        dimensions=(Dimension(name="k"),),
+        measures=(Measure(name="v"),),
+    )
+    catalog = Catalog([source], tmp_path)
+    with ExitStack() as held:
+        if elsewhere:
+            writer = held.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", WRITER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            )
+            assert writer.stdout is not None
+            writer.stdout.readline()
+        else:
+            held.enter_context(duckdb.connect(file))
+        with pytest.raises(
+            AnalystError, match=r"source 'a': its DuckDB file is open for writing elsewhere.*or read a copy"
+        ):
+            query(catalog, QueryRequest(source="a"))
+    assert str(query(catalog, QueryRequest(source="a")).totals["v"]) == "1"

@@ -63,6 +63,11 @@ def _told(error: Exception) -> str:
             )
         case duckdb.PermissionException():
             return f"a view of it reads no file of a source ({first_line(error)}); declare a table, or that file"
+        case _ if "Could not set lock on file" in message or "Unique file handle conflict" in message:
+            return (
+                f"its DuckDB file is open for writing elsewhere, in another program or in this one, and is not read as "
+                f"long as it is ({first_line(error)}); close it there, or read a copy"
+            )
         case _ if "CSV Parser state machine" in message:
             return (
                 "a line of a CSV file ends in another way than those before it, with or without a carriage return: "
