@@ -43,12 +43,21 @@ QUICK = Bounds(threads=1)
 COLUMNS = ("company", "period", "currency", "amount")
 AMOUNTS = [None, *map(Decimal, ("0.00", "0.01", "5.00", "-5.00", "50.00", "500.00", "5000.00", "7.50"))]
 COMPANIES = ["1", "2", "3", "10", None]
+MONTHS = ["202401", "202402", "202403"]
+# The end of a year: special periods, and the balance carried forward into the next.
+CLOSING = ["202312", "202313", "202316", "202400", "202401"]
 FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
     ({"dimension": "period", "value": "202401"}, "period", lambda v: v == "202401"),
     ({"dimension": "company", "op": "in", "value": ["1", "2"]}, "company", lambda v: v in ("1", "2")),
     ({"dimension": "company", "op": "!=", "value": "1"}, "company", lambda v: v != "1"),
     ({"dimension": "period", "op": "between", "value": ["202402", "202403"]}, "period",
      lambda v: v is not None and "202402" <= v <= "202403"),
+    ({"dimension": "period", "op": "ytd", "value": "2023013"}, "period",
+     lambda v: v is not None and "202301" <= v <= "202313"),
+    ({"dimension": "period", "op": "rolling", "value": ["001.2024", 2]}, "period",
+     lambda v: v is not None and "202312" <= v <= "202401"),
+    ({"dimension": "period", "op": "qtd", "value": "16/2023"}, "period",
+     lambda v: v is not None and "202310" <= v <= "202316"),
     ({"dimension": "company", "op": ">=", "value": "9"}, "company", lambda v: v is not None and int(v) >= 9),
     ({"dimension": "company", "op": "is null"}, "company", lambda v: v is None),
     ({"dimension": "company", "value": "77"}, "company", lambda v: v == "77"),
@@ -67,10 +76,10 @@ TREES: list[list[tuple[str, str]]] = [
 ]
 
 
-def _row(chance: Random, codes: list[Any]) -> Row:
+def _row(chance: Random, codes: list[Any], periods: list[str]) -> Row:
     return {
         "company": chance.choice(COMPANIES),
-        "period": chance.choice(["202401", "202402", "202403"]),
+        "period": chance.choice(periods),
         "currency": chance.choice(codes),
         "amount": chance.choice(AMOUNTS),
     }
@@ -123,12 +132,13 @@ def _all(chance: Random, rows: list[Row]) -> list[Row]:
 
 def questions(chance: Random) -> tuple[World, dict[str, Any]]:
     codes = [chance.choice([["EUR"], ["EUR"], ["EUR"], ["USD"], ["EUR", "USD"], ["EUR", None], [None]]) for _ in "ab"]
-    first = [_row(chance, codes[0]) for _ in range(chance.choice([0, 1, 2, 4, 6, 8, 10, 12]))]
+    periods = CLOSING if chance.random() < 0.3 else MONTHS
+    first = [_row(chance, codes[0], periods) for _ in range(chance.choice([0, 1, 2, 4, 6, 8, 10, 12]))]
     second = list(first)
     # A change of the whole is seen where the rows are else alike.
     if chance.random() < 0.5:
         second = [new for row in first for new in _changed(chance, row)]
-        second += [_row(chance, codes[1]) for _ in range(chance.randint(0, 2))]
+        second += [_row(chance, codes[1], periods) for _ in range(chance.randint(0, 2))]
     if chance.random() < 0.5:
         second = [{**row, "currency": chance.choice(codes[1])} for row in second]
     second = _all(chance, second)
