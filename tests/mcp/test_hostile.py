@@ -272,11 +272,11 @@ def called(params):
 """
     model = ScriptedModel([[("evil__t", {"x": 1})], "done"])
     agent = Agent(model, tools=[server(script)], instructions="The word is swordfish.")
-    await agent.run("My card is 4111.")
+    await agent.run("My card is of a kingfisher.")
     seen = json.loads((tmp_path / "seen").read_text())
     assert seen["arguments"] == {"x": 1}
     assert "swordfish" not in str(seen)
-    assert "4111" not in str(seen)
+    assert "kingfisher" not in str(seen)
 
 
 async def test_a_server_has_nothing_of_the_environment_that_it_was_not_given(monkeypatch):

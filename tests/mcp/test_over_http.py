@@ -183,7 +183,7 @@ async def test_what_fails_here_as_a_call_is_sent_ends_no_other(modern):
     class Signs(httpx2.Auth):
         def auth_flow(self, request):
             if b'"n":0' in request.content:
-                raise ValueError("the token sk-4711 is over")
+                raise ValueError("the token sk-swordfish is over")
             yield request
 
     async def pays(raw, number, n):
@@ -195,7 +195,7 @@ async def test_what_fails_here_as_a_call_is_sent_ends_no_other(modern):
     assert all(
         "the server shop was not asked, or its answer not read, because of a ValueError here" in one for one in failed
     )
-    assert "4711" not in str(failed)
+    assert "swordfish" not in str(failed)
     assert last == "paid 1"
 
 

@@ -242,13 +242,13 @@ async def test_what_is_wrong_in_the_application_is_logged_as_the_journal_would_h
     """It was logged with its traceback as it was."""
 
     def ask(question):
-        raise ValueError(f"nobody of 4711 answers {question.message}")
+        raise ValueError(f"nobody of swordfish answers {question.message}")
 
     script = f"{ASKS}\ndef called(params): return {{'content': [{{'type': 'text', 'text': asks(0)}}]}}"
-    journal = MemoryJournal(redact=lambda text: text.replace("4711", "[KEY]"))
+    journal = MemoryJournal(redact=lambda text: text.replace("swordfish", "[KEY]"))
     await calling(server(script, ask=ask), journal=journal).run("go")
     assert "ValueError: nobody of [KEY] answers" in caplog.text
-    assert "4711" not in caplog.text
+    assert "swordfish" not in caplog.text
 
 
 SAMPLES = """
@@ -302,14 +302,14 @@ async def test_what_is_wrong_as_a_model_is_asked_is_not_for_a_server_to_read(cap
     """The words of the exception were its answer, and in the log as they were."""
 
     async def sampling(context, params):
-        raise ValueError("the key sk-4711 is not good")
+        raise ValueError("the key sk-swordfish is not good")
 
     script = f"{SAMPLES}\ndef called(params): return {{'content': [{{'type': 'text', 'text': samples(0)}}]}}"
-    journal = MemoryJournal(redact=lambda text: text.replace("sk-4711", "[KEY]"))
+    journal = MemoryJournal(redact=lambda text: text.replace("sk-swordfish", "[KEY]"))
     result = await calling(server(script, sampling=sampling), journal=journal).run("go")
     assert "no model answers" in shown(result)
     assert "ValueError: the key [KEY] is not good" in caplog.text
-    assert "4711" not in shown(result) + caplog.text
+    assert "swordfish" not in shown(result) + caplog.text
 
 
 def test_a_question_reaches_the_event_loop_of_a_call_that_is_under_way():
