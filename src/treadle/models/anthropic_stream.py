@@ -231,6 +231,10 @@ class AnthropicDecoder:
         return events + self._finish_open()
 
     def _start(self, index: int, fields: Json) -> list[ModelEvent]:
+        begun = self._open.get(index)
+        if begun and fields.get("id") and begun.fields.get("id") == fields["id"]:
+            # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
+            return []
         block = _Block(fields)
         self._open[index] = block
         self._blocks.append(block)

@@ -218,6 +218,10 @@ class BedrockDecoder:
             if kind in ("text", "reasoningContent"):
                 # Their pieces say what they are, and begin them.
                 continue
+            begun = self._open.get(index)
+            if begun and fields.get("toolUseId") and begun.fields.get("toolUseId") == fields["toolUseId"]:
+                # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
+                continue
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
             if block.is_call:

@@ -1,0 +1,60 @@
+"""A stream in which an event comes again, as from a proxy that sends a piece anew: no call runs that was not made."""
+
+import importlib.util
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from treadle import Agent, tool
+
+pytestmark = pytest.mark.anyio
+CALLS = [("a1", "pay", '{"to": "A"}'), ("a2", "pay", '{"to": "B"}'), ("a3", "pay", "{}")]
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def _wire():
+    """The writers of streams, which stand beside the runs over the wire."""
+    name = "runs_over_the_wire"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("test_runs_over_the_wire.py"))
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+@pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])
+async def test_whichever_event_comes_twice_no_call_runs_that_was_not_made(serve, dialect, effect):
+    """The beginning of a call that came twice was a call of its own, without arguments: `pay` was run with none."""
+    writer = getattr(_wire(), dialect)
+    pieces = writer.calls(*CALLS)
+    made = Counter(json.loads(arguments).get("to", "nobody") for _, _, arguments in CALLS)
+    for place in range(len(pieces)):
+        paid = []
+
+        @tool(effect=effect)
+        def pay(to: str = "nobody") -> str:
+            """Pays."""
+            paid.append(to)  # noqa: B023 - read within its turn
+            return "paid"
+
+        told = [pieces[: place + 1] + pieces[place:], writer.text("Done.")]
+
+        def script(peer):
+            peer.begin()
+            for piece in told[min(peer.number, 1)]:  # noqa: B023 - read within its turn
+                peer.chunk(piece)
+            peer.end()
+
+        server = serve(script)
+        await Agent(writer.model("m", base_url=server.url, api_key="a-made-up-key"), tools=[pay], retries=0).run("go")
+        assert Counter(paid) <= made, (place, pieces[place])
+        if place == 1:
+            assert Counter(paid) == made
