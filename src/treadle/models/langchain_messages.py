@@ -152,11 +152,10 @@ def assistant_message(
     parts: list[AssistantPart] = []
     if isinstance(thought := extra.get("reasoning_content"), str) and thought:
         parts.append(Thinking(thought))
-    waiting = {call.id: call for call in calls}
+    waiting = list(calls)
     for block in [content] if isinstance(content, str) else content or ():
         if isinstance(block, dict) and block.get("type") in CALL_BLOCKS:
-            call = waiting.pop(block.get("id") or block.get("call_id") or "", None)
-            found: AssistantPart | None = call
+            found: AssistantPart | None = _taken(waiting, block.get("id") or block.get("call_id") or "")
         else:
             found = said(block)
         last = parts[-1] if parts else None
@@ -166,13 +165,33 @@ def assistant_message(
             parts[-1] = Thinking(last.text + found.text, found.signature, found.data, found.id)
         elif found is not None:
             parts.append(found)
-    return AssistantMessage((*parts, *waiting.values()))
+    if isinstance(refusal := extra.get("refusal"), str) and refusal:
+        parts.append(Text(refusal))
+    return AssistantMessage((*parts, *waiting))
+
+
+def _taken(waiting: list[ToolCall], id: str) -> ToolCall | None:
+    """The first of `waiting` that has this id, which is taken out: two calls may have one, with other arguments."""
+    for place, call in enumerate(waiting):
+        if call.id == id:
+            return waiting.pop(place)
+    return None
+
+
+def refusal_in(block: Any) -> str:
+    """What is said in a content block that refuses to answer, in OpenAI's form or LangChain's; empty for any other."""
+    if isinstance(block, dict) and block.get("type") == "non_standard":
+        block = block.get("value")
+    refused = isinstance(block, dict) and block.get("type") == "refusal"
+    return str(block.get("refusal") or "") if refused else ""
 
 
 def said(block: Any) -> AssistantPart | None:
     """The part that a content block is; None for an empty one."""
     if isinstance(block, str):
         return Text(block) if block else None
+    if refusal := refusal_in(block):
+        return Text(refusal)
     match block.get("type"):
         case "text":
             return Text(block["text"]) if block.get("text") else None

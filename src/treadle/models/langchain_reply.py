@@ -16,7 +16,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import told_usage
 from treadle.models.errors import UnsoundReply
 from treadle.models.guarded import ended_early
-from treadle.models.langchain_messages import assistant_message, calls_of, said
+from treadle.models.langchain_messages import assistant_message, calls_of, refusal_in, said
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -92,6 +92,10 @@ class Reading:
         if isinstance(thought, str) and thought:
             self._extra["reasoning_content"] = self._extra.get("reasoning_content", "") + thought
             events.append(ThinkingDelta(thought))
+        refusal = message.additional_kwargs.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._extra["refusal"] = self._extra.get("refusal", "") + refusal
+            events.append(TextDelta(refusal))
         if message.content:
             self._contents.append(message.content)
             events += _deltas(message.content)
@@ -137,6 +141,8 @@ class Reading:
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
         if calls and finish == "stop":
             finish = "tool_calls"
+        elif finish == "stop" and self._refused():
+            finish = "refusal"
         model = self._metadata.get("model_name") or self._metadata.get("model") or ""
         usage = self._usage
         if usage is not None:
@@ -144,6 +150,10 @@ class Reading:
             told = [total if name in self._counted else None for name, total in zip(COUNTED, totals, strict=True)]
             usage = told_usage(usage, *told)
         return events, ModelReply(message, usage, finish, word, str(model), self._id)
+
+    def _refused(self) -> bool:
+        blocks = [block for content in self._contents if isinstance(content, list) for block in content]
+        return "refusal" in self._extra or any(map(refusal_in, blocks))
 
     def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
         """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""
@@ -216,6 +226,9 @@ def _deltas(content: Any) -> list[ModelEvent]:
     for block in [content] if isinstance(content, str) else content:
         if isinstance(block, str):
             events.append(TextDelta(block))
+            continue
+        if refusal := refusal_in(block):
+            events.append(TextDelta(refusal))
             continue
         kind, *_ = [_text(block, name) for name in ("type", "text", "thinking", "reasoning")]
         if kind == "text" and block.get("text"):
