@@ -85,7 +85,8 @@ async def _before(runs: Runs, user: User, line: RunInfo) -> Sequence[Message]:
 async def _told(runs: Runs, user: User, line: RunInfo, held: Held) -> None:
     """A run: what it was asked and says, and each message that was said to it while it waited, with its answer."""
     run_id = line.run_id
-    branch, writer = Branch(runs, user, run_id), ai_sdk.Writer(run_id, run_id, version=7)
+    branch = Branch(runs, user, run_id)
+    writer = ai_sdk.Writer(run_id, run_id, version=7, typed=runs.is_typed(line.agent))
     events = await runs.views.events(user, run_id)
     waiting: list[str] = []
     paused, said = 0, ""

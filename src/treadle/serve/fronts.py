@@ -148,7 +148,8 @@ class Fronts:
         if point.said is not None:
             message_id = f"{point.run_id}:{point.number}"
         known = [ai_sdk.call_name(one) for one in point.pending]
-        writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk)
+        typed = self._runs.is_typed(request.path_params["agent"])
+        writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk, typed)
         chunks = self._chunks(user, point, writer.write, ai_sdk.trouble, ai_sdk.END)
         return self._stream(request, user, point, chunks, asked, dict(ai_sdk.HEADERS))
 
@@ -163,7 +164,7 @@ class Fronts:
         posting = serving.posting(user, ("ag-ui", agent, post.thread, post.run), said)
         point = await self._answers.once((user.name, *posting), partial(self._ag_ui_point, user, agent, post, posting))
         known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
-        writer = ag_ui.Writer(point.run_id, post, known)
+        writer = ag_ui.Writer(point.run_id, post, known, self._runs.is_typed(agent))
         chunks = self._chunks(user, point, writer.write, ag_ui.trouble)
         return self._stream(request, user, point, chunks, asked, {})
 

@@ -184,9 +184,8 @@ class Fronts:
         state = await telling.begin()
         whole = fold_all(telling.stored)
         model = whole.started.agent
-        agent = self._runs.agents.get(model)
         theirs = tuple([caller.external(one.name, "", None, "tool") for one in whole.stock.now if not one.server])
-        typed = agent is not None and agent._config.output is not None
+        typed = self._runs.is_typed(model)
         return _Answer(user, Posted(model, (), None, theirs), asked, telling, state, typed, known=True)
 
     async def _told_by(self, user: User, name: str) -> Point:

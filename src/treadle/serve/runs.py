@@ -91,6 +91,11 @@ class Runs:
             raise Refused("not_found", f"there is no agent {name!r:.100}", f"There is: {usable}.")
         return agent
 
+    def is_typed(self, name: str) -> bool:
+        """Whether the answers of the agent of that name have a type, as far as it is still there."""
+        agent = self.agents.get(name)
+        return agent is not None and agent._config.output is not None
+
     async def start(
         self,
         user: User,

@@ -14,7 +14,7 @@ from treadle.kernel.names import escaped
 from treadle.result import Pending
 from treadle.serve.protocols import moves
 from treadle.serve.protocols.ag_ui_post import AGAIN, ANSWER, PROTOCOL, Posted, call_name
-from treadle.serve.protocols.moves import Move
+from treadle.serve.protocols.moves import Move, has_output
 from treadle.serve.protocols.wire import approval_id, failed, outcome, text_result, unfinished
 from treadle.serve.refused import Refused
 
@@ -31,10 +31,11 @@ class Writer:
         run_id: the run.
         posted: the post that this answers.
         known: what the calls are called that the client was told of, beside those in its thread.
+        typed: whether the run's answer is typed.
     """
 
-    def __init__(self, run_id: str, posted: Posted, known: Iterable[str] = ()) -> None:
-        self._run_id, self._posted = run_id, posted
+    def __init__(self, run_id: str, posted: Posted, known: Iterable[str] = (), typed: bool = False) -> None:
+        self._run_id, self._posted, self._typed = run_id, posted, typed
         self._declared = {tool.name for tool in posted.tools}
         self._started = False
         calls = [call for one in posted.messages for call in one.get("toolCalls") or () if isinstance(call, dict)]
@@ -267,7 +268,7 @@ class Writer:
             case "waits":
                 yield _event("RUN_FINISHED", {}, **finished, outcome=self._waiting())
             case _:
-                result = move.output if move.output is not None else move.text
+                result = move.output if has_output(move, self._typed) else move.text
                 calls = [self._named("", call_id) for call_id, _, _ in move.unanswered]
                 done: Json = {"type": "success", **({"pendingToolCallIds": calls} if calls else {})}
                 yield _event("RUN_FINISHED", {}, **finished, result=result, outcome=done)

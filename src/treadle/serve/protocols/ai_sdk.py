@@ -20,7 +20,7 @@ from treadle.kernel.messages import Content, Json, Text, UserMessage
 from treadle.kernel.names import escaped
 from treadle.result import Pending
 from treadle.serve.protocols import moves
-from treadle.serve.protocols.moves import Move, PartKind
+from treadle.serve.protocols.moves import Move, PartKind, has_output
 from treadle.serve.protocols.wire import (
     Decisions,
     Outcome,
@@ -186,10 +186,13 @@ class Writer:
         message_id: the id of the message that they make up.
         known: the names of the calls that the browser's message has already, where this goes on with it.
         version: the newest version of the AI SDK whose parts may be sent.
+        typed: whether the run's answer is typed.
     """
 
-    def __init__(self, run_id: str, message_id: str, known: Iterable[str] = (), version: int = 6) -> None:
-        self._run_id, self._message_id = run_id, message_id
+    def __init__(
+        self, run_id: str, message_id: str, known: Iterable[str] = (), version: int = 6, typed: bool = False
+    ) -> None:
+        self._run_id, self._message_id, self._typed = run_id, message_id, typed
         self._newer = version >= 7
         self._started = False
         self._parts = set(known)
@@ -341,7 +344,7 @@ class Writer:
 
     def _ended(self, move: moves.Ended) -> Iterator[Json]:
         how, usage = outcome(move.stop, self._waits), move.usage
-        if move.output is not None and how != "calls":
+        if has_output(move, self._typed) and how != "calls":
             yield {"type": "data-output", "data": move.output}
         if how == "failed":
             yield {"type": "error", "errorText": failed(move.failure)}

@@ -179,6 +179,11 @@ class Ended(Struct, frozen=True, gc=False):
     answer: str = ""
 
 
+def has_output(ended: Ended, typed: bool) -> bool:
+    """Whether a run has an output; of one whose answer is `typed` that may be null."""
+    return ended.output is not None or (typed and ended.stop.reason == "answered")
+
+
 class Below(Struct, frozen=True, gc=False):
     """Something happened in a sub-run.
 
