@@ -42,9 +42,11 @@ class Till:
         self.tools = [pay, look]
 
 
-async def test_a_client_is_told_what_an_agent_has_made_that_a_limit_stopped():
+@pytest.mark.parametrize("on_limit", ["stop", "raise"])
+async def test_a_client_is_told_what_an_agent_has_made_that_a_limit_stopped(on_limit):
+    """Of one that raises at a limit it was told that the call had failed, and to look into the server's log."""
     model = ScriptedModel([[("pay", {"amount": 1}), ("look", {"amount": 1})]])
-    agent = Agent(model, name="clerk", tools=Till().tools, limits=Limits(steps=1), on_limit="stop")
+    agent = Agent(model, name="clerk", tools=Till().tools, limits=Limits(steps=1), on_limit=on_limit)
     async with Client(server_of(agent)) as client:
         found = await client.call_tool("clerk", {"task": "pay 1"})
     assert found.is_error

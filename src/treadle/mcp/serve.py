@@ -7,6 +7,7 @@ in the journal, and what it waits for is asked of the person at the other end, i
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,7 +113,7 @@ def _offered(
     """What carries calls out, the tools that are listed, and what the server calls itself."""
     if isinstance(what, Agent):
         name = what.name if _is_name(what.name) else "agent"
-        calls = Calls(what, {name}, is_agent=True)
+        calls = Calls(_telling(what), {name}, is_agent=True)
         spec = ToolSpec(name, what.as_tool(name).description, _TASK)
         return calls, [_listed(spec, "write", calls.typed.schema)], what.name
     given = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
@@ -126,6 +127,11 @@ def _offered(
     calls = Calls(agent, set(agent.tools), is_agent=False)
     schemas = {name: form.schema for name, form in calls.forms.items()}
     return calls, [_listed(one.spec, one.effect, schemas.get(one.name)) for one in tools], "treadle"
+
+
+def _telling(agent: Agent[Any, Any]) -> Agent[Any, Any]:
+    """The agent, whose runs say what they have made when a limit stops them, where it would raise."""
+    return agent._with(lambda config: replace(config, on_limit="stop") if config.on_limit == "raise" else config)
 
 
 def _is_name(name: str) -> bool:
