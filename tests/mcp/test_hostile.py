@@ -264,6 +264,21 @@ def called(params):
     assert seen.count("ToolProgress") <= 1000
 
 
+async def test_a_notification_that_is_none_is_a_line_of_the_log_and_no_traceback(caplog):
+    """Each was a traceback from within the official package, on the terminal of whoever asked."""
+    script = """
+def called(params):
+    for progress in ("far", None):
+        token = params["_meta"]["progressToken"]
+        send(method="notifications/progress", params={"progressToken": token, "progress": progress})
+    return {"content": []}
+"""
+    assert (await calling(server(script)).run("go")).text == "done"
+    lines = [record for record in caplog.records if "notifications/progress" in record.getMessage()]
+    assert [record.exc_info for record in lines] == [None, None]
+    assert "(ValidationError)" in lines[0].getMessage()
+
+
 async def test_a_server_is_told_only_of_its_own_calls_and_only_its_arguments(tmp_path):
     script = f"""
 def called(params):

@@ -16,12 +16,12 @@ _LOGGERS: Final = (
 
 @contextmanager
 def hidden_in_logs(secrets: Secrets) -> Iterator[None]:
-    """While it is entered, `secrets` are in no line that these packages log, and tracebacks, which may have pieces of
-    them, are left out.
+    """While it is entered, `secrets` are in no line that these packages log, and tracebacks are left out: they may have
+    pieces of them, or of what was said, and a server that sends what is no message would fill a terminal with them.
     """
 
     def hide(record: logging.LogRecord) -> bool:
-        if record.exc_info and record.exc_info[0] is not None and secrets.longest:
+        if record.exc_info and record.exc_info[0] is not None:
             record.msg = f"{record.getMessage()} ({record.exc_info[0].__name__})"
             record.args, record.exc_info, record.exc_text = (), None, None
         told = record.getMessage()
