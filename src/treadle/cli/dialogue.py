@@ -1,7 +1,7 @@
 """The person's side: lines from a terminal or a pipe, and their decisions about tool calls."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from treadle.cli.waiting import WaitingCall, question_of, read_arguments
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.watching import RunEvent
-from treadle.result import RunResult, RunStopped
+from treadle.result import RunResult
 from treadle.tools import Tool, ToolError
 
 
@@ -89,7 +89,7 @@ async def resumed(
     conversation: Conversation | None = None,
 ) -> RunResult:
     """Goes on with a run that waited for `answers`."""
-    carried = agent.resume(
+    return await agent.resume(
         run,
         approve=answers.approve,
         deny=answers.deny,
@@ -97,18 +97,6 @@ async def resumed(
         conversation=conversation,
         on_event=see,
     )
-    return await result_of(run.run_id, carried)
-
-
-async def result_of(run_id: str, carried: Awaitable[RunResult]) -> RunResult:
-    """What came of a run that is carried on, also where its agent raises at a limit: a person is shown the result."""
-    try:
-        return await carried
-    except RunStopped as stopped:
-        if stopped.result.run_id != run_id:
-            # Another run's, which a hook of the agent began.
-            raise
-        return stopped.result
 
 
 def _answered(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answers: Answers) -> bool:

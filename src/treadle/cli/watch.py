@@ -9,7 +9,7 @@ from treadle.drivers.watching import RunEvent
 from treadle.kernel.events import Event, Happened
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.state import RunState
-from treadle.result import RunResult, result_of
+from treadle.result import RunResult, RunStopped, result_of
 
 Start = Callable[[Callable[[RunEvent], None]], Awaitable[RunResult]]
 """Begins a run, or goes on with one, given the function to call with its events."""
@@ -57,7 +57,7 @@ class Watch:
         if task is not None:
             self._stop = task.cancel
         try:
-            result = await start(self._see)
+            result = await self._carried(start)
             if self._failure is None:
                 return result
             # It came with the last event: the cancellation is still to come, and must not hit anybody else.
@@ -72,6 +72,16 @@ class Watch:
         finally:
             if self._busy is not None:
                 self._busy.end()
+
+    async def _carried(self, start: Start) -> RunResult:
+        """What came of the run, also where its agent raises at a limit, as one does in a program."""
+        try:
+            return await start(self._see)
+        except RunStopped as stopped:
+            if stopped.result.run_id != self._state.run_id:
+                # Another run's, which a hook of the agent began.
+                raise
+            return stopped.result
 
     def _see(self, event: RunEvent) -> None:
         before = self._state

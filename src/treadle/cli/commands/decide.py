@@ -10,7 +10,6 @@ from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
 from treadle.cli.configure import Options, agent_options
-from treadle.cli.dialogue import result_of
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
@@ -222,4 +221,4 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
 
 async def _carried(agent: Agent, run_id: str, going_on: GoingOn) -> RunResult:
     begun = await taken_up(agent._config, run_id, going_on)
-    return await result_of(run_id, driven(begun.run, begun.earlier)) if begun.to_do else begun.result
+    return await driven(begun.run, begun.earlier) if begun.to_do else begun.result
