@@ -60,7 +60,16 @@ def test_a_save_that_fails_leaves_the_old_file(said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{}", b"[1]", b'{"format": 1}', b"\xff\xfe", b'{"format":1,"messages":[{"role":"x"}]}']
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[1]",
+        b'{"format": 1}',
+        b"\xff\xfe",
+        b'{"format":1,"messages":[{"role":"x"}]}',
+        b'{"a":' + b"[" * 10**5,
+    ],
 )
 def test_a_file_that_holds_no_conversation_says_so(tmp_path, data):
     path = tmp_path / "c.json"

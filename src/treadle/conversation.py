@@ -196,7 +196,7 @@ class Conversation:
                     "upgrade treadle to read it"
                 )
             saved = msgspec.json.decode(data, type=_Saved)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise Misuse(f"{os.fspath(path)} holds no saved conversation: {error}") from error
         return cls(saved.messages, name=saved.name or None)
 

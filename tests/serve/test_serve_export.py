@@ -35,3 +35,15 @@ async def test_nothing_in_a_file_is_shown_backwards_or_loses_a_digit(format):
     if format == "html":
         assert "<script" not in text
         assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize("format", ["html", "markdown", "jsonl"])
+async def test_a_call_that_is_nested_too_deep_to_be_laid_out_is_told_as_it_stands(format):
+    deep = "[" * 100_000 + "]" * 100_000
+    model = ScriptedModel([[("pay", deep)], "done"])
+    async with serving(app([Agent(model, tools=[pay], name="payer")], journal=MemoryJournal())) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "payer", "input": "pay"})).json()["id"]
+        await run_when(client, run_id, "finished")
+        answer = await client.get(f"/api/runs/{run_id}/export", params={"format": format})
+    assert answer.status_code == 200
+    assert deep in answer.text

@@ -6,7 +6,7 @@ import json
 import pytest
 from served import clerk, decision, events_of, run_when, serving, talker, waiter
 
-from treadle import Agent, MemoryJournal, SqliteJournal, tool
+from treadle import Agent, MemoryJournal, SqliteJournal, external_tool, tool
 from treadle.kernel.messages import Image
 from treadle.serve import User, app
 from treadle.testing import ScriptedModel
@@ -62,6 +62,20 @@ async def test_edited_arguments_keep_their_digits():
         assert (await client.post(path, content=body, headers=headers)).is_success
         text = (await client.get(f"/api/runs/{run_id}/events")).text
         assert exact in text
+
+
+async def test_a_number_in_a_result_stays_one_where_a_float_holds_it():
+    boss = external_tool("boss", "Asks the boss.", {"type": "object"}, wait=True)
+    agent = Agent(ScriptedModel([[("boss", {})], "done"]), name="asker", tools=[boss])
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "asker", "input": "go"})).json()["id"]
+        (pending,) = (await run_when(client, run_id, "waiting"))["pending"]
+        body = json.dumps(decision(pending, "result", result={"rate": 1.5, "most": "X"}))
+        body = body.replace('"X"', "100000000000000000.01")
+        path, headers = f"/api/runs/{run_id}/decisions", {"content-type": "application/json"}
+        assert (await client.post(path, content=body, headers=headers)).is_success
+        text = (await client.get(f"/api/runs/{run_id}/events")).text
+        assert json.dumps('{"rate":1.5,"most":"100000000000000000.01"}') in text
 
 
 async def test_a_question_may_have_an_image():

@@ -268,7 +268,7 @@ def described(call: ToolCall) -> str:
     name, text = shorten(call.name, ARGUMENTS), call.arguments
     try:
         given = msgspec.json.Decoder(float_hook=Decimal).decode(text or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         given = text
     if not isinstance(given, dict):
         return f"{name}({shorten(text, ARGUMENTS)})"

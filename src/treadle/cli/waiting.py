@@ -17,6 +17,7 @@ from treadle.drivers.below import Below
 from treadle.drivers.outcome import as_told
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
+from treadle.kernel.calls import exact
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
@@ -54,7 +55,7 @@ class WaitingCall:
         one = self.pending
         try:
             given = msgspec.json.decode(one.arguments_json, type=dict[str, msgspec.Raw])
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return f"{visible(one.tool)}({visible(one.arguments_json)})"
         shown = ", ".join(f"{key}={bytes(value).decode()}" for key, value in given.items())
         return f"{visible(one.tool)}({visible(shown)})"
@@ -260,11 +261,14 @@ def read_arguments(text: str) -> dict[str, Any]:
         click.BadParameter: they are something else.
     """
     try:
-        arguments = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+        # What a person gives keeps all its digits: an amount that no float holds would be paid as another.
+        arguments = msgspec.json.Decoder(dict[str, Any], float_hook=exact).decode(text)
+        # Of a name that stands there twice the person may have read the other value.
+        json.loads(text, object_pairs_hook=_once)
+    except RecursionError as error:
+        raise click.BadParameter("the arguments are nested too deep") from error
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise click.BadParameter(f'arguments are a JSON object, such as {{"sku": 7}}: {error}') from error
-    # Of a name that stands there twice the person may have read the other value.
-    json.loads(text, object_pairs_hook=_once)
     return arguments
 
 
@@ -278,6 +282,6 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 def read_value(text: str) -> Any:
     """A result as a person writes it: JSON, or a text."""
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        return msgspec.json.Decoder(float_hook=exact).decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text

@@ -222,25 +222,26 @@ def _decoded(decoder: msgspec.json.Decoder[Any], arguments: str) -> Any:
         return arguments
 
 
-def _exact(text: str) -> float | Decimal:
+def exact(text: str) -> float | Decimal:
+    """A number of JSON: a float, or a `Decimal` where no float holds it."""
     number = float(text)
     if str(number) == text:
         return number
     try:
-        exact = Decimal(text)
+        held = Decimal(text)
     except InvalidOperation:
         # Farther from 1 than a `Decimal` can say.
         if not isfinite(number):
             raise ValueError("Number out of range") from None
         return number
-    return number if exact == Decimal(str(number)) else exact
+    return number if held == Decimal(str(number)) else held
 
 
 def _exact_text(text: str) -> float | str:
-    return text if isinstance(found := _exact(text), Decimal) else found
+    return text if isinstance(found := exact(text), Decimal) else found
 
 
-_WITH_DECIMALS = msgspec.json.Decoder(float_hook=_exact)
+_WITH_DECIMALS = msgspec.json.Decoder(float_hook=exact)
 _WITH_TEXT = msgspec.json.Decoder(float_hook=_exact_text)
 UNKNOWN = "its outcome is unknown: it may or may not have taken effect."
 """How the model is told of a call of which nobody knows what it did; a note about one ends so too."""

@@ -71,7 +71,7 @@ def _laid_out(text: str) -> str:
         return text
     try:
         return msgspec.json.format(text, indent=2)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
 
 

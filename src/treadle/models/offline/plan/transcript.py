@@ -96,7 +96,7 @@ def _parse(text: str) -> Any:
     """JSON with its numbers kept as they were written."""
     try:
         return json.loads(text, parse_float=Exact)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
