@@ -66,6 +66,13 @@ def test_a_result_that_a_person_gives_keeps_its_digits(given: Any) -> None:
     assert (done.code, done.out) == (0, f'{{"most":"{EXACT}","rate":1.5}}\n')
 
 
+@pytest.mark.parametrize("said", ["1.10", "1e5", EXACT, "1.5", "7", "true"])
+def test_a_number_that_a_person_answers_is_told_as_it_was_written(given: Any, said: str) -> None:
+    given("ask", "which version?", *ASKING)
+    done = given("resume", "last", "--result", f"call_0_0={said}", *ASKING)
+    assert (done.code, done.out) == (0, f"{said}\n")
+
+
 def test_a_result_that_is_nested_too_deep_to_be_read_is_a_text(given: Any) -> None:
     given("ask", "how much?", *ASKING)
     done = given("resume", "last", "--result", f"call_0_0={DEEP}", *ASKING)

@@ -202,6 +202,19 @@ async def test_an_answer_goes_to_the_field_that_it_is_of_and_defaults_to_the_oth
     assert await content_of({"type": "object", "properties": FIELDS}, answer) == {"age": 30, **wanted}
 
 
+@pytest.mark.parametrize("answer", ["1.10", "1e5", "12345678901234567890.10", "true", "[1, 2]", "007", "no"])
+async def test_a_field_for_text_is_given_what_the_person_wrote(answer):
+    """It was given the number, `1.1` for 1.10, and `True` for true."""
+    form = {"type": "object", "properties": {"version": {"type": "string"}}, "required": ["version"]}
+    assert await content_of(form, answer) == {"version": answer}
+
+
+@pytest.mark.parametrize(("answer", "wanted"), [('"a b"', "a b"), (True, "true"), (1.5, "1.5"), (7, "7")])
+async def test_a_field_for_text_is_given_other_data_as_json_writes_it(answer, wanted):
+    form = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    assert await content_of(form, answer) == {"word": wanted}
+
+
 @pytest.mark.parametrize(
     "form",
     [

@@ -7,6 +7,7 @@ what the tool does to the world, the result that is in doubt, and what a yes wou
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import click
@@ -280,8 +281,11 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def read_value(text: str) -> Any:
-    """A result as a person writes it: JSON, or a text."""
+    """A result as a person writes it: JSON, or a text. A number by itself is one only if it reads as it was written:
+    `1.10` may be a version, or an amount of which somebody counts the places.
+    """
     try:
-        return msgspec.json.Decoder(float_hook=exact).decode(text)
+        found = msgspec.json.Decoder(float_hook=exact).decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
+    return text if isinstance(found, Decimal) or (isinstance(found, float) and str(found) != text) else found

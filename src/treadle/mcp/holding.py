@@ -48,7 +48,7 @@ class Held:
         if "asked" in kept:
             said, form = kept["asked"]
             try:
-                found = filled(data_of(answer), form)
+                found = filled(data_of(answer), form, answer)
             except ToolError as error:
                 # The call was made, and ended: that it was not must not be told.
                 raise asked_again(error, kept["question"], again) from error

@@ -65,7 +65,7 @@ def answers_to(again: str, answer: Any) -> tuple[dict[str, Any], str | None]:
     found = {}
     for key, schema in schemas.items():
         try:
-            one = filled(given.get(key) if several else given, schema)
+            one = filled(given.get(key) if several else given, schema, "" if several else answer)
         except ToolError as error:
             raise asked_again(error, kept.get("question", ""), again) from error
         found[key] = ElicitResult(action="decline") if one is None else ElicitResult(action="accept", content=one)
@@ -124,13 +124,18 @@ def data_of(answer: Any) -> Any:
         return answer
     try:
         return json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         return answer
 
 
-def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
+def filled(answer: Any, schema: Mapping[str, Any], written: Any = "") -> Any:
     """The form filled in, with what it has for what was left out; where only one field takes the answer, that need not
     name it. None declines.
+
+    Args:
+        answer: as data.
+        schema: the form.
+        written: the text that it was read from, if it was one.
 
     Raises:
         ToolError: the answer names no field, and several might be meant; it names one that is none; or it does not fit.
@@ -149,8 +154,15 @@ def filled(answer: Any, schema: Mapping[str, Any]) -> Any:
         answer = _WORDS.get(answer.strip().lower(), answer)
     if kind == "array" and not isinstance(answer, list):
         answer = [answer]
-    given = {name: str(answer) if kind == "string" else answer}
+    given = {name: _text(answer, written) if kind == "string" else answer}
     return _fitting(with_defaults(_chosen(given, fields), schema), schema)
+
+
+def _text(answer: Any, written: Any) -> str:
+    """What a field for text is given: `1.10` as it was written, and not the number, which is 1.1."""
+    if isinstance(answer, str):
+        return answer
+    return written if written and isinstance(written, str) else json.dumps(answer, ensure_ascii=False, default=str)
 
 
 def _fitting(answer: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
