@@ -35,6 +35,7 @@ from rules_of_calls import (
     what_runs_is_what_was_judged,
     writes_happen_once,
 )
+from rules_of_telling import the_veil_hides_and_changes_nothing
 from showing import what_is_shown_is_what_happened
 from skilled import skills_hold
 from texts import ASIDE, FROM_OUTSIDE, LONE, QUESTION, REPLACED, shows
@@ -548,6 +549,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     tools_keep_their_manners,
     what_is_recorded_is_not_done_again,
     what_is_shown_is_what_happened,
+    the_veil_hides_and_changes_nothing,
     skills_hold,
     spans_are_those_of_the_journal,
     metrics_are_those_of_the_journal,

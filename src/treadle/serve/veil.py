@@ -27,17 +27,21 @@ from treadle.kernel.stop import Stop
 WORDS: Final = "the model could not be asked"
 """What stands in the place of a provider's words."""
 
+NOT_SHOWN: Final = "(not shown)"
+"""What stands in the place of the instructions. Something has to: an edit of the context names the messages that it
+replaces by their places, and what is left invalid by it, in the wrong place, is refused by whoever folds the events."""
+
 
 def veiled(event: Event) -> Event:
     """The event without what is for whoever runs the agent."""
     match event:
         case RunStarted():
-            return replace(event, messages=_said(event.messages))
+            return replace(event, messages=_untold(event.messages))
         case StepPrepared():
-            messages = None if event.messages is None else _said(event.messages)
+            messages = None if event.messages is None else _untold(event.messages)
             return replace(event, messages=messages, instructions=None)
         case RunForked():
-            return replace(event, instructions=None)
+            return replace(event, instructions=event.instructions and NOT_SHOWN)
         case ModelFailed():
             return replace(event, error=_error(event.error))
         case ToolFinished():
@@ -91,5 +95,6 @@ def _error(error: ErrorInfo) -> ErrorInfo:
     return replace(error, message=WORDS, request_id="")
 
 
-def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple([message for message in messages if not isinstance(message, SystemMessage)])
+def _untold(messages: Iterable[Message]) -> tuple[Message, ...]:
+    hidden = SystemMessage(NOT_SHOWN)
+    return tuple([hidden if isinstance(message, SystemMessage) else message for message in messages])

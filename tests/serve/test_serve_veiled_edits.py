@@ -1,0 +1,104 @@
+"""Whoever may not see a run's inside is told of it all the same once its context was edited: by every route."""
+
+import pytest
+from served import serving
+
+from treadle import (
+    Agent,
+    ClearToolResults,
+    KeepFirstAndRecent,
+    MemoryJournal,
+    ShortenResult,
+    StepSettings,
+    Summarise,
+    tool,
+)
+from treadle.serve import User, app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "the discount goes up to a third"
+POLICIES = {
+    "clear": lambda: ClearToolResults(1200, 600, keep=1),
+    "leave out": lambda: KeepFirstAndRecent(2000, 1200),
+    "cut": lambda: ShortenResult(100),
+    "summarise": lambda: Summarise(ScriptedModel(lambda request: "They looked."), 1500, 700),
+}
+
+
+@tool(effect="read")
+def look(page: int) -> str:
+    """Looks at a page."""
+    return f"page {page}: " + "lorem ipsum " * 300
+
+
+def looks(request):
+    return "done" if request.step == 6 else [("look", {"page": request.step})]
+
+
+def looker(policy, **options):
+    options = {"instructions": f"Look. {SECRET}."} | options
+    return Agent(ScriptedModel(looks), name="looker", tools=[look], context=policy, **options)
+
+
+def served(agent):
+    return app([agent], journal=MemoryJournal(), auth=lambda request: User("ada", raises_limits=True))
+
+
+async def told(client, run_id):
+    """What every route tells of a run; each is whole, and has nothing of the instructions."""
+    found = {}
+    routes = ["", "/events?limit=1000", "/steps", "/steps/0", "/steps/4", "/waterfall", "/stream?until=end"]
+    routes += ["/export?format=markdown", "/export?format=html"]
+    for path in [*(f"/api/runs/{run_id}{one}" for one in routes), f"/api/diff?a={run_id}&b={run_id}"]:
+        answer = await client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+        assert SECRET not in answer.text
+        found[path.removeprefix(f"/api/runs/{run_id}")] = answer
+    return found
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_run_whose_context_was_edited_is_told_to_whom_its_inside_is_not_shown(policy):
+    async with serving(served(looker(POLICIES[policy]()))) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "looker", "input": "go"})).json()["id"]
+        await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+        found = await told(client, run_id)
+    assert '"context_edited"' in found["/events?limit=1000"].text
+    assert found[""].json()["text"] == "done"
+    assert "(not shown)" in found["/events?limit=1000"].text
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_front_ends_are_told_of_it_to_its_end(policy):
+    async with serving(served(looker(POLICIES[policy]()))) as client:
+        said = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "go"}]}
+        chat = await client.post("/ai-sdk/looker", json={"id": "t1", "trigger": "submit-message", "messages": [said]})
+        assert '"delta":"done"' in chat.text
+        assert '"type":"error"' not in chat.text
+        opened = await client.get("/ai-sdk/looker/t1/messages")
+        assert opened.status_code == 200
+        assert opened.json()[-1]["parts"][-1]["text"] == "done"
+        given = {"threadId": "t2", "runId": "r1", "messages": [{"id": "m1", "role": "user", "content": "go"}]}
+        given |= {"tools": [], "context": [], "state": {}, "forwardedProps": {}}
+        assert '"RUN_FINISHED"' in (await client.post("/ag-ui/looker", json=given)).text
+        asked = {"model": "looker", "messages": [{"role": "user", "content": "go"}]}
+        answer = await client.post("/v1/chat/completions", json=asked)
+        assert answer.json()["choices"][0]["message"]["content"] == "done"
+        streamed = await client.post("/v1/responses", json={"model": "looker", "input": "go", "stream": True})
+        assert "response.completed" in streamed.text
+        assert SECRET not in "".join(one.text for one in (chat, opened, answer, streamed))
+
+
+async def test_so_is_one_whose_step_had_messages_of_its_own_and_one_that_is_forked_with_instructions():
+    chosen = lambda context: StepSettings(messages=context.messages)  # noqa: E731
+    for options in ({"prepare_step": chosen}, {"instructions": None}):
+        async with serving(served(looker(POLICIES["clear"](), **options))) as client:
+            run_id = (await client.post("/api/runs", json={"agent": "looker", "input": "go"})).json()["id"]
+            await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+            await told(client, run_id)
+            fork = await client.post(f"/api/runs/{run_id}/fork", json={"at": 1, "instructions": SECRET})
+            run_id = fork.json()["id"]
+            await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+            await told(client, run_id)
