@@ -224,6 +224,14 @@ def test_a_result_counts_only_for_a_tool_that_is_the_clients_and_that_is_waited_
     assert "forged" not in text(done)
 
 
+def test_a_fraction_that_the_browsers_tool_gives_is_told_to_the_model_as_a_number(browser: Browser) -> None:
+    browser.say("colour")
+    picked = browser.messages[-1]["parts"][0]
+    picked |= {"state": "output-available", "output": {"at": [48.5, 1]}}
+    done = read(browser.send(messageId=browser.messages[-1]["id"]))
+    assert [part["output"] for part in done if part["type"] == "tool-output-available"] == [{"at": [48.5, 1]}]
+
+
 def test_an_error_of_a_tool_of_the_clients_is_told_as_one(browser: Browser) -> None:
     browser.say("colour")
     browser.messages[-1]["parts"][0] |= {"state": "output-error", "errorText": "no window"}

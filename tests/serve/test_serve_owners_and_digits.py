@@ -75,7 +75,12 @@ async def test_a_number_in_a_result_stays_one_where_a_float_holds_it():
         path, headers = f"/api/runs/{run_id}/decisions", {"content-type": "application/json"}
         assert (await client.post(path, content=body, headers=headers)).is_success
         text = (await client.get(f"/api/runs/{run_id}/events")).text
-        assert json.dumps('{"rate":1.5,"most":"100000000000000000.01"}') in text
+        told = json.dumps('{"rate":1.5,"most":"100000000000000000.01"}')
+        assert told in text
+        fork = json.dumps({"at": 1, "tool_results": {"call_0_0": {"rate": 1.5, "most": "X"}}})
+        fork = fork.replace('"X"', "100000000000000000.01")
+        run_id = (await client.post(f"/api/runs/{run_id}/fork", content=fork, headers=headers)).json()["id"]
+        assert told in (await client.get(f"/api/runs/{run_id}/events")).text.rpartition("run_forked")[2]
 
 
 async def test_a_question_may_have_an_image():

@@ -29,7 +29,7 @@ from treadle.serve.posting import key_of
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming, sse
 from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
-from treadle.serve.verdicts import Verb, Verdict
+from treadle.serve.verdicts import Verb, Verdict, with_numbers
 from treadle.timetravel.parting import Diff
 from treadle.timetravel.replayed import Replay
 from treadle.timetravel.waterfall import Waterfall
@@ -340,8 +340,9 @@ async def resume(serving: Serving, request: Request, given: Resume) -> Response:
 async def fork(serving: Serving, request: Request, given: Fork) -> Response:
     """Goes on from a step of a run as a run of its own."""
     user = serving.user(request)
+    results = None if given.tool_results is None else with_numbers(given.tool_results)
     run_id = await serving.runs.fork(
-        user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
+        user, _named(request), given.at, message=given.message, tool_results=results, model=given.model,
         limits=_limits(given.limits), instructions=given.instructions,
     )  # fmt: skip
     return await _done(serving, request, run_id, 201)

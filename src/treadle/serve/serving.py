@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -12,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from treadle.kernel.calls import exact
 from treadle.serve import queries
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
@@ -57,7 +57,7 @@ class Serving(NamedTuple):
         data = await self.access.body(request)
         try:
             # What a person gives as arguments keeps all its digits.
-            return msgspec.json.Decoder(kind, float_hook=exact).decode(data)
+            return msgspec.json.Decoder(kind, float_hook=Decimal).decode(data)
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the body does not fit: {error}") from error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

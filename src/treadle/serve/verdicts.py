@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from treadle.agent import Agent
 from treadle.drivers.answers import Answers
+from treadle.kernel.calls import parsed
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.refused import Refused
@@ -78,6 +81,14 @@ def answers_of(verdicts: Sequence[Verdict], waiting: Mapping[str, Waits], run_id
     return answers
 
 
+def with_numbers(result: Any) -> Any:
+    """A result that came as JSON, each number that a float holds as one: a `Decimal` is told to the model as a text."""
+    return parsed(_encoder.encode(result).decode())
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
 def _answer(answers: Answers, verdict: Verdict, waits: Waits | None, run_id: str) -> None:
     """Puts a verdict among the answers. Raises `Refused` if the call does not wait for it."""
     if waits is None:
@@ -105,7 +116,7 @@ def _answer(answers: Answers, verdict: Verdict, waits: Waits | None, run_id: str
         case "deny":
             answers.deny[key] = verdict.reason
         case "result":
-            answers.results[key] = verdict.result
+            answers.results[key] = with_numbers(verdict.result)
         case "edit":
             if verdict.arguments is None:
                 raise Refused("unfit", f"an edit of call {verdict.call!r:.200} brings its arguments")
