@@ -100,7 +100,7 @@ def test_a_number_that_no_result_can_be_held_against_is_not_passed_over() -> Non
 
 
 def test_commands_are_still_followed() -> None:
-    assert called_for("Order 5 lamps") == [("place_order", {"product": "lamp", "quantity": 5})]
+    assert called_for("Order 5 lamps") == [("place_order", {"product": "lamps", "quantity": 5})]
     assert called_for("Please reset sensor T-12") == [("reset_sensor", {"sensor": "T-12"})]
     assert called_for("Cancel order O-77") == [("cancel_order", {"order_id": "O-77"})]
     assert called_for("Refund 50 of invoice R-5") == [("refund", {"invoice_id": "R-5", "amount": 50})]

@@ -91,7 +91,8 @@ MAKING_VERBS = word_set(
 # Names of things, such as departments, that have no singular.
 PLURAL_ONLY = word_set(
     "sales operations logistics resources communications analytics economics physics mathematics goods savings "
-    "earnings services electronics athletics ethics relations affairs"
+    "earnings services electronics athletics ethics relations affairs pilates darts billiards aerobics tapas series "
+    "species jeans trousers glasses scissors headphones chess mercedes molasses lens atlas gas bus texas paris"
 )
 
 # What undoing something is called: an order to undo that is none to the tool that does it.

@@ -19,7 +19,7 @@ NEGATIONS = word_set(
 STRUCTURAL = word_set(
     """or either oder if wenn but rather other others another else more less fewer most least than over under above
     below beyond exceeding beneath since until till before after while per exactly sort sorted ranked ranking top bottom
-    descending ascending higher lower outside"""
+    descending ascending higher lower outside plus"""
 )
 """Words that say how the others belong together. Only an argument accounts for them, never a tool's own words."""
 
@@ -72,7 +72,7 @@ _OPPOSITES = tuple(
         ("debit debits", "credit credits"),
         ("asset assets", "liability liabilities"),
         ("receivable receivables", "payable payables"),
-        ("open opened opens", "closed closes closing"),
+        ("open opened opens", "closed closes closing done finished completed resolved"),
         ("borrowed lent", "returned available"),
         ("income revenue", "expense expenses costs"),
     )
@@ -184,10 +184,10 @@ _PHRASES = re.compile(
 _HARMLESS = re.compile(
     r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
     r"over the (?=last\b|past\b|next\b)|(?<=percent )over (?=\d)|"
-    r"good (?:morning|afternoon|evening)|find out|work out|figure out|"
+    r"find out|work out|figure out|"
     r"look up|no problem|no doubt|but (?=before|after|since|until|only)|"
-    r"(?:what|how) about|(?:i|you|we|they|it|that|this|to) mean)\b|^\W*but\b|"
-    r"^\W*(?:please )?return\b(?=\s+(?:an?|the|all|me|my|our|every|each|only|just|what|how|which|\d))|"
+    r"(?:what|how) about|(?:i|you|we|they|it|that|this|to) mean)\b|^\W*but\b|^\W*good (?:morning|afternoon|evening)\b|"
+    r"^\W*(?:please )?return\b(?=\s+(?:the|all|me|my|our|every|each|only|just|what|how|which|\d))|"
     r"(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
 )

@@ -101,10 +101,14 @@ _ASK = (
     "show|give|list|convert|calculate|compute|check|compare|find|search|look|create|delete|cancel|close|send|get|fetch|"
     "translate|multiply|divide|evaluate|define|open|assign|reserve|renew|has|have)"
 )
+_DONE_TO = re.compile(
+    r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those)\b|[\"“'])", re.IGNORECASE
+)
+_SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh gb mb tb kb")
 _NAMES_TOO = ("may", "will")
 _DETERMINERS = word_set(
     "whole entire full complete exact precise current present own overall all any each everybody everyone anybody "
-    "anyone somebody someone nobody whoever whatever whichever back away"
+    "anyone somebody someone nobody whoever whatever whichever back away called named titled entitled labelled labeled"
 )
 # A dot behind a title ends no sentence.
 _TITLED = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St"))
@@ -130,6 +134,11 @@ _DENIAL = re.compile(
 _ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$")
+# A licence plate, and the number of a house with its street.
+_PLATE = re.compile(
+    r"(?<![\w-])[A-ZÄÖÜ]{1,3}-[A-Z]{1,2} \d{1,4}(?![\w.,-])|"
+    r"(?<![\w.,-])\d{1,4}[a-z]? (?:[A-Z][a-z]+ ){1,2}(?:Street|St|Lane|Road|Rd|Avenue|Ave|Way|Drive|Square)\b"
+)
 _NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
@@ -175,6 +184,8 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
 
     for match in _QUOTED.finditer(text):
         add(Value(next(group for group in match.groups() if group), "quoted", match.start(), match.end()))
+    for match in _PLATE.finditer(text):
+        add(Value(match.group(), "code", match.start(), match.end()))
     for start, end, digits in find_large_numbers(text):
         add(Value(digits, "number", start, end))
     for start, end, moment in find_times(text):
@@ -269,12 +280,17 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
     for token in clause.tokens:
         inside = any(value.start <= token.start < value.end for value in clause.values)
         turns = is_turning(token.text) or is_computing(token.text) or token.low in _DETERMINERS
-        plain = not inside and not turns and not is_function_word(token.text) and not is_verb(token.text)
+        verb = is_verb(token.text) and not _is_gerund(clause, token)
+        plain = not inside and not turns and not is_function_word(token.text) and not verb
         plain = (
             plain
             and token.stem not in taken
             and not _is_degree(clause, token)
             and not _is_done(clause, token, runs[-1])
+            and not _is_order(clause, token)
+            and not _is_told(clause, token)
+            and clause.words_before(token.start, 1) != ("who",)
+            and not (re.search(r"\d\s*$", clause.text[: token.start]) and token.low in _SHORT_UNITS)
         )
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
@@ -299,6 +315,29 @@ def _is_done(clause: Clause, token: Token, run: list[Token]) -> bool:
     ends = not after or is_function_word(after[0])
     being = any(each.low in ("is", "are", "was", "were") and each.end <= token.start for each in clause.tokens)
     return bool(run) and ends and being and len(token.low) > 4 and token.low.endswith("ed")
+
+
+def _is_gerund(clause: Clause, token: Token) -> bool:
+    """Whether what may be a verb is a noun behind a preposition, and all behind it: "from checking to savings"."""
+    after, before = clause.words_after(token.end, 1), clause.words_before(token.start, 1)
+    ends = not after or is_function_word(after[0])
+    return token.low.endswith("ing") and ends and bool(before) and before[0] in ("from", "into", "to", "in", "of")
+
+
+def _is_told(clause: Clause, token: Token) -> bool:
+    """Whether a word says what somebody is: "allergic" in "Who is allergic to nuts?"."""
+    being = any(each.low in ("is", "are", "was", "were") and each.end <= token.start for each in clause.tokens)
+    before = (*clause.words_before(token.start, 1), "")[0]
+    told = before in ("is", "are", "was", "were") or not is_function_word(before)
+    return being and told and clause.words_after(token.end, 1) == ("to",)
+
+
+def _is_order(clause: Clause, token: Token) -> bool:
+    """Whether a word opens the clause as the verb of an order, as what it is to be done to stands behind it."""
+    after = re.match(
+        r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those)\b|[\"“'])", clause.text[token.end :]
+    )
+    return token.low == clause.opening and after is not None
 
 
 def is_plain_noun(word: str, stem: str) -> bool:

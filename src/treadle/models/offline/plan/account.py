@@ -34,6 +34,21 @@ _DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation 
 _SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
 _RELATING = word_set("since than until till before after by from")
 _COUNTED = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
+# What is asked for: "perimeter" in "What is the perimeter of a square?".
+_HEAD = re.compile(
+    r"^\W*(?:(?:and|so|then|please) )*(?:(?:what(?:['’]s| is| are| was| were)|"
+    r"(?:tell|show|give|get|find|fetch)(?: me)?|calculate|compute)\s+)?"
+    r"(?:(?:the|our|my|your|their|his|her|an?)\s+)?(?:[\w-]+\s+){0,2}?([\w-]+)"
+    r"(?=\s+(?:of|for|in|on|at|between|with|from|to)\b|\W*$)",
+    re.IGNORECASE,
+)
+_WHO_IS = re.compile(r"\bwho(?:['’]s| is| was) (?:the |our |my )?(\w+)", re.IGNORECASE)
+_AUXILIARY = re.compile(r"\b(?:do|does|did)\s+(?:the\s+)?$", re.IGNORECASE)
+_BEING = word_set("of is are")
+_LEADING = word_set("to from with into onto until")
+_LEFT_BEHIND = word_set("in at on for from to with by of")
+_SUBJECTS = word_set("we i you he she it they")
+_NAMING = re.compile(r"\b(?:called|named|titled|entitled|labell?ed)\s+[\"“']?$", re.IGNORECASE)
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
 
@@ -92,7 +107,8 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     )
     spare += senses.spare()
-    counted = [match.span(1) for match in _COUNTED.finditer(clause.text)]
+    counted = [match.span(1) for match in (*_COUNTED.finditer(clause.text), *_HEAD.finditer(clause.text))]
+    harmless += [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
     for token in clause.tokens:
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
@@ -109,8 +125,37 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             (turning if speech.turns(token) or token.low in meaning.ASKED_FOR or span in counted else spare).append(
                 span
             )
+    moved = _main_words(clause, spare, used)
+    turning, spare = turning + moved, [span for span in spare if span not in moved]
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _main_words(
+    clause: Clause, spare: Sequence[tuple[int, int]], used: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """What of the words left over the answer cannot do without, even if it says so first: the only name, one that is
+    joined to what was used, and the verb of the sentence."""
+    found = []
+    names = [(value.start, value.end) for value in clause.values if value.kind in ("name", "quoted")]
+    given = [(value.start, value.end) for value in clause.values if overlaps(value.start, value.end, used)]
+    for start, end in spare:
+        word, named = clause.text[start:end], (start, end) in names
+        if not named and meaning.is_idle(word):
+            continue
+        before = (*clause.words_before(start, 1), "")[0]
+        subject = before in _SUBJECTS or any(
+            clause.text[to:start] == " " and _AUXILIARY.search(clause.text[:at]) for at, to in used
+        )
+        rest = clause.text[end:].strip(" ?.!").lower()
+        does = subject and (not rest or rest in _LEFT_BEHIND) and not named
+        label = any(clause.text[end:at] == " " for at, _ in given)
+        counted = _COUNTED.search(clause.text) is not None and word.endswith(("ed", "en"))
+        led = next((each for each in clause.words_before(start, 2) if each not in ("the", "a", "an")), "")
+        alone = named and (start == 0 or not given or before in ("and", "or"))
+        if alone or does or label or counted or before in _BEING or led in _LEADING:
+            found.append((start, end))
+    return found
 
 
 def _within(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
@@ -139,7 +184,8 @@ class _Speech:
         self.texts = [tool.spec.description for tool in tools]
         self.leads = {after.start: before.low for before, after in pairwise(clause.tokens)}
         self.differing = any(token.stem in _DIFFERING for token in clause.tokens)
-        self.change = any(tool.change is not None for tool in tools)
+        self.who = [stem(match[1]) for match in _WHO_IS.finditer(clause.text)]
+        self.change = any(tool.may_change for tool in tools)
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
         # A value that could have been chosen, and was not, is nothing that the tool speaks of.
         chosen = {stem(str(each)) for t in tools for p in t.params for each in p.enum}
@@ -189,6 +235,8 @@ class _Speech:
         low, word = token.low, token.stem
         if meaning.is_negation(low):
             return False
+        if low == "who" and any(word in self.own for word in self.who):
+            return True
         if low in meaning.ASKED_FOR:
             return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.asked) or low in self.wording
         if self.compares and low in _COMPARING:

@@ -38,8 +38,8 @@ _MONTH = re.compile(r"\d{4}-?\d{2}")
 _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
-_FROM = word_set("from origin start old since")
-_TO = word_set("to dest destination end into until new language target quote recipient")
+_FROM = word_set("from origin start old since source src sender payer")
+_TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
 
 
 def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
@@ -133,7 +133,7 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     if is_weekday(param) and param.shape == "text":
         return 3.0 if singular(value.text.lower()) in WEEKDAYS else 0.0
     if is_time(param) or value.kind == "time":
-        return 3.0 + cue if is_time(param) and value.kind in ("time", "quoted") else 0.0
+        return 3.0 + cue if is_time(param) and _shows_time(value) else 0.0
     if is_date(param):
         if value.period is not None and value.period.last is not None:
             return 0.0
@@ -144,7 +144,7 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         if not param.required and bound_of(param):
             # "From" a day is since it, or on it: `bounds` fills what is said without a doubt.
             return 0.0
-        fits = direction(param) and clause.words_before(value.start, 1) in _prepositions(param)
+        fits = direction(param) and clause.words_before(value.start, 1) in prepositions(param)
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0
     if is_zone(param):
         return 3.0 if zone_of(value.text) and _is_place(value, clause) else 0.3 if value.kind == "name" else 0.0
@@ -161,6 +161,10 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     score = _text(param, value, clause)
     # What cannot be it is not made it by the words before it.
     return score + cue if score else 0.0
+
+
+def _shows_time(value: Value) -> bool:
+    return value.kind == "time" or (value.kind == "quoted" and re.search(r"\d", value.text) is not None)
 
 
 def led_by(param: Param, value: Value, clause: Clause) -> str:
@@ -232,12 +236,13 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     )
     if person and (owned or (before and before[0] in leads)):
         score += 0.6
-    if before in _prepositions(param):
+    if before in prepositions(param):
         score += 0.6
     return score - 0.02 * sum(token.end <= value.start for token in clause.tokens)
 
 
-def _prepositions(param: Param) -> tuple[tuple[str], ...]:
+def prepositions(param: Param) -> tuple[tuple[str], ...]:
+    """The words that lead a value the way that the parameter's name says."""
     return {"from": (("from",), ("since",)), "to": (("to",), ("into",), ("until",)), "": ()}[direction(param)]
 
 

@@ -10,13 +10,11 @@ from typing import Any
 
 from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import word_set
-from treadle.models.offline.grammar.meaning import TIMES, is_computing, is_negation
+from treadle.models.offline.grammar.meaning import TIMES, is_computing
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import (
     closest,
-    is_function_word,
     likeness,
-    parts,
     stem,
 )
 from treadle.models.offline.plan import affinity as fits
@@ -40,11 +38,11 @@ from treadle.models.offline.plan.structures import (
     plain_number,
     ranking,
 )
+from treadle.models.offline.plan.switches import switched
+from treadle.models.offline.plan.ties import is_led_astray, is_numbered, settle
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
-_INCLUDING = word_set("include includes including included with counting plus and also")
-_HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
 _COUNTED = re.compile(r"[\s,]+(?:the\s+|only\s+)*(?:top|limit|at most|maximum|max)\s*$", re.IGNORECASE)
 # Beside names and codes, other words are none.
@@ -95,6 +93,7 @@ class _Filler:
         self._fill_lists()
         self._fill_single()
         self._fill_free_text()
+        settle(self.tool, self.out, self.clause, self.can.render)
         self.out.missing = [param for param in self.tool.required if param.name not in self.out.arguments]
         return self.out
 
@@ -155,22 +154,11 @@ class _Filler:
         return one_of or (number and fits.direction(param) == "to")
 
     def _fill_truth(self, param: Param) -> None:
-        """True where the clause names what the parameter is about, false where it denies it."""
-        words = [stem(word) for word in parts(param.name) if not is_function_word(word) and word not in _HAVING]
-        said = [token for token in self.clause.tokens if token.stem in words]
-        if not words or {token.stem for token in said} != set(words):
-            return
-        before = [token for token in self.clause.tokens if token.end <= said[0].start][-3:]
-        if {"include", "including", "with"} & set(parts(param.name)) and not any(t.low in _INCLUDING for t in before):
-            return
-        outside = re.search(r"\bout of (?:the )?$", self.clause.text[: said[0].start], re.IGNORECASE)
-        denied = next((t for t in before if is_negation(t.text) or (outside and t.start == outside.start())), None)
-        # Left out and false may be the same to the tool: "no" is then not what it does.
-        if denied is not None and param.schema.get("default", None) is False:
-            return
-        self.out.arguments[param.name] = denied is None
-        self.out.telling += 1
-        self.out.used += [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]
+        said = switched(param, self.clause)
+        if said is not None:
+            self.out.arguments[param.name], spans = said
+            self.out.telling += 1
+            self.out.used += spans
 
     def _fill_bounds(self) -> None:
         bounding = [param for param in self._open("text", "number") if bound_of(param)]
@@ -323,8 +311,10 @@ class _Filler:
         ]
         if not values:
             return []
-        run = [values[0], *self.can.coordinated(values[0], values)]
+        runs = [[first, *self.can.coordinated(first, values)] for first in values]
+        run = max(runs, key=len)
         self.out.used += [(value.start, value.end) for value in run]
+        self.out.given += [] if numeric else [(param, run[0])]
         if numeric:
             return [plain_number(value.text) for value in run]
         return [self.can.render(param, value) for value in run]
@@ -347,11 +337,14 @@ class _Filler:
                     continue
                 if self.tool.change is not None and is_strange(self.tool, param, value, self.clause):
                     continue
-                if is_of_many(self.tool, param, value, self.clause):
+                if is_of_many(self.tool, param, value, self.clause) or is_led_astray(
+                    self.tool, param, value, self.clause
+                ):
                     continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue
                 score = fits.affinity(param, value, self.clause)
+                score += 1.0 if not score and is_numbered(self.tool, param, value, self.clause) else 0.0
                 score -= 0.1 if names and param.shape == "text" else 0.0
                 score -= 0.3 if value.kind == "phrase" and self.can.is_own(value) else 0.0
                 score -= _MERE_WORDS if value.kind == "phrase" and self.can.is_named_otherwise(param, wanted) else 0.0
@@ -370,8 +363,13 @@ class _Filler:
             self._set(param, self.can.render(param, value), start, end)
             self.out.doubtful += bool(self.can.names(param))
             given.append((param, value))
+        self.out.given += given
         self.out.unclear = which_is_which(given, scored, self.clause)
+        several = sum(param.shape == "number" for param in self.tool.required) > 1
         for param, value in given:
+            if several and param.shape == "number":
+                # Of "the gcd of 12, 18 and 30" two calls are none.
+                continue
             self._spread(value, self.can.coordinated(value, self.can.values(param)))
 
     def _fill_free_text(self) -> None:
@@ -382,6 +380,7 @@ class _Filler:
             quoted = next((value for value in values if value.kind == "quoted"), None)
             if quoted is not None:
                 self._set(param, quoted.text, quoted.start, quoted.end)
+                self.out.given.append((param, quoted))
             elif free and fits.is_search(param):
                 self._fill_search(param, free)
             elif free and not overlaps(free.start(1), free.end(1), self.out.used):
@@ -389,6 +388,7 @@ class _Filler:
             elif values:
                 best = max(values, key=lambda value: (value.kind != "number", value.end - value.start))
                 self._set(param, best.text, best.start, best.end)
+                self.out.given.append((param, best))
 
     def _fill_search(self, param: Param, said: re.Match[str]) -> None:
         """What to search for, up to what another argument has taken; not with a condition that no search knows of."""

@@ -92,8 +92,16 @@ class Candidates:
         """The values still to be had, noun phrases of the clause among them."""
         everything = list(self.clause.values)
         if param.shape != "number":
-            everything += phrases(self.clause, self.asking(param)) or phrases(self.clause, self._own_words())
+            found = phrases(self.clause, self.asking(param)) or phrases(self.clause, self._own_words())
+            everything += [value for value in found if not self._is_label(value)]
         return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
+
+    def _is_label(self, phrase: Value) -> bool:
+        """Whether words only say what is called so right behind them: "parcel" in "parcel 1Z-884"."""
+        return any(
+            value.kind in ("code", "quoted", "email") and self.clause.text[phrase.end : value.start] == " "
+            for value in self.clause.values
+        )
 
     def asking(self, param: Param) -> frozenset[str]:
         """The clause's words that ask for something, and so are no values: the tools' own words and their like."""
@@ -138,8 +146,9 @@ class Candidates:
             return value.text
         text = value.text if value.start else value.text.lower()
         *first, last = text.split(" ")
-        whole = proper or is_verb(last) or last.lower() in PLURAL_ONLY
-        return " ".join([*first, last if whole else singular(last)])
+        # What is changed must be what was written; what is looked up, tools know by its singular as a rule.
+        whole = self.tool.change is not None or proper or is_verb(last) or last.lower() in PLURAL_ONLY
+        return " ".join([*first, last if whole or last.endswith("ics") else singular(last)])
 
     def spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
         """The names with their synonyms; none if no names are known."""

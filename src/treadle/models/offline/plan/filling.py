@@ -19,6 +19,7 @@ class Filling:
         unknown: what was written where none of the known names is like it, and those names.
         spread: values joined by "and" of which the tool takes one at a time.
         unclear: two values and the two parameters of which neither says which of them it takes.
+        given: the loose values that parameters were given: none that is known to be valid, as a choice is.
         telling: how many known names, conditions and groupings were filled, which speak for the tool by themselves.
         doubtful: how many values were filled though the names known to be valid are others.
     """
@@ -30,5 +31,6 @@ class Filling:
     unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spread: tuple[Value, ...] = ()
     unclear: tuple[Value, Value, Param, Param] | None = None
+    given: list[tuple[Param, Value]] = field(default_factory=list)
     telling: int = 0
     doubtful: int = 0

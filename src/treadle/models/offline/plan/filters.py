@@ -10,7 +10,7 @@ from typing import Any
 from treadle.kernel.messages import Json
 from treadle.models.offline.plan.calendar import Spelling
 from treadle.models.offline.plan.conditions import Constraint
-from treadle.models.offline.plan.toolbox import field_key, types_of
+from treadle.models.offline.plan.schemas import field_key, types_of
 
 _WRITTEN = {
     "=": ("=", "==", "eq", "equals", "equal", "is"),

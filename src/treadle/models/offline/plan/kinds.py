@@ -5,7 +5,7 @@ result.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
@@ -57,6 +57,15 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
         if match is not None and not counted and not any(holds(found) for found in fields):
             return match.span(1)
     return None
+
+
+def said_yes_to_less(clause: Clause, result: Any, left_out: Sequence[str]) -> tuple[int, int] | None:
+    """Where a word stands without which a tool's yes or no would be one to another question: "Does the fern need
+    water?" for a tool that tells whether it needs sun."""
+    if not isinstance(result, bool) or not left_out:
+        return None
+    start = clause.text.find(left_out[0])
+    return (start, start + len(left_out[0])) if start >= 0 else None
 
 
 def _all_fields(result: Any) -> Iterator[Field]:

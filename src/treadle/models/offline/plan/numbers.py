@@ -56,6 +56,16 @@ _FAMILIES = tuple(
         "inch inches",
         "cm centimeter centimeters centimetre",
         "mm millimeter millimeters",
+        "ton tons tonne tonnes",
+        "mg milligram milligrams",
+        "ml milliliter milliliters millilitre millilitres",
+        "gb gigabyte gigabytes",
+        "mb megabyte megabytes",
+        "tb terabyte terabytes",
+        "kwh",
+        "mwh",
+        "ounce ounces oz",
+        "gallon gallons",
         "kg kilogram kilograms kilo kilos",
         "g gram grams",
         "lb lbs pound pounds",
@@ -160,7 +170,8 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if kind == 0:
         return cue + least + 1.0 if _PERCENT & set(param.stems) else 0.0
     if kind is not None:
-        return 0.0 if counts(param) and not _PLAIN & set(param.stems) else cue + least
+        plain = _PLAIN & set(param.stems) and not (_is_money(unit) and counts(param))
+        return 0.0 if counts(param) and not plain else cue + least
     if counts(param):
         return cue + least + 0.8 + (1.2 if unit in param.words else 0.0)
     if unit in param.words or any(alike(unit, word) for word in param.nouns):

@@ -19,7 +19,7 @@ from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.kinds import of_another_kind
+from treadle.models.offline.plan.kinds import of_another_kind, said_yes_to_less
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.refusals import shared_number
@@ -75,7 +75,21 @@ class Planner:
                 outcomes.append(Outcome(goal.clause, calls=[Call(goal.tool.name, {})], left=Left()))
             else:
                 outcomes.append(self._accounted(self.resolve(goal.tool, goal.clause, _DEPTH, goal.source)))
+        if unplanned or any(each.troubles or (each.left and each.left.forbids) for each in outcomes):
+            self._hold_back(outcomes)
         return Plan(outcomes, unplanned)
+
+    def _hold_back(self, outcomes: Sequence[Outcome]) -> None:
+        """Makes no change for a question of which a part is not understood: that may take it back, or say when."""
+        for outcome in outcomes:
+            changing = [call for call in outcome.calls if self._changes(call.tool)]
+            if changing:
+                outcome.calls.clear()
+                outcome.troubles.append(Trouble(f"I did not call {changing[0].tool}, as I do not understand the rest."))
+
+    def _changes(self, name: str) -> bool:
+        tool = self.box.named(name)
+        return tool is not None and tool.change is not None
 
     def resolve(self, tool: KnownTool, clause: Clause, depth: int, source: KnownTool | None = None) -> Outcome:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
@@ -186,6 +200,7 @@ class Planner:
         given = [value for value in made.arguments.values() if isinstance(value, str)]
         other = of_another_kind(outcome.clause, made.result, given)
         left_out = outcome.left.spare if outcome.left is not None else ()
+        other = other or said_yes_to_less(outcome.clause, made.result, left_out)
         other = other or true_of_some(outcome.clause, made.result, outcome.tools, spans, left_out)
         other = other or not_one_figure(outcome.clause, made.result)
         return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
@@ -340,10 +355,11 @@ class Planner:
         return None if hopeless else corrected
 
     def _as_written(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
-        """The names in the plural that the clause has them in, for a tool that does not know the singular."""
-        written = {
-            singular(token.low): token.text for token in outcome.clause.tokens if singular(token.low) != token.low
-        }
+        """The names in the plural that the clause has them in, for a tool that does not know the singular, or the other
+        way round."""
+        many = [token for token in outcome.clause.tokens if singular(token.low) != token.low]
+        written = {singular(token.low): token.text for token in many}
+        written |= {token.low: singular(token.text) for token in many if tool.change is not None}
         plural = {
             name: written.get(value.lower(), value) if isinstance(value, str) else value
             for name, value in arguments.items()

@@ -42,6 +42,7 @@ _ALONE = word_set("only both solely exclusively merely alone")
 _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by author writer artist maker")))
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
+_STEP_NAMES = word_set("by increment delta step")
 _LASTING = word_set("renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
 _LISTING = word_set("list find search query filter show")
@@ -56,7 +57,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     before = clause.words_before(value.start, 2)
     if value.kind == "number" and before[:1] == ("by",) and clause.opening not in _LASTING:
         # "Change the price by 1 euro" does not say what it is to be.
-        return not _BY & set(parts(param.name)) and re.search(r"\bby how (?:much|many)\b", param.description) is None
+        stepped = _BY & set(parts(param.name)) and (clause.opening in _STEPS or _STEP_NAMES & set(parts(param.name)))
+        told = f"{param.description} {tool.spec.description}"
+        return not stepped and re.search(r"\bby how (?:much|many)\b|\bby\b", told) is None
     if value.kind == "number":
         return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
     if value.kind not in ("name", "phrase"):

@@ -6,17 +6,15 @@ Called by `account`, which forbids an answer, or says first what it leaves out.
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import IDLE_VERBS
-from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, stem, tokens
+from treadle.models.offline.plan.doing import AUXILIARIES, Doing, Span
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
-
-Span = tuple[int, int]
 
 _MODALS = word_set("should shall must may might ought can could will")
 _ASKING_LEAVE = re.compile(
@@ -26,12 +24,29 @@ _ASKING_LEAVE = re.compile(
 )
 _COMING_TO = re.compile(r"\b(?:will|can|could)\b.*\b(?:cost|come to|amount to|be worth|total)\b", re.IGNORECASE)
 _FUTURE = word_set("forecast next due upcom com predict tomorrow futur schedul ahead expect")
-_AUXILIARIES = word_set("do does did will would can could should shall must may might")
 # To have, hold or cost something is so; to need, want or like it is another matter.
 _BEING = word_set(
     "have has had got get gets exist exists contain contains amounts come comes go goes run runs work works "
     "stand stands happen happen hold holds keep keeps carry concern follow following"
 )
+_COUNTED = re.compile(r"\b(?:how many|number of|list (?:the|all)|which|what are the) ([\w-]+)", re.IGNORECASE)
+_STATE_WORDS = word_set(
+    "open closed missed sold lost won overdue unread pending active inactive done finished late free busy occupied "
+    "broken damaged cancelled delayed paid unpaid taken booked reserved absent sick failed expired blocked hidden"
+)
+_ANY = word_set("all total number num count list current available of the get stock")
+_KIN = {
+    "done": ("finished", "completed"),
+    "late": ("delayed", "overdue"),
+    "free": ("available", "vacant", "empty", "left"),
+    "missed": ("miss",),
+    "sold": ("sell",),
+    "lost": ("lose",),
+    "won": ("win",),
+    "failed": ("fail",),
+}
+_WORTH = re.compile(r"\b(all|whole|entire)\b.*\b(?:worth|value|cost)\b", re.IGNORECASE)
+_TOTALS = word_set("total sum worth valu valuation stock inventory all")
 _WISHES = word_set("need needs want wants like likes love loves use uses know knows understand think thinks")
 _WE = word_set("we i you they there it")
 _HOW_TO = re.compile(r"^\W*(?:and |so )?(how) (?:do|does|did|can|could|should|would|must|to)\b", re.IGNORECASE)
@@ -60,32 +75,8 @@ _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _COUNTING = word_set("count counts number numbers total quantity headcount tally balance amount")
 
 
-class Senses:
-    """What the words of a clause mean to the tools that are called for it.
-
-    Args:
-        clause: the clause.
-        tools: the tools.
-        own: the stems that the tools speak of, and `told` those of their names and descriptions.
-        used: the stretches that went into arguments.
-    """
-
-    def __init__(
-        self,
-        clause: Clause,
-        tools: Sequence[KnownTool],
-        own: frozenset[str],
-        told: frozenset[str],
-        used: Sequence[Span],
-    ) -> None:
-        self.clause, self.tools, self.own, self.told, self.used = clause, tools, own, told, used
-        self.tokens = clause.tokens
-        self.used_values = [value for value in clause.values if overlaps(value.start, value.end, used)]
-        self.takes = {word for tool in tools for param in tool.params for word in param.nouns}
-        self.text = " ".join(tool.spec.description for tool in tools)
-        self.wording = {word.low for word in tokens(self.text)}
-        self.wording |= {word for tool in tools for word in parts(tool.name)}
-        self.wording |= {word for tool in tools for output in tool.outputs for word in parts(output.name)}
+class Senses(Doing):
+    """What the small words of a clause mean to the tools that are called for it; made as `Spoken` is."""
 
     def turning(self) -> list[Span]:
         """The stretches that make the question another one."""
@@ -100,6 +91,10 @@ class Senses:
             self._owned,
             self._summed,
             self._between_one,
+            self._of_another_state,
+            self._whole_worth,
+            self._got,
+            self._done_the_other_way,
         )
         return [span for rule in rules for span in rule()]
 
@@ -115,59 +110,6 @@ class Senses:
             self._broken_down,
         )
         return [span for rule in rules for span in rule()]
-
-    def _is_used(self, token: Token | None) -> bool:
-        return token is not None and overlaps(token.start, token.end, self.used)
-
-    def _filtered(self) -> bool:
-        return any(param.shape in ("filters", "mapping") for tool in self.tools for param in tool.params)
-
-    def _is_value(self, token: Token) -> bool:
-        return any(value.start < token.end and token.start < value.end for value in self.clause.values)
-
-    def _after(self, token: Token) -> Token | None:
-        return next((other for other in self.tokens if other.start >= token.end), None)
-
-    def _before(self, token: Token) -> Token | None:
-        return next((other for other in reversed(self.tokens) if other.end <= token.start), None)
-
-    def _turned_round(self) -> Iterator[Span]:
-        """Where an argument is the one who does what the tools tell the doer of: "Who does Sara manage?", "Whose
-        manager is Sara?", "Who is managed by Sara?" and "Who has Sara as a manager?" for a tool that tells managers."""
-        doers = {word for word in self.own - self.takes if word.endswith(("er", "or"))}
-        for token in self.tokens:
-            after, before = self._after(token), self._before(token)
-            does = any(f"{token.stem}{ending}" in doers for ending in ("er", "or", "r"))
-            by = after is not None and after.low == "by"
-            named = self._is_value_used(before) and not by
-            if does and (named or (self._is_used(before) and self._has_before(before, _AUXILIARIES))):
-                yield token.start, token.end
-            elif does and after is not None and by and self._is_used(self._after(after)):
-                yield token.start, after.end
-            elif token.stem in doers and self._is_reversed(token, before, after):
-                yield token.start, token.end
-
-    def _is_reversed(self, doer: Token, before: Token | None, after: Token | None) -> bool:
-        """Whether the clause calls the argument the doer: "as a manager", "manager of whom", "whose manager is"."""
-        while before is not None and before.low in ("a", "an", "the", "their", "his", "her", "its"):
-            before = self._before(before)
-        if before is not None and before.low == "whose":
-            return after is None or after.low in ("is", "was")
-        if after is not None and any(
-            v.kind == "name" and v.start == after.start == doer.end + 1 for v in self.used_values
-        ):
-            return True
-        if before is not None and before.low == "as":
-            return True
-        of = after is not None and after.low in ("of", "for")
-        behind = self._after(after) if after is not None else None
-        return of and (behind is None or behind.low in ("who", "whom", "which", "what"))
-
-    def _has_before(self, token: Token | None, words: frozenset[str]) -> bool:
-        """Whether one of `words` stands before a token and what belongs to it."""
-        start = token.start if token is not None else 0
-        near = [each for each in self.tokens if each.end <= start and not self._is_used(each)][-1:]
-        return any(each.low in words for each in near)
 
     def _taken_is_asked_for(self) -> Iterator[Span]:
         """The things that are asked for where they are what the tools take, and the clause has given one already: of
@@ -199,9 +141,6 @@ class Senses:
         if sum(overlaps(*span, self.used) for span in numbers) > 1:
             yield from numbers
 
-    def _names(self) -> set[str]:
-        return {word for tool in self.tools for word in tool.name_stems}
-
     def _between_one(self) -> Iterator[Span]:
         """A "between" with one end only: two things that a tool is asked about one after the other are no ends."""
         for token in self.tokens:
@@ -209,23 +148,6 @@ class Senses:
                 continue
             if re.search(r"\band\b|[-–&]|\bto\b", self.clause.text[token.end :]) is None:
                 yield token.start, token.end
-
-    def _chosen_by_somebody(self) -> Iterator[Span]:
-        """A choice, or what was done to an argument, that the clause says somebody did: "tickets closed by Dana" is not
-        which closed ones are hers, and "assigned by Dana" not which are assigned to her."""
-        chosen = {stem(str(each)) for tool in self.tools for param in tool.params for each in param.enum}
-        for token in self.tokens:
-            after, before = self._after(token), self._before(token)
-            takes = any(noun in (f"{token.stem}e", f"{token.stem}ee") for noun in self.takes)
-            if not takes and not (token.stem in chosen and self._is_used(token)):
-                continue
-            if after is not None and after.low == "by" and self._is_value_used(self._after(after)):
-                yield token.start, after.end
-            elif self._is_value_used(before) and self._has_before(before, word_set("did has have had that which")):
-                yield token.start, token.end
-
-    def _is_value_used(self, token: Token | None) -> bool:
-        return token is not None and self._is_used(token) and self._is_value(token)
 
     def _twice_related(self) -> Iterator[Span]:
         """The second of two of one word, such as in "the manager of Sara's manager": a tool is asked once."""
@@ -324,7 +246,7 @@ class Senses:
             before = self._before(token)
             if before is not None and before.low == "who" and token.low not in _WHO_HAS:
                 yield token.start, token.end
-            does = next((each for each in reversed(self.tokens[:place]) if each.low in _AUXILIARIES), None)
+            does = next((each for each in reversed(self.tokens[:place]) if each.low in AUXILIARIES), None)
             if does is None or before is does or before is None:
                 continue
             subject = [each for each in self.tokens[:place] if each.start >= does.end]
@@ -336,6 +258,33 @@ class Senses:
             owned = token.low in word_set("hold holds keep keeps carry own owns") and not named
             if not owned and (token.low not in _BEING or (named and token.low in ("hold", "keep", "carry"))):
                 yield token.start, token.end
+
+    def _of_another_state(self) -> Iterator[Span]:
+        """The things of which a number or a list is wanted, where the tools tell only of those in one state: of "How
+        many issues are there?" how many are open."""
+        match = _COUNTED.search(self.clause.text)
+        states = [word for tool in self.tools for word in parts(tool.name) if word in _STATE_WORDS]
+        states += [word for tool in self.tools for word in self._narrowing(tool, match) if word not in states]
+        said = {token.low for token in self.tokens}
+        if match is None or self._filtered() or not states or match.group(1).lower() in _STATE_WORDS:
+            return
+        kin = {word for state in states for word in {state, *_KIN.get(state, ())}}
+        if not kin & said and not any(singular(word) in said for word in kin):
+            yield match.span(1)
+
+    def _narrowing(self, tool: KnownTool, counted: re.Match[str] | None) -> list[str]:
+        """The words of a tool's name that say which of the counted things it tells of: "vacant" in `vacant_flats`."""
+        *before, head = parts(tool.name)
+        if counted is None or _HOW_MANY.match(counted.group()) is None or stem(head) != stem(counted.group(1)):
+            return []
+        takes = {word for param in tool.params for word in param.nouns}
+        return [word for word in before if not (word in _ANY or is_verb(word) or stem(word) in takes)]
+
+    def _whole_worth(self) -> Iterator[Span]:
+        """The "all" of what all of it is worth, of one tool, which tells what one is."""
+        match = _WORTH.search(self.clause.text)
+        if match is not None and len(self.tools) == 1 and not _TOTALS & self.told and not self._filtered():
+            yield match.span(1)
 
     def _liked(self) -> Iterator[Span]:
         """A word for what somebody wishes, or for what is similar: "people like working here", "books like Emma"."""

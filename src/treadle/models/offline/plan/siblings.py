@@ -86,6 +86,8 @@ class Siblings:
             if names and text != written:
                 self.out.renamed[written] = text
             self._set(param, text, value.start, value.end)
+            if self.can.tool.change is not None and not names and not fits.is_currency(param):
+                self.out.given.append((param, value))
 
     def _joined(self, param: Param, value: Value) -> float:
         if param.enum:

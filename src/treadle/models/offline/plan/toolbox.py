@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.offline.grammar.english import (
@@ -23,9 +23,8 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
+from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
-
-Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
 
 # What tells two parameters of one kind apart: source_a and source_b, from_currency and to_currency.
 MARKERS = word_set(
@@ -33,11 +32,16 @@ MARKERS = word_set(
     "baseline origin destination"
 )
 _PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
+_ONLY_TELLING = PLAIN_VERBS | word_set(
+    "list count search calculate compute convert translate estimate compare query explain describe summarize predict "
+    "forecast measure multiply add subtract divide sum rank sort validate verify analyze recommend suggest define view "
+    "retrieve total average evaluate round solve locate display print"
+)
+_PARTICLES = word_set("back up out off down away")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
-_FIELD_KEYS = ("dimension", "field", "column", "attribute", "property", "key", "name")
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,26 @@ class KnownTool:
         return tuple(param for param in self.params if param.required)
 
     @property
+    def _begun(self) -> tuple[str, str]:
+        """The first two words of its description; "back" and its like belong to the verb."""
+        words = [*parts(self.summary), "", ""]
+        return words[0], next(word for word in words[1:] if word not in _PARTICLES)
+
+    @property
+    def _opening(self) -> frozenset[str]:
+        """The verb of its description's opening, by which a change is commanded too: "Marks a task as done"."""
+        told, article = self._begun
+        verb = singular(told)
+        plain = (verb in PLAIN_VERBS or verb in TELLING_VERBS) and verb != "give"
+        plain = plain or is_function_word(verb)
+        return frozenset() if plain or article not in ("a", "an", "the") else frozenset({verb})
+
+    @property
+    def called(self) -> frozenset[str]:
+        """The verbs that the tool itself is called and described by."""
+        return self._opening | {*parts(self.name)[:1]}
+
+    @property
     def change(self) -> frozenset[str] | None:
         """The verbs that command this tool, if it or its name says that it changes something; else None."""
         first, *rest = parts(self.name) or ("",)
@@ -119,12 +143,15 @@ class KnownTool:
         if self.spec.changes:
             # In "place_order" and "make_refund" the verb is the second word.
             verbs = {first, *rest[:1]} if first in LIGHT_VERBS else {first}
-            return frozenset(verbs).union(*(group for group in CHANGES if verbs & group))
+            return self._opening.union(verbs, *(group for group in CHANGES if verbs & group))
         if first == "give":
             # What is given may be a price or a raise: the description tells.
             told, article = (*parts(self.summary), "", "")[:2]
             given = singular(told) == first and article in ("a", "an") and " to " in self.summary
             return next((g | {first} for g in CHANGES if singular(told) in g and (given or told != first)), None)
+        if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
+            # What is returned may be a book: the description tells.
+            return self._opening | {first}
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
         numbers = [param for param in self.params if param.shape == "number"]
@@ -132,15 +159,15 @@ class KnownTool:
         groups = [group for group in CHANGES if first in group]
         if not groups and first.isalpha():
             return self._told_change(first)
-        return frozenset().union(*groups) | {first} if groups and not adds else None
+        return self._opening.union(*groups) | {first} if groups and not adds else None
 
     def _told_change(self, first: str) -> frozenset[str] | None:
         """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
-        told, article = (*parts(self.summary), "", "")[:2]
+        told, article = self._begun
         telling = first in TELLING_VERBS
         if told and first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
-            return None if telling else frozenset({first})
+            return None if telling or article in ("of", "for", "in", "on", "at", "between") else frozenset({first})
         if singular(first) != first or article not in ("a", "an", "the", "one", "this"):
             return None
         # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
@@ -153,6 +180,13 @@ class KnownTool:
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
         known = not telling or any(verb in group for group in CHANGES)
         return group | {first} if group and known and not tells else None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
+        first = (*parts(self.name), "")[0]
+        orders = singular(parts(self.summary)[:1][0]) == first if parts(self.summary) else False
+        return self.change is not None or (self.spec.changes is None and orders and first not in _ONLY_TELLING)
 
     @property
     def lists(self) -> bool:
@@ -170,35 +204,6 @@ class KnownTool:
         """How strongly the stem `word` speaks for this tool."""
         direct = self.weights.get(word, 0.0)
         return max(direct, max((weight * alike(word, other) for other, weight in self.weights.items()), default=0.0))
-
-
-def resolve(schema: Json, root: Json) -> Json:
-    """`schema` with its reference followed, and of alternatives the first that is not null."""
-    for _ in range(8):
-        if "$ref" in schema:
-            target: Any = root
-            for key in str(schema["$ref"]).removeprefix("#/").split("/"):
-                target = target.get(key, {}) if isinstance(target, dict) else {}
-            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-            continue
-        options = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-        if not options:
-            return schema
-        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
-        resolved = [resolve(option, root) for option in options if option.get("type") != "null"]
-        # A list says more than a mapping can: of filters, for one, also what is not to hold.
-        order = {"array": 0, "object": 1}
-        ranked = sorted(resolved, key=lambda option: order.get(str(option.get("type")), 2))
-        types = {kind for option in resolved for kind in types_of(option)}
-        schema = {**(ranked[0] if ranked else {}), **rest}
-        schema.setdefault("x-types", sorted(types))
-    return schema
-
-
-def types_of(schema: Json) -> frozenset[str]:
-    """The JSON types that a schema names."""
-    named = schema.get("x-types") or schema.get("type") or ()
-    return frozenset([named] if isinstance(named, str) else named)
 
 
 def read_tool(spec: ToolSpec) -> KnownTool:
@@ -262,7 +267,7 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
     examples = [match for found in _EXAMPLES.findall(description) for match in re.split(r",|\bor\b|\band\b", found)]
     examples = [re.sub(r"^[\s'\"`“]+|[\s'\"`”]+$", "", text) for text in [*examples, *_QUOTES.findall(description)]]
     examples += [str(value) for value in schema.get("examples", ())]
-    shape = _shape(schema, root)
+    shape = shape_of(schema)
     enum = schema.get("enum") or schema.get("items", {}).get("enum") or ()
     if not enum and shape == "text":
         enum = told_values(description)
@@ -278,29 +283,6 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
         enum=tuple([schema["const"]] if "const" in schema else enum),
         examples=tuple(dict.fromkeys(text for text in examples if text and len(text) <= 40)),
     )
-
-
-def _shape(schema: Json, root: Json) -> Shape:
-    types = types_of(schema)
-    if "array" in types or "items" in schema:
-        items = schema.get("items", {})
-        if "object" in types_of(items) or "properties" in items:
-            return "filters" if field_key(items) else "other"
-        return "names"
-    if types and types <= {"number", "integer", "string", "null"} and types & {"number", "integer"}:
-        return "number"
-    if "boolean" in types:
-        return "boolean"
-    if "object" in types:
-        return "other" if schema.get("properties") else "mapping"
-    return "text" if not types or "string" in types else "other"
-
-
-def field_key(items: Json) -> str | None:
-    """The property of a filter's schema that names the field, if the schema is a filter's: a field and a value."""
-    properties = items.get("properties", {})
-    valued = any(key in properties for key in ("value", "values", "equals"))
-    return next((key for key in _FIELD_KEYS if key in properties), None) if valued else None
 
 
 def _outputs(schema: Json, root: Json, depth: int) -> list[Output]:

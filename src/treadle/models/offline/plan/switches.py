@@ -1,0 +1,33 @@
+"""Parameters that are true or false, as a clause says what they are about, or denies it.
+
+Called by `arguments`.
+"""
+
+import re
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.meaning import is_negation
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import is_function_word, parts, stem
+from treadle.models.offline.plan.toolbox import Param
+
+_INCLUDING = word_set("include includes including included with counting plus and also")
+_HAVING = word_set("has have is with include includes including only show")
+
+
+def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
+    """True where a clause names what a parameter is about, false where it denies it, with the stretches that say so;
+    None if it does not speak of it."""
+    words = [stem(word) for word in parts(param.name) if not is_function_word(word) and word not in _HAVING]
+    said = [token for token in clause.tokens if token.stem in words]
+    if not words or {token.stem for token in said} != set(words):
+        return None
+    before = [token for token in clause.tokens if token.end <= said[0].start][-3:]
+    if {"include", "including", "with"} & set(parts(param.name)) and not any(t.low in _INCLUDING for t in before):
+        return None
+    outside = re.search(r"\bout of (?:the )?$", clause.text[: said[0].start], re.IGNORECASE)
+    denied = next((t for t in before if is_negation(t.text) or (outside and t.start == outside.start())), None)
+    # Left out and false may be the same to the tool: "no" is then not what it does.
+    if denied is not None and param.schema.get("default", None) is False:
+        return None
+    return denied is None, [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]

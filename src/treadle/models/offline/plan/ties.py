@@ -1,0 +1,257 @@
+"""What ties a value to a parameter: a noun beside it, the preposition that leads it, what the tool says of itself.
+
+A tool that may change something and takes several texts must not get one of them for want of a better: of "Cancel
+Ruth's pilates" no word says that pilates is a reason. Called by `arguments` when all is handed out.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.words import is_function_word, stem, tokens
+from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+Given = Sequence[tuple[Param, Value]]
+
+_ARTICLES = word_set("a an the one this another new some my our your his her their")
+_NAMING = word_set("is are was number no nr id code called named titled")
+_OPPOSITE = {"from": ("to", "into", "onto"), "to": ("from",), "into": ("from",), "onto": ("from",)}
+_SPEECH = re.compile(
+    r"(?:\b(?:because(?: of)?|due to|since|about|regarding|saying|says|concerning|that)\W*(?:the |an? )?|:\s*)$"
+)
+_OF_PEOPLE = word_set("for to by of with")
+_AT = word_set("to into in on onto at")
+_PEOPLE = word_set(
+    "doctor teacher driver nurse agent trainer coach tutor lawyer landlord host sender receiver payee buyer seller "
+    "artist author writer composer director painter adopter worker mayor keeper "
+    "athlete child hero captain pilot waiter actor supplier vendor singer technician resident friend"
+)
+_OF_PLACES = word_set("in at near from to on")
+_TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
+_DIRECTED = word_set("to into onto from with without by about against via")
+_SETTING = word_set("set change update adjust modify switch")
+_OBJECT = "<object>"
+_MANY = 5
+
+
+def settle(tool: KnownTool, out: Filling, clause: Clause, render: Callable[[Param, Value], Any]) -> None:
+    """Hands out anew what the words tie to other parameters, takes back what nothing ties to its own, and says which
+    values may be either.
+
+    Args:
+        tool: the tool.
+        out: what the clause gives it; changed.
+        clause: the clause.
+        render: writes a value as a parameter takes it.
+    """
+    if not out.spread:
+        out.given = _handed_out(tool, out.given, clause)
+        for param, value in out.given:
+            if param.shape == "text" and param.name in out.arguments:
+                out.arguments[param.name] = render(param, value)
+        for param, value in _untied(tool, out.given, clause):
+            if out.arguments.pop(param.name, None) is not None:
+                out.used = [span for span in out.used if not overlaps(value.start, value.end, [span])]
+    out.used += _leads_spoken_of(tool, out.given, clause)
+    if _loose(tool, out.given):
+        out.unclear = _unclear(tool, out.given, clause)
+
+
+@lru_cache(maxsize=2048)
+def _leads(description: str, nouns: tuple[str, ...]) -> frozenset[str]:
+    """The words that lead a noun where a tool describes itself: "to" for the channel of "Invites a user to a channel",
+    and a sign of its own for the user, whom the verb has right behind it."""
+    words = tokens(re.split(r"(?<=[.!?])\s|\n", description.strip(), maxsplit=1)[0])
+    found = set()
+    for place, word in enumerate(words):
+        if word.stem not in nouns:
+            continue
+        at = place - 1
+        while at > 0 and not is_function_word(words[at].text) and words[at].low not in _ARTICLES:
+            # "a delivered order", "the shipping address"
+            at -= 1
+        at -= at > 0 and words[at].low in _ARTICLES
+        if at >= 0 and is_function_word(words[at].text):
+            found.add(words[at].low)
+        elif at == 0:
+            found.add(_OBJECT)
+    return frozenset(found)
+
+
+def told_leads(tool: KnownTool, param: Param) -> frozenset[str]:
+    """The prepositions that a tool's description has before the noun of a parameter."""
+    return _leads(tool.spec.description, _own_nouns(param)[-1:])
+
+
+def _own_nouns(param: Param) -> tuple[str, ...]:
+    """The nouns of a parameter that its name holds: a plain `name` is a name, and none of what the tool speaks of."""
+    return tuple(noun for noun in param.nouns if noun in param.stems) or param.stems
+
+
+def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a clause leads a value the other way than the tool says: "to Market Square" is no stop that a bus leaves
+    "from"."""
+    led, told = fits.led_by(param, value, clause), told_leads(tool, param)
+    if value.kind == "number":
+        # To heal somebody by 20 points is not to heal him to 20.
+        said = {token.low for token in tokens(tool.spec.description)}
+        return tool.change is not None and led in ("by", "to") and said & {"by", "to"} == {"to", "by"} - {led}
+    return not fits.direction(param) and led not in told and bool(told & set(_OPPOSITE.get(led, ())))
+
+
+def _leads_spoken_of(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[int, int]]:
+    """Where the words stand that lead a value as the tool's description leads its parameter: "under" in "under a
+    name"."""
+    found = []
+    for param, value in given:
+        leads = [token for token in clause.tokens if token.end <= value.start and token.low not in _ARTICLES][-1:]
+        found += [(token.start, token.end) for token in leads if token.low in told_leads(tool, param)]
+    return found
+
+
+def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a number says which one of what a tool calls by its noun and the parameter's: "bus 7" for the line of "a
+    bus line"."""
+    before = clause.words_before(value.start, 1)
+    integer = (
+        value.kind == "number" and param.shape == "number" and "number" not in param.types and value.text.isdigit()
+    )
+    if not integer or not before:
+        return False
+    said = re.findall(rf"\b{re.escape(before[0])} (?:of (?:an? |the )?)?(\w+)", tool.spec.description, re.IGNORECASE)
+    return any(stem(word) in param.nouns for word in said)
+
+
+def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> int:
+    """How plainly a clause says that a value is a parameter's: 0 if it does not."""
+    after, led = re.match(r"[\"”']?\s+([\w-]+)", clause.text[value.end :]), fits.led_by(param, value, clause)
+    if fits.direction(param) and led in _OPPOSITE:
+        return 5 * ((led,) in fits.prepositions(param))
+    if value.kind in ("email", "period", "time") or fits.is_date(param) or fits.is_time(param):
+        return 4 * (fits.affinity(param, value, clause) > 0)
+    if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
+        return 4
+    told = told_leads(tool, param)
+    if led in ("to", "into") and _is_set(param, value, clause):
+        return 4
+    if led in ("to", "into") and clause.command in _SETTING and "to" not in told:
+        # What is set to something has to be said: of "Change Sales to Ute" either may be the department.
+        return 0
+    if led in told:
+        return 3
+    if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | _PEOPLE):
+        return 0
+    if led in ("to", "into") and told & _AT:
+        return 2
+    if fits.is_free_text(param):
+        said = value.kind == "quoted" or _SPEECH.search(clause.text[: value.start].lower())
+        return 3 if said else 0
+    if value.kind == "quoted" and any(stem(word) in param.nouns for word in TITLE_WORDS):
+        return 3
+    commanded = not any(
+        token.end <= value.start and not is_function_word(token.text) and token.stem not in tool.name_stems
+        for token in clause.tokens[1:]
+    )
+    if _OBJECT in told and commanded and (not is_function_word(led) or led == ""):
+        return 2
+    person = any(stem(word) in param.nouns for word in PERSON_WORDS | _PEOPLE)
+    place = any(stem(word) in param.nouns for word in PLACE_WORDS)
+    owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
+    if value.text.startswith("Dr") and {"doctor", "physician"} & set(param.nouns):
+        return 3
+    if person and (led in _OF_PEOPLE or owned or _TITLED.match(value.text)):
+        return 1 + (bool(_TITLED.match(value.text)) or led == "by")
+    return 1 if place and led in _OF_PLACES else 0
+
+
+def _is_beside(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether the noun of a parameter, or its whole name, stands before a value."""
+    named = clause.words_before(value.start, len(param.stems))
+    whole = clause.opening not in named and len(named) == len(param.stems)
+    whole = whole and tuple(stem(word) for word in reversed(named)) == param.stems
+    nearest = next((w for w in clause.words_before(value.start, 4) if w not in _ARTICLES | _NAMING), "")
+    return whole or (stem(nearest) in _own_nouns(param) and nearest != clause.opening)
+
+
+def _is_set(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a clause speaks of what a parameter is, before "to": "the mayor of Husum to Ida", "Husum's mayor to"."""
+    said = [token for token in clause.tokens if token.end <= value.start and token.stem in _own_nouns(param)]
+    return any(
+        clause.words_after(token.end, 1) in (("of",), ("for",), ("to",))
+        or clause.text[: token.start].rstrip().endswith(("'s", "’s", "s'"))
+        for token in said
+    )
+
+
+def _loose(tool: KnownTool, given: Given) -> list[tuple[Param, Value]]:
+    texts = [(param, value) for param, value in given if param.shape in ("text", "names")]
+    return texts if tool.spec.changes is not False and len(texts) > 1 else []
+
+
+def _untied(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[Param, Value]]:
+    """What was given to an option, or to a text of any kind, that the clause does not say is one."""
+    loose = _loose(tool, given)
+    optional = [(p, v) for p, v in loose if not p.required or fits.is_free_text(p)]
+    return [(param, value) for param, value in optional if not _strength(tool, param, value, clause)]
+
+
+def _ranked(tool: KnownTool, loose: Given, clause: Clause) -> list[tuple[int, tuple[Value, ...]]]:
+    """The ways in which the values may be handed out to these parameters, the one that the words say most plainly
+    first; the one that there is comes first among equals."""
+    ways = itertools.permutations(value for _, value in loose)
+    sums = [
+        (sum(_strength(tool, param, value, clause) for (param, _), value in zip(loose, way, strict=True)), way)
+        for way in ways
+    ]
+    return sorted(sums, key=lambda each: -each[0])
+
+
+def _handed_out(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[Param, Value]]:
+    """The same values, each with the parameter that the words tie it to."""
+    loose = [(param, value) for param, value in _loose(tool, given) if param.shape == "text"]
+    if not 1 < len(loose) <= _MANY:
+        return list(given)
+    best = _ranked(tool, loose, clause)[0][1]
+    return [pair for pair in given if pair not in loose] + [
+        (param, value) for (param, _), value in zip(loose, best, strict=True)
+    ]
+
+
+def _unclear(tool: KnownTool, given: Given, clause: Clause) -> tuple[Value, Value, Param, Param] | None:
+    """Two values that two parameters were given, of which nothing says which is which; None if there are none."""
+    loose = _loose(tool, given)
+    unsaid = [pair for pair in loose if not _strength(tool, *pair, clause)]
+    ranked = _ranked(tool, loose[:_MANY], clause) if loose else []
+    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
+        unsaid = [pair for pair, value in zip(loose, ranked[1][1], strict=False) if pair[1] is not value]
+    elif (mixed := _mixed_up(loose)) is not None:
+        unsaid = list(mixed)
+    elif not unsaid or (len(unsaid) == 1 and _may_be_the_rest(unsaid[0][1], clause)):
+        return None
+    (this, one), (that, other) = (*unsaid, *(pair for pair in loose if pair not in unsaid))[:2]
+    return one, other, this, that
+
+
+def _mixed_up(loose: Given) -> tuple[tuple[Param, Value], tuple[Param, Value]] | None:
+    """A mere word for somebody and a name for something else: of "Grant the lab access to Jette" both are the wrong way
+    round."""
+    people = {stem(word) for word in PERSON_WORDS | _PEOPLE}
+    somebody = [(p, v) for p, v in loose if people & set(p.nouns) and v.kind == "phrase" and v.text.islower()]
+    something = [(p, v) for p, v in loose if not people & set(p.nouns) and v.kind == "name"]
+    return (somebody[0], something[0]) if somebody and something else None
+
+
+def _may_be_the_rest(value: Value, clause: Clause) -> bool:
+    """Whether the one value that nothing ties may be what is left: not if words say what it is to what is done, nor if
+    it only stands beside another one, as in "Enroll Mia Chemistry"."""
+    led = next((word for word in clause.words_before(value.start, 2) if word not in _ARTICLES), "")
+    before = [other for other in clause.values if other.end <= value.start and other.kind != "number"]
+    beside = any(clause.text[other.end : value.start].strip(" ,") == "" for other in before)
+    return led not in _DIRECTED and not beside

@@ -1,0 +1,203 @@
+"""Which value goes to which parameter has to be said by words, and no word by which it would be another goes unsaid."""
+
+import inspect
+from datetime import date
+from typing import Any, Literal
+
+import pytest
+
+from treadle import Agent, tool
+
+
+def change(name: str, told: str, /, **takes: Any) -> Any:
+    """A tool of that name that nothing says is one that only reads."""
+    return _made(name, told, "done", takes)
+
+
+def look_up(name: str, told: str, answer: Any, /, **takes: Any) -> Any:
+    """A tool that only reads."""
+    return _made(name, told, answer, takes, effect="read")
+
+
+def _made(name: str, told: str, answer: Any, takes: dict[str, Any], **options: Any) -> Any:
+    def function(**given: Any) -> Any:
+        return answer
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    given = [inspect.Parameter(each, kind, annotation=types) for each, types in takes.items()]
+    function.__name__, function.__doc__ = name, told
+    function.__annotations__ = {**takes, "return": type(answer)}
+    function.__signature__ = inspect.Signature(given, return_annotation=type(answer))  # type: ignore[attr-defined]
+    return tool(**options)(function) if options else tool(function)
+
+
+def made(question: str, *tools: Any) -> list[tuple[str, dict[str, Any]]]:
+    calls = Agent("offline", tools=list(tools)).run_sync(question).tool_calls_made
+    return [(call.name, dict(call.arguments)) for call in calls]
+
+
+CANCEL = change("cancel_membership", "Cancel a membership.", member=str, reason=str)
+ENROLL = change("enroll_student", "Enroll a student in a course.", student=str, course=str)
+FEED = change("feed", "Feed an animal with a food.", animal=str, food=str)
+UNLOAD = change("unload", "Unload cargo from a ship.", cargo=str, ship=str)
+MOVE = change("move_stock", "Move stock between bins.", sku=str, from_bin=str, to_bin=str, quantity=int)
+RESERVE = change("reserve_seats", "Reserve seats for a show under a name.", show=str, seats=int, name=str)
+SET_MAYOR = change("set_mayor", "Set the mayor of a town.", town=str, mayor=str)
+DEPARTMENT = change("change_department", "Change the department of an employee.", employee=str, department=str)
+GRANT = change("grant_access", "Grant a person access to a door.", person=str, door=str)
+DISPENSE = change("dispense", "Dispense packs of a medicine to a patient.", medicine=str, patient=str, packs=int)
+GIVE = change("assign_car", "Give a car to a driver.", plate=str, driver=str)
+LABEL = change("label_sample", "Give a sample a label.", sample=str, label=str)
+LYRICS = change("get_song_lyrics", "Retrieve the lyrics of a song.", song_title=str, artist_name=str)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Cancel Ruth's pilates", CANCEL),
+        ("Enroll Mia Chemistry", ENROLL),
+        ("Feed seeds to the parrot", FEED),
+        ("Unload coal onto the Aurora", UNLOAD),
+        ("Move 10 A-100 C3 D4", MOVE),
+        ('Reserve 4 seats for "Hamlet" for Zorn', RESERVE),
+        ("Change Sales to Ute Brandt", DEPARTMENT),
+        ("Grant the lab access to Jette", GRANT),
+    ],
+)
+def test_no_change_is_made_with_a_value_that_no_word_ties_to_its_parameter(question: str, asked: Any) -> None:
+    assert made(question, asked) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "asked", "given"),
+    [
+        ("Enroll Mia in Chemistry", ENROLL, {"student": "Mia", "course": "Chemistry"}),
+        ("Feed the parrot with seeds", FEED, {"animal": "parrot", "food": "seeds"}),
+        ("Unload coal from the Aurora", UNLOAD, {"cargo": "coal", "ship": "Aurora"}),
+        ("Reserve 4 seats for Hamlet under Zorn", RESERVE, {"show": "Hamlet", "seats": 4, "name": "Zorn"}),
+        ("Set the mayor of Husum to Ida Krog", SET_MAYOR, {"town": "Husum", "mayor": "Ida Krog"}),
+        ("Change Ute Brandt's department to Sales", DEPARTMENT, {"employee": "Ute Brandt", "department": "Sales"}),
+        ("Grant Jette access to the lab", GRANT, {"person": "Jette", "door": "lab"}),
+        ("Dispense 2 packs of Panadol to Mrs Oduya", DISPENSE, {"medicine": "Panadol", "patient": "Mrs Oduya"}),
+        ("Give M-AB 77 to Lutz", GIVE, {"plate": "M-AB 77", "driver": "Lutz"}),
+        ('Label S-14 as "toxic"', LABEL, {"sample": "S-14", "label": "toxic"}),
+        ('Get the lyrics of "Hello" by Adele', LYRICS, {"song_title": "Hello", "artist_name": "Adele"}),
+    ],
+)
+def test_the_words_beside_a_value_say_which_parameter_is_its(question: str, asked: Any, given: dict[str, Any]) -> None:
+    ((_, arguments),) = made(question, asked)
+    assert given.items() <= arguments.items()
+
+
+def test_a_stop_that_a_bus_goes_to_is_none_that_it_leaves_from() -> None:
+    bus = look_up("next_bus", "When the next bus of a line leaves from a stop.", "14:32", line=int, stop=str)
+    assert made("When is the next bus to Market Square on line 7?", bus) == []
+    wanted = [("next_bus", {"line": 7, "stop": "Market Square"})]
+    assert made("When does the next bus 7 leave from Market Square?", bus) == wanted
+
+
+@pytest.mark.parametrize("question", ["What did Frank Herbert write?", "Which book did Frank Herbert write?"])
+def test_who_does_it_is_not_what_it_is_done_to(question: str) -> None:
+    author = look_up("author_of", "Who wrote a book.", "Frank Herbert", title=str)
+    assert made(question, author) == []
+    assert made("Who wrote Dune?", author) == [("author_of", {"title": "Dune"})]
+    assert made("What does Ravi host?", look_up("host", "The host of a show.", "Ravi", show=str)) == []
+
+
+def test_a_thing_to_be_changed_is_passed_as_it_was_written() -> None:
+    sell = change("sell", "Sell animals of a kind.", animal=str, count=int)
+    assert made("Sell 2 guppies", sell) == [("sell", {"animal": "guppies", "count": 2})]
+
+
+def test_a_word_for_what_is_called_so_behind_it_is_no_value() -> None:
+    track = look_up("track", "Track a parcel.", "Hanover", tracking_number=str)
+    channel = change("create_channel", "Create a channel.", name=str)
+    assert made("Track parcel 1Z-884-22", track) == [("track", {"tracking_number": "1Z-884-22"})]
+    assert made("Create a channel called budget", channel) == [("create_channel", {"name": "budget"})]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many issues does treadle have?",
+        "How many closed issues does treadle have?",
+        "How many issues in treadle were rejected?",
+        "Mark all issues of treadle as done",
+    ],
+)
+def test_a_tool_of_things_in_one_state_tells_nothing_of_the_others(question: str) -> None:
+    issues = look_up("open_issues", "Number of open issues of a repo.", 31, repo=str)
+    assert made(question, issues) == []
+    assert made("How many open issues does treadle have?", issues) == [("open_issues", {"repo": "treadle"})]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many days does Jo get?",
+        "What is the salary of Jo?",
+        "Salary of Jo?",
+        "How many days of leave did Jo take?",
+        "How many days of leave does the intern Jo have left?",
+        "How many days of leave from March does Jo have left?",
+    ],
+)
+def test_what_the_question_cannot_do_without_is_not_left_out(question: str) -> None:
+    leave = look_up("leave_left", "How many days of leave an employee has left.", 12, employee=str)
+    text = Agent("offline", tools=[leave]).run_sync(question).text
+    assert "12" not in text
+    assert made("How many days of leave does Jo have left?", leave) == [("leave_left", {"employee": "Jo"})]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Open valve V7. Wait, no: close it.", "Open valve V7 and tell Max that I'm late", "Open valve V7. Then dance."],
+)
+def test_no_change_is_made_for_a_question_of_which_a_part_is_not_understood(question: str) -> None:
+    valve = change("open_valve", "Open a valve.", valve=str)
+    assert made(question, valve) == []
+    assert made("Open valve V7", valve) == [("open_valve", {"valve": "V7"})]
+
+
+def test_by_how_much_is_not_to_how_much() -> None:
+    heal = change("heal", "Heal a hero by some points.", hero=str, points=int)
+    assert made("Heal Thor to 100 points", heal) == []
+    assert made("Heal Thor by 20 points", heal) == [("heal", {"hero": "Thor", "points": 20})]
+
+
+def test_a_weight_in_another_unit_or_a_sum_of_money_is_no_number_of_pieces() -> None:
+    load = change("load", "Load tons of cargo.", cargo=str, tons=float)
+    total = look_up("total_cost", "Total cost of a quantity at a unit cost.", 147.0, quantity=int, unit_cost=float)
+    cost = look_up("unit_cost", "Cost of one unit of an item in dollars.", 3.5, item=str)
+    assert made("Load 40000 kg of coal", load) == []
+    assert "147" not in Agent("offline", tools=[total, cost]).run_sync("How many screws can I get for 20 dollars?").text
+
+
+def test_two_of_three_numbers_are_not_all() -> None:
+    assert (
+        made("gcd of 12, 18 and 30", look_up("gcd", "Greatest common divisor of two numbers.", 6, a=int, b=int)) == []
+    )
+
+
+def test_a_task_that_is_named_is_completed_and_an_answer_is_not() -> None:
+    complete = change("complete_task", "Mark a task as done.", title=str)
+    assert made("Mark the bins as done", complete) == [("complete_task", {"title": "bins"})]
+
+
+def test_a_yes_is_not_said_to_what_was_left_out() -> None:
+    sun = look_up("needs_sun", "Whether a plant needs sun.", True, plant=str)
+    assert "Yes" not in Agent("offline", tools=[sun]).run_sync("Does the fern need water?").text
+    assert "Yes" in Agent("offline", tools=[sun]).run_sync("Does the fern need sun?").text
+
+
+def test_a_house_has_its_number_and_a_case_its_letters() -> None:
+    rent = look_up("rent", "Rent of a flat at an address.", 900, address=str)
+    judge = look_up("judge_of", "The judge of a case.", "Rask", case=str)
+    booking = change("book_service", "Book a service for a car.", plate=str, when=date)
+    door = change("lock", "Lock a door.", door=str, state=Literal["open", "shut"])
+    assert made("What is the rent at 12 Mill Lane?", rent) == [("rent", {"address": "12 Mill Lane"})]
+    assert made("Who is the judge of case 12-C-88?", judge) == [("judge_of", {"case": "12-C-88"})]
+    assert made("Book a service for M-AB 77 on 2026-12-10", booking) == [
+        ("book_service", {"plate": "M-AB 77", "when": "2026-12-10"})
+    ]
+    assert made("Lock every door", door) == []
