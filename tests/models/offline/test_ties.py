@@ -48,6 +48,7 @@ GRANT = change("grant_access", "Grant a person access to a door.", person=str, d
 DISPENSE = change("dispense", "Dispense packs of a medicine to a patient.", medicine=str, patient=str, packs=int)
 GIVE = change("assign_car", "Give a car to a driver.", plate=str, driver=str)
 LABEL = change("label_sample", "Give a sample a label.", sample=str, label=str)
+HEIR = change("name_heir", "Name an heir for a member.", member=str, heir=str)
 LYRICS = change("get_song_lyrics", "Retrieve the lyrics of a song.", song_title=str, artist_name=str)
 
 
@@ -62,6 +63,7 @@ LYRICS = change("get_song_lyrics", "Retrieve the lyrics of a song.", song_title=
         ('Reserve 4 seats for "Hamlet" for Zorn', RESERVE),
         ("Change Sales to Ute Brandt", DEPARTMENT),
         ("Grant the lab access to Jette", GRANT),
+        ("Name Inge Holt and Bernd Holt", HEIR),
     ],
 )
 def test_no_change_is_made_with_a_value_that_no_word_ties_to_its_parameter(question: str, asked: Any) -> None:
@@ -201,3 +203,22 @@ def test_a_house_has_its_number_and_a_case_its_letters() -> None:
         ("book_service", {"plate": "M-AB 77", "when": "2026-12-10"})
     ]
     assert made("Lock every door", door) == []
+
+
+def test_how_many_there_are_is_not_which_one_to_cancel() -> None:
+    bookings = look_up("bookings", "Number of bookings of a studio.", 14, studio=str)
+    cancel = change("cancel_studio", "Cancel a booking.", booking_id=int)
+    assert "cancel_studio" not in [name for name, _ in made("Cancel the booking of Foxes", bookings, cancel)]
+    assert made("Cancel booking 812", bookings, cancel) == [("cancel_studio", {"booking_id": 812})]
+
+
+def test_what_belongs_to_a_thing_is_not_the_thing() -> None:
+    queen = look_up("queen_age", "Age of the queen of a hive in years.", 2, hive=str)
+    assert made("What is the age of hive H3?", queen) == []
+    assert made("What is the age of the queen of H3?", queen) == [("queen_age", {"hive": "H3"})]
+
+
+def test_a_price_per_day_is_told_per_day_and_not_per_hour() -> None:
+    price = look_up("studio_price", "Price of a studio per day in euros.", 250, studio=str)
+    assert made("What does studio B cost per day?", price) == [("studio_price", {"studio": "B"})]
+    assert made("What does studio B cost per hour?", price) == []

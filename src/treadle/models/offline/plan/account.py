@@ -42,6 +42,7 @@ _HEAD = re.compile(
     r"(?=\s+(?:of|for|in|on|at|between|with|from|to)\b|\W*$)",
     re.IGNORECASE,
 )
+_RATE = re.compile(r"\bper \w+\b", re.IGNORECASE)
 _WHO_IS = re.compile(r"\bwho(?:['’]s| is| was) (?:the |our |my )?(\w+)", re.IGNORECASE)
 _AUXILIARY = re.compile(r"\b(?:do|does|did)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEING = word_set("of is are")
@@ -108,6 +109,8 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     )
     spare += senses.spare()
     counted = [match.span(1) for match in (*_COUNTED.finditer(clause.text), *_HEAD.finditer(clause.text))]
+    wording = " ".join(speech.texts).lower()
+    harmless += [m.span() for m in _RATE.finditer(clause.text) if re.search(rf"\b{m.group().lower()}\b", wording)]
     harmless += [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
     for token in clause.tokens:
         span = (token.start, token.end)

@@ -28,6 +28,7 @@ _MANY = re.compile(
 )
 _LISTING = re.compile(r"^\W*(?:and )?(?:what|which) \w+ (?:does|do|has|have|are|is|can|exist)\b", re.IGNORECASE)
 _COUNTING = frozenset(stem(word) for word in word_set("count total number sum"))
+_TELLS_HOW_MANY = re.compile(r"\W*(?:(?:tells|the|counts) )*(?:number|count|how many|total|sum)\b", re.IGNORECASE)
 _HANDED_IN = frozenset(
     stem(word)
     for word in word_set(
@@ -310,7 +311,8 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
     """
     numeric = param.shape == "number"
     best = 0.0
-    if param.stems[-1:] == ("id",) and _COUNTING & set(tool.name_stems):
+    counts_them = bool(_COUNTING & set(tool.name_stems)) or _TELLS_HOW_MANY.match(tool.spec.description) is not None
+    if param.stems[-1:] == ("id",) and counts_them:
         # How many there are is the identifier of none.
         return 0.0
     for output in tool.outputs:

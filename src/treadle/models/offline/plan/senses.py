@@ -45,6 +45,7 @@ _KIN = {
     "won": ("win",),
     "failed": ("fail",),
 }
+_CHAIN = re.compile(r"\b(\w+) of (?:the|an?) (\w+) of (?:the|an?) (\w+)", re.IGNORECASE)
 _WORTH = re.compile(r"\b(all|whole|entire)\b.*\b(?:worth|value|cost)\b", re.IGNORECASE)
 _TOTALS = word_set("total sum worth valu valuation stock inventory all")
 _WISHES = word_set("need needs want wants like likes love loves use uses know knows understand think thinks")
@@ -93,6 +94,7 @@ class Senses(Doing):
             self._between_one,
             self._of_another_state,
             self._whole_worth,
+            self._of_what_is_between,
             self._got,
             self._done_the_other_way,
         )
@@ -279,6 +281,15 @@ class Senses(Doing):
             return []
         takes = {word for param in tool.params for word in param.nouns}
         return [word for word in before if not (word in _ANY or is_verb(word) or stem(word) in takes)]
+
+    def _of_what_is_between(self) -> Iterator[Span]:
+        """What is asked of a thing where the tools tell it of what belongs to that: of the age of a hive the age of its
+        queen."""
+        said = {token.stem for token in self.tokens}
+        for told, between, of in _CHAIN.findall(self.text):
+            asked = next((t for t in self.tokens if t.stem == stem(told) and not self._is_used(t)), None)
+            if asked is not None and stem(of) in self.takes and stem(between) not in said | self.takes:
+                yield asked.start, asked.end
 
     def _whole_worth(self) -> Iterator[Span]:
         """The "all" of what all of it is worth, of one tool, which tells what one is."""

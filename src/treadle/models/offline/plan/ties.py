@@ -35,7 +35,7 @@ _PEOPLE = word_set(
 )
 _OF_PLACES = word_set("in at near from to on")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
-_DIRECTED = word_set("to into onto from with without by about against via")
+_DIRECTED = word_set("and or to into onto from with without by about against via")
 _SETTING = word_set("set change update adjust modify switch")
 _OBJECT = "<object>"
 _MANY = 5
