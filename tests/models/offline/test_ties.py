@@ -49,6 +49,7 @@ DISPENSE = change("dispense", "Dispense packs of a medicine to a patient.", medi
 GIVE = change("assign_car", "Give a car to a driver.", plate=str, driver=str)
 LABEL = change("label_sample", "Give a sample a label.", sample=str, label=str)
 HEIR = change("name_heir", "Name an heir for a member.", member=str, heir=str)
+PICK_UP = change("pick_up", "Record that an adult picks up a child.", child=str, adult=str)
 LYRICS = change("get_song_lyrics", "Retrieve the lyrics of a song.", song_title=str, artist_name=str)
 
 
@@ -64,6 +65,7 @@ LYRICS = change("get_song_lyrics", "Retrieve the lyrics of a song.", song_title=
         ("Change Sales to Ute Brandt", DEPARTMENT),
         ("Grant the lab access to Jette", GRANT),
         ("Name Inge Holt and Bernd Holt", HEIR),
+        ("Lea is picked up by Mrs Roth", PICK_UP),
     ],
 )
 def test_no_change_is_made_with_a_value_that_no_word_ties_to_its_parameter(question: str, asked: Any) -> None:

@@ -31,7 +31,8 @@ _AT = word_set("to into in on onto at")
 _PEOPLE = word_set(
     "doctor teacher driver nurse agent trainer coach tutor lawyer landlord host sender receiver payee buyer seller "
     "artist author writer composer director painter adopter worker mayor keeper "
-    "athlete child hero captain pilot waiter actor supplier vendor singer technician resident friend"
+    "athlete child adult parent relative heir witness judge hero captain pilot waiter actor "
+    "supplier vendor singer technician resident friend"
 )
 _OF_PLACES = word_set("in at near from to on")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
