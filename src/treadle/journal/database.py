@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from treadle.journal import lease_table, lineage, payloads, tables, titles
 from treadle.journal.batch import Batch, Growth, fork_of
 from treadle.journal.errors import Damage, JournalConflict, JournalDamaged, JournalUnavailable, UnknownRun
@@ -58,6 +60,9 @@ def _upgrade(connection: sqlite3.Connection, path: Path, version: int) -> None:
 
 JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable, _upgrade)
 """Raises `JournalUnavailable` where the file cannot be used."""
+
+BESIDE_RUNS = replace(JOURNAL_FILE, again="try again")
+"""The same for what is no step of a run: to read, list or delete, nobody has to go on with one."""
 
 
 def _write(connection: sqlite3.Connection, run_id: str, new: Growth, large: Sequence[tuple[int, Payload]]) -> None:

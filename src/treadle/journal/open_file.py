@@ -35,10 +35,13 @@ class OpenFile:
         path: the file.
         patience: seconds to wait for another process that is writing; None for as long as that kind is waited for.
         looks: whether each use begins with a look at the file's version; else its user looks, within a transaction.
+
+    Attributes:
+        kind: what kind of file it is; another one of the same tables speaks of it in other words.
     """
 
     def __init__(self, kind: FileKind, path: Path, *, patience: float | None = None, looks: bool = True) -> None:
-        self._kind, self._path, self._patience, self._looks = kind, path, patience, looks
+        self.kind, self._path, self._patience, self._looks = kind, path, patience, looks
         self._name = str(path)
         self._kept: list[sqlite3.Connection] = []
         self._seen: stat_result | None = None
@@ -56,21 +59,21 @@ class OpenFile:
             Exception: the kind's `error`: the file cannot be used. So is what SQLite raises in its use.
         """
         if is_torn():
-            raise self._kind.unavailable(self._path, _TORN, _SPAWN)
+            raise self.kind.unavailable(self._path, _TORN, _SPAWN)
         gate = self._gate = at_work()
         gate.__enter__()
         try:
             return self._connection()
         except BaseException as error:
             gate.__exit__()
-            self._kind.explain(self._path, error)
+            self.kind.explain(self._path, error)
             raise
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if self._gate is not None:
             self._gate.__exit__()
         if error is not None:
-            self._kind.explain(self._path, error)
+            self.kind.explain(self._path, error)
 
     def _connection(self) -> sqlite3.Connection:
         if self._kept:
@@ -82,7 +85,7 @@ class OpenFile:
     def _open(self) -> None:
         self._see_that_it_may_be_opened(seen(self._name))
         # Another thread closes it before a fork.
-        self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
+        self._kept.append(self.kind.open(self._path, any_thread=True, patience=self._patience))
         self._seen, self._log = seen(self._name), seen(log_of(self._name))
 
     def _look_again(self, connection: sqlite3.Connection) -> None:
@@ -99,16 +102,16 @@ class OpenFile:
         if now.st_size < before.st_size and not is_whole(self._path):
             self.let_go()
             what = f"was cut short while it was open, from {before.st_size:,} to {now.st_size:,} bytes"
-            raise self._kind.unavailable(self._path, what, RESCUE)
-        if self._looks and version_of(connection) != self._kind.version:
+            raise self.kind.unavailable(self._path, what, RESCUE)
+        if self._looks and version_of(connection) != self.kind.version:
             # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
             self.let_go()
 
     def _see_that_it_may_be_opened(self, now: stat_result | None) -> None:
         if now is None:
-            self._kind.see_that_no_log_is_left(self._path)
-            if self._seen is not None and not self._kind.begins_anew:
-                raise self._kind.unavailable(self._path, _REMOVED, _BACK.format(again=self._kind.again))
+            self.kind.see_that_no_log_is_left(self._path)
+            if self._seen is not None and not self.kind.begins_anew:
+                raise self.kind.unavailable(self._path, _REMOVED, _BACK.format(again=self.kind.again))
             return
         log = seen(log_of(self._name))
         if log is None:
@@ -117,7 +120,7 @@ class OpenFile:
             others = [(one._seen, one._log) for one in _files if one._kept]
         for file, its_log in others:
             if file is not None and its_log is not None and not samestat(now, file) and samestat(log, its_log):
-                raise self._kind.unavailable(self._path, _REPLACED, _PART.format(again=self._kind.again))
+                raise self.kind.unavailable(self._path, _REPLACED, _PART.format(again=self.kind.again))
 
     def close(self) -> None:
         """Close it until it is used again, as if it had not been open before."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from treadle.journal.appends import Append, Appends
-from treadle.journal.database import JOURNAL_FILE
+from treadle.journal.database import BESIDE_RUNS, JOURNAL_FILE
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.open_file import OpenFile
 from treadle.journal.permissions import tell_once
@@ -52,7 +52,7 @@ class FileHands:
     def __init__(self, path: Path, perform: Perform, *, looks: bool = True) -> None:
         self._path = path
         self._perform = perform
-        self._file = OpenFile(JOURNAL_FILE, path, looks=looks)
+        self._file = OpenFile(BESIDE_RUNS, path, looks=looks)
         self._known: sqlite3.Connection | None = None
 
     @property
@@ -62,6 +62,7 @@ class FileHands:
 
     def perform(self, jobs: list[Job[Any]]) -> None:
         """See `Hands.perform`."""
+        self._file.kind = JOURNAL_FILE if any(isinstance(job.action, Append) for job in jobs) else BESIDE_RUNS
         while True:
             try:
                 with self._file as connection:
@@ -139,7 +140,7 @@ class Commits:
 
 def _follow(connection: sqlite3.Connection, job: Job[Action], action: Followed, path: Path) -> None:
     try:
-        with JOURNAL_FILE.explained(path):
+        with BESIDE_RUNS.explained(path):
             action.then(connection)
     except Exception as error:
         job.error = error
@@ -157,7 +158,7 @@ def _own(connection: sqlite3.Connection, path: Path, error: Exception) -> Except
 def _undone_alone(connection: sqlite3.Connection, job: Job[Action], action: OnFile, path: Path) -> None:
     connection.execute("SAVEPOINT job")
     try:
-        with JOURNAL_FILE.explained(path):
+        with BESIDE_RUNS.explained(path):
             job.value = action(connection)
     except Exception as error:
         # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
@@ -172,7 +173,7 @@ def answer_each(connection: sqlite3.Connection, jobs: list[Job[OnFile]], path: P
     """Do the jobs one by one, each as the file was at one moment."""
     for job in jobs:
         try:
-            with JOURNAL_FILE.explained(path), snapshot(connection):
+            with BESIDE_RUNS.explained(path), snapshot(connection):
                 job.value = job.action(connection)
         except Exception as error:
             job.error = error
