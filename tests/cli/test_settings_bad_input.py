@@ -64,10 +64,25 @@ def test_no_password_is_put_into_the_file_that_others_read(here: Here, address: 
     assert here("config", "set", "journal", address).code == 0
 
 
-@pytest.mark.parametrize("name", ["limits.steps", "limits.usd"])
-def test_a_number_that_is_too_large_is_told_how_large_one_may_be(here: Here, name: str) -> None:
-    assert "to 9223372036854775807, not 99999999999999999999" in here("config", "set", name, "9" * 20).err
-    assert "to 9" not in here("config", "set", name, "-1").err
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("limits.steps", 2**63 - 1), ("limits.tokens", 2**63 - 1), ("limits.usd", 10**15), ("limits.seconds", 10**15)],
+)
+def test_a_number_that_is_too_large_is_told_how_large_one_may_be(here: Here, name: str, most: int) -> None:
+    assert f"to {most}, not 99999999999999999999" in here("config", "set", name, "9" * 20).err
+    assert f"to {most}, not {most + 1}" in here("config", "set", name, str(most + 1)).err
+    assert f"to {most}" not in here("config", "set", name, "-1").err
+    # What may be set may be run with: an amount that was set, and that no run takes, ended in an internal error.
+    assert here("config", "set", name, str(most)).code == 0
+    assert here("ask", "What is 2 + 2?").code == 0
+
+
+@pytest.mark.parametrize("option", ["--max-cost", "--timeout"])
+def test_an_amount_that_no_run_takes_is_refused_by_its_option(here: Here, option: str) -> None:
+    done = here("ask", "What is 2 + 2?", option, "1e17")
+    assert done.code == 2
+    assert f"Invalid value for '{option}'" in done.err
+    assert here("ask", "What is 2 + 2?", option, "1e15").code == 0
 
 
 ODD = [

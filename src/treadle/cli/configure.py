@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.servers import mcp_option
-from treadle.cli.setting_kinds import MOST
+from treadle.cli.setting_kinds import MOST, MOST_AMOUNT
 from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
@@ -81,7 +81,7 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None)
 
 _POSITIVE = click.IntRange(min=1, max=MOST)
 _COUNT = click.IntRange(min=0, max=MOST)
-_AMOUNT = click.FloatRange(min=0)
+_AMOUNT = click.FloatRange(min=0, max=MOST_AMOUNT)
 _OPTIONS = (
     click.option(
         "--agent", "-a", metavar="MODULE[:NAME]", shell_complete=completion.agents,

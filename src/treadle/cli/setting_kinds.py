@@ -13,6 +13,9 @@ Kind = Literal["model", "journal", "sources", "skills", "count", "steps", "usd",
 MOST: Final = 2**63 - 1
 """The largest number that a journal can hold."""
 
+MOST_AMOUNT: Final = 10**15
+"""The most dollars of a limit, and more seconds than anybody waits: as a float, `MOST` would be above itself."""
+
 _FINEST = 15
 """Decimal places of an amount at most: with millions of them each sum would take as many digits."""
 
@@ -169,10 +172,10 @@ def _skills(value: object) -> tuple[str, ...]:
 def _number(name: str, kind: Kind, value: object) -> int | float | Decimal:
     """A number of its kind: whole, or exact dollars, or seconds."""
     least, whole = (1 if kind == "steps" else 0), kind in ("count", "steps")
-    kinds = (int,) if whole else (int, float, Decimal)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= MOST:
+    kinds, top = ((int,), MOST) if whole else ((int, float, Decimal), MOST_AMOUNT)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value) or not least <= value <= top:
         kind_of = "whole number" if whole else "number"
-        most = f" to {MOST}" if isinstance(value, kinds) and isfinite(value) and value > MOST else ""
+        most = f" to {top}" if isinstance(value, kinds) and isfinite(value) and value > top else ""
         raise BadSetting(f"{name} is a {kind_of} from {least}{most}, not {value!s:.60}")
     if whole:
         return int(value)
