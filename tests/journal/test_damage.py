@@ -88,6 +88,14 @@ ALTERED = {
     "one is gone": (3, [f"DELETE FROM events WHERE {BAD} AND seq = 3"]),
     "the last is gone": (5, [f"DELETE FROM events WHERE {BAD} AND seq = 5"]),
     "all are gone": (0, [f"DELETE FROM events WHERE {BAD}"]),
+    "all are gone, and the line says so too": (
+        0,
+        [f"UPDATE runs SET info = json_set(info, '$.events', 0) WHERE {BAD}", f"DELETE FROM events WHERE {BAD}"],
+    ),
+    "all are gone, and the line is none": (
+        0,
+        [f"UPDATE runs SET info = '{{' WHERE {BAD}", f"DELETE FROM events WHERE {BAD}"],
+    ),
     "one is gone, and nothing shows a gap": (
         3,
         [

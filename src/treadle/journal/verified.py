@@ -108,6 +108,9 @@ def events_of(rows: Rows, line: Line, start: int, where: str) -> list[Event]:
         return []
     events, head = _chained(rows.of(line), line, start, None, where)
     stored = start + len(events)
+    if stored == 0:
+        # The line may say so too: no run is written without its first event.
+        raise _damaged(run_id, 0, "it is missing", where)
     if head == line.head or (stored == count and not line.sealed):
         return events
     if line.sealed:
