@@ -101,7 +101,8 @@ class RunResult(Generic[Output]):
             is none, as where the run did not finish.
         stop: why the run ended or paused: `reason`, `detail`, and `advice` on what to try next.
         steps: every step, with its decision record, reply, calls and results.
-        tool_calls_made: every tool call within the limits, with arguments and result.
+        tool_calls_made: every tool call within the limits of the replies that stand, with arguments and result. One
+            that began early for a reply that was withdrawn counts in the limits and stands in `events`.
         messages: the whole history, the system message first; valid to continue from.
         usage: tokens of all model calls.
         cost: dollars of all model calls, 0 if there was none; None if the price of any is not known.
@@ -177,7 +178,7 @@ class RunResult(Generic[Output]):
         taken = f"{_count(len(self.steps), 'step')}, {_count(len(self.tool_calls_made), 'tool call')}, "
         taken += _count(self.usage.total_tokens, "token") + ("" if self.cost is None else f", {self.cost:f} dollars")
         lines = [self.text, ""] if self.text.strip() else []
-        lines.append(f"{_reason(self.stop)} after {taken}; run {self.run_id}")
+        lines.append(f"{why_of(self.stop)} after {taken}; run {self.run_id}")
         if self.error is not None:
             lines.append(f"{type(self.error).__name__}: {self.error}")
         if self.stop.advice and not self.pending:
@@ -296,7 +297,7 @@ def conversation_part(messages: Sequence[Message]) -> list[Message]:
 
 def _instead_of_text(result: RunResult[Any]) -> str:
     done, waiting = result.finished, ", ".join(f"{one.tool} ({one.kind})" for one in result.pending)
-    told = f"The model said nothing; the run {'is done' if done else 'stopped'}: {_reason(result.stop)}."
+    told = f"The model said nothing; the run {'is done' if done else 'stopped'}: {why_of(result.stop)}."
     if waiting:
         told = f"The run waits for you: {waiting}."
     elif result.stop.reason == "running":
@@ -304,7 +305,8 @@ def _instead_of_text(result: RunResult[Any]) -> str:
     return f"{told} {result.stop.advice}".strip()
 
 
-def _reason(stop: Stop) -> str:
+def why_of(stop: Stop) -> str:
+    """The reason of a stop with what exactly it was, such as which limit or whose budget."""
     return f"{stop.reason} ({stop.detail.rstrip('.')})" if stop.detail else stop.reason
 
 

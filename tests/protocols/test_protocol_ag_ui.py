@@ -353,6 +353,7 @@ def test_a_lost_client_cancels_where_it_was_asked_for(client: Client) -> None:
 def test_limits_and_failures_are_errors_with_a_code(client: Client) -> None:
     last = client.say("loop")[-1]
     assert (last["type"], last["code"]) == ("RUN_ERROR", "max_steps")
+    assert "max_steps (the limit of " in last["message"]
     last = client.say("fails")[-1]
     assert (last["code"], last["message"]) == ("bad_request", "The run ended because the model failed (bad_request).")
 

@@ -139,6 +139,11 @@ def test_a_limit_that_stopped_the_run_is_told(client: openai.OpenAI) -> None:
     assert (answer.choices[0].finish_reason, answer.treadle["stop"]) == ("length", "max_steps")
     response = respond(client, "loop")
     assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    # Neither protocol knows which limit it was, nor what to do.
+    for told in (answer.treadle, response.treadle):
+        assert told["detail"] == "the limit of 6 steps is reached."
+        assert told["advice"] == "Raise limits.steps, or ask for less at once."
+    assert "detail" not in ask(client, "hello").treadle
 
 
 def test_a_failure_says_its_kind_and_none_of_the_providers_words(client: openai.OpenAI) -> None:

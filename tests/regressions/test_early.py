@@ -13,6 +13,8 @@ What was found (`eager`, the default, and a stream that pauses):
   test_an_early_call_that_raises_system_exit_is_a_tool_error, test_an_early_call_that_a_rule_denies_does_not_start,
   test_a_hook_that_raises_on_another_call_lets_an_early_one_come_back, test_an_early_call_outlives_a_crash,
   test_a_tool_that_the_step_does_not_choose_does_not_start_early
+- `tool_calls_made` was said to have every call, and has none of a reply that was withdrawn
+  -> test_a_call_of_a_withdrawn_reply_counts_and_stands_in_the_events_alone
 """
 
 import asyncio
@@ -72,6 +74,22 @@ async def test_an_early_call_of_a_withdrawn_reply_does_not_use_up_the_limit():
     result = await within(agent.run("go"))
     assert told(result)[0] == "value of b"
     assert bank.times("look b") == 1
+
+
+async def test_a_call_of_a_withdrawn_reply_counts_and_stands_in_the_events_alone():
+    async def breaks_off():
+        for piece in pieces(*LOOK):
+            yield piece
+        await asyncio.sleep(0.02)
+        raise ConnectionFailed("it broke off")
+
+    bank = Bank()
+    model = ScriptedModel([breaks_off(), [("look", {"key": "b"})], "done"])
+    result = await within(Agent(model, tools=[bank.look], retries=Retries(attempts=2, base=0.01)).run("go"))
+    assert bank.ran == ["look a", "look b"]
+    assert [call.arguments for call in result.tool_calls_made] == [{"key": "b"}]
+    assert result.steps[-1].decision.tool_calls == 2
+    assert next(event.call_id for event in result.events if isinstance(event, ToolStarted)) == "a1"
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])

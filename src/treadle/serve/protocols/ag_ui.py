@@ -11,7 +11,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.kernel.names import escaped
-from treadle.result import Pending
+from treadle.result import Pending, why_of
 from treadle.serve.protocols import moves
 from treadle.serve.protocols.ag_ui_post import AGAIN, ANSWER, PROTOCOL, Posted, call_name
 from treadle.serve.protocols.moves import Move, has_output
@@ -241,7 +241,9 @@ class Writer:
                 elif stop.finished:
                     yield _event("SUBAGENT_FINISHED", whose, result=text)
                 else:
-                    yield _event("SUBAGENT_ERROR", whose, message=f"It stopped: {stop.reason}.", code=stop.reason)
+                    # What a provider said stays in the journal.
+                    told = stop.reason if outcome(stop) == "failed" else why_of(stop)
+                    yield _event("SUBAGENT_ERROR", whose, message=f"It stopped: {told}.", code=stop.reason)
             case move if key in self._open:
                 yield from self._of(move, below.path, whose, run_id)
 

@@ -25,6 +25,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
+from treadle.kernel.stop import Stop
 from treadle.result import Pending
 from treadle.serve.protocols.wire import (
     Decisions,
@@ -34,6 +35,7 @@ from treadle.serve.protocols.wire import (
     list_at,
     media,
     object_at,
+    outcome,
     text_at,
 )
 from treadle.serve.refused import Refused
@@ -155,10 +157,13 @@ def waiting_words(run_id: str, pending: Sequence[Pending]) -> str:
     return "\n".join([f"Run {run_id} waits for a person:", *asked])
 
 
-def treadle_form(run_id: str, pending: Sequence[Pending], stop: str) -> Json:
-    """What the protocol has no place for, under a name of its own."""
+def treadle_form(run_id: str, pending: Sequence[Pending], stop: Stop | None) -> Json:
+    """What the protocol has no place for, under a name of its own; `stop` is None before there is any."""
     waits = [one.to_dict() for one in pending if not callers(one)]
-    return {"run": run_id, "stop": stop, **({"pending": waits} if waits else {})}
+    why: Json = {}
+    if stop is not None and outcome(stop, pending) in ("limit", "length", "filtered", "paused"):
+        why = {"detail": stop.detail, "advice": stop.advice}
+    return {"run": run_id, "stop": stop.reason if stop else "", **why, **({"pending": waits} if waits else {})}
 
 
 def refuse(post: Json, names: Mapping[str, Collection[Any]]) -> None:

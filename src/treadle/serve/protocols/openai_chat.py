@@ -200,7 +200,7 @@ class Writer:
         return [_call_form(call_name(self._run_id, one), one.tool, one.arguments_json) for one in calls]
 
     def _more(self) -> Json:
-        return treadle_form(self._run_id, self._pending, "" if self._end is None else self._end.stop.reason)
+        return treadle_form(self._run_id, self._pending, None if self._end is None else self._end.stop)
 
     def usage(self) -> Json:
         """The chunk that ends a stream with the tokens of this answer."""

@@ -186,7 +186,7 @@ class Writer:
         for item in self._output:
             if item.get("status") == "in_progress":
                 item["status"] = "incomplete"
-        used, treadle = end.usage - self._before, treadle_form(self._run_id, self._pending, end.stop.reason)
+        used, treadle = end.usage - self._before, treadle_form(self._run_id, self._pending, end.stop)
         self._whole |= {"output": self._output, "usage": _usage_form(used), "treadle": treadle}
         status: str = {"failed": "failed", "paused": "failed", "cancelled": "cancelled"}.get(how, "completed")
         if how in ("limit", "length", "filtered"):

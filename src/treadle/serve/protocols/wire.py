@@ -11,7 +11,7 @@ from msgspec import Struct
 from treadle.kernel.calls import plain
 from treadle.kernel.messages import Content, File, Image, Json, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop
-from treadle.result import Pending
+from treadle.result import Pending, why_of
 from treadle.serve.refused import Refused
 
 HELD: Final = 2**53 - 1
@@ -94,7 +94,7 @@ def unfinished(stop: Stop) -> str:
     """What a client is told of a run that ended, or was paused, before it was done."""
     if stop.reason == "waiting":
         return f"The run is paused: {stop.detail}. {stop.advice}".strip()
-    return f"The run stopped before it was done: {stop.reason}. {stop.advice}".strip()
+    return f"The run stopped before it was done: {why_of(stop)}. {stop.advice}".strip()
 
 
 class Verdict(Struct, frozen=True):
