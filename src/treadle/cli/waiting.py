@@ -269,6 +269,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise click.BadParameter("the arguments are nested too deep") from error
     except (msgspec.MsgspecError, UnicodeError) as error:
+        # An argument of the command line that is not UTF-8 has surrogates in it.
         raise click.BadParameter(f'arguments are a JSON object, such as {{"sku": 7}}: {error}') from error
     return arguments
 
@@ -283,9 +284,14 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 def read_value(text: str) -> Any:
     """A result as a person writes it: JSON, or a text. A number by itself is one only if it reads as it was written:
     `1.10` may be a version, or an amount of which somebody counts the places.
+
+    Raises:
+        click.BadParameter: it is not UTF-8.
     """
     try:
         found = msgspec.json.Decoder(float_hook=exact).decode(text)
+    except UnicodeEncodeError as error:
+        raise click.BadParameter(f"a result is a text in UTF-8: {error.reason}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
     return text if isinstance(found, Decimal) or (isinstance(found, float) and str(found) != text) else found
