@@ -302,3 +302,11 @@ async def test_a_damaged_run_is_named_and_left_out_if_one_says_so(
         await import_runs(target, io.BytesIO(b"".join([line async for line in lines])))
         assert seen == ["top.0.c"]
         assert sorted(await content(target)) == ["top", "top.0.c.1.d", "top.other"]
+
+
+async def test_a_journal_that_cannot_be_read_gives_out_no_line(tmp_path: Path) -> None:
+    (tmp_path / "j.db").write_text("this is no journal\n" * 1000, encoding="utf-8")
+    async with SqliteJournal(tmp_path / "j.db") as journal:
+        lines = export_runs(journal)
+        with pytest.raises(JournalUnavailable, match="no SQLite database"):
+            await anext(lines)

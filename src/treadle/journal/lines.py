@@ -82,8 +82,11 @@ async def export_runs(
         raise Misuse(f"export_runs takes a list of ids, such as [{run_ids!r:.100}]; it was given a text")
     done: set[str] = set()
     count = 0
+    groups = _groups(journal, run_ids)
+    # A journal that cannot be read at all says so before the first line.
+    group = await anext(groups, None)
     yield _encoded(Line(treadle_runs=VERSION))
-    async for group in _groups(journal, run_ids):
+    while group is not None:
         async for run_id in _each(journal, group):
             if run_id in done:
                 continue
@@ -103,6 +106,7 @@ async def export_runs(
             for line in _lines_of(run_id, events):
                 yield line
             count += 1
+        group = await anext(groups, None)
     yield _encoded(Line(runs=count))
 
 
