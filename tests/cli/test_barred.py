@@ -1,5 +1,6 @@
 """Files and folders that this user may not read: told as that, each with its path, and no fault of treadle's."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,19 @@ def test_folders_that_may_not_be_read_are_told_with_their_rights(treadle: Any) -
     finally:
         skill.chmod(0o700)
         settings.chmod(0o700)
+
+
+def test_a_folder_of_skills_that_cannot_be_looked_into_is_not_told_as_empty(treadle: Any) -> None:
+    """It was listed as none; a project's whose rights are wrong kept everybody from asking."""
+    (treadle.folder / ".agents").mkdir()
+    (treadle.folder / ".agents" / "skills").symlink_to("skills")
+    why = "it cannot be looked into: Too many levels of symbolic links"
+    assert why in treadle("skills", "ls").out
+    assert [(one["used"], one["faults"]) for one in json.loads(treadle("skills", "ls", "--json").out)] == [
+        (False, [why])
+    ]
+    assert why in treadle("doctor").out
+    assert "none of those that there are is valid" in treadle("skills", "show", "one").err
+    assert treadle("ask", "What is 6 * 7?").code == 0
+    asked = treadle("ask", "What is 6 * 7?", "--model", "script:answers")
+    assert (asked.code, why in asked.err) == (0, True), asked.err

@@ -5,6 +5,7 @@ that came from somebody else says would otherwise stand in every prompt. What is
 folder, and never in the project.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,7 +13,16 @@ from typing import Literal, NamedTuple
 from treadle.cli.terminal import note, visible
 from treadle.cli.trust import is_trusted
 from treadle.tools import AgentSkills, BadTool
-from treadle.tools.agent_skills.folder import FILES, LARGEST, Looked, SkillFolder, folders_in, looked_at, skill_file_in
+from treadle.tools.agent_skills.folder import (
+    FILES,
+    LARGEST,
+    Looked,
+    SkillFolder,
+    folders_in,
+    is_folder,
+    looked_at,
+    skill_file_in,
+)
 from treadle.tools.agent_skills.skill import MOST, skills_of
 
 INSIDE = Path(".agents", "skills")
@@ -40,7 +50,7 @@ def project_folder() -> Path | None:
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / INSIDE).is_dir() and folder != Path.home():
+        if (is_folder(folder / INSIDE) or _barred(folder / INSIDE)) and folder != Path.home():
             return folder
         if (folder / ".git").exists():
             return None
@@ -63,7 +73,9 @@ def found(*, untrusted: bool = True) -> list[Found]:
         BadTool: there are some, and PyYAML is not installed.
     """
     project, out = project_folder(), list[Found]()
-    if project is not None:
+    if project is not None and (why := _barred(project / INSIDE)):
+        out.append(Found("project", project / INSIDE, Looked(None, (why,)), True))
+    elif project is not None:
         root = project.resolve()
         for path in folders_in(project / INSIDE):
             trusted = _is_trusted(file_of(path))
@@ -71,7 +83,20 @@ def found(*, untrusted: bool = True) -> list[Found]:
             if not path.resolve().is_relative_to(root):
                 looked = Looked(None, ("it is a link that leads out of the project",))
             out.append(Found("project", path, looked, trusted))
+    if why := _barred(user_folder()):
+        return [*out, Found("user", user_folder(), Looked(None, (why,)), True)]
     return out + [Found("user", path, looked_at(path), True) for path in folders_in(user_folder())]
+
+
+def _barred(path: Path) -> str:
+    """Why nobody can look into the folder at `path`, which is not to be taken for an empty one; empty if one can."""
+    try:
+        os.scandir(path).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return f"it cannot be looked into: {error.strerror or error}"
+    return ""
 
 
 def tell_of_unused(question: str) -> None:

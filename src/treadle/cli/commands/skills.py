@@ -118,7 +118,9 @@ def _named(name: str) -> SkillFolder:
         return looked.folder
     if folder is None:
         known = [one.name for one in there if one.looked.folder is not None]
-        listing = f"there are: {', '.join(known)}" if known else "there are none; treadle skills new NAME"
+        none = "none of those that there are is valid; treadle skills ls"
+        none = none if there else "there are none; treadle skills new NAME"
+        listing = f"there are: {', '.join(known)}" if known else none
         raise click.UsageError(clean(f"there is no skill {name!r}{did_you_mean(nearest(name, known))} ({listing})"))
     return folder
 
