@@ -13,7 +13,7 @@ from typing import Any, Literal, Never, Self, _SpecialForm
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.assembly import Tools, stocked
+from treadle.drivers.assembly import Tools, retries_of, stocked
 from treadle.drivers.below import Below
 from treadle.drivers.calls.change import OnToolCall
 from treadle.drivers.calls.reaction import OnToolResult
@@ -148,7 +148,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             settings=settings or ModelSettings(),
             on_limit=on_limit,
             journal=journal,
-            retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
+            retries=retries_of(retries),
             on_interrupted=on_interrupted,
             approvals=rules_in(approvals),
             on_tool_call=hooks_in("on_tool_call", on_tool_call, "a function of a call", None),

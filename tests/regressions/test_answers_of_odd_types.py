@@ -286,3 +286,34 @@ def test_a_number_in_which_a_reply_was_cut_off_is_no_answer(said: str, value: An
     reply = ModelReply(AssistantMessage((Text(said),)), Usage(1, 1), finish)
     result = Agent(ScriptedModel([reply]), output=float).run_sync("go")
     assert (result.output, result.stop.reason, result.text) == (value, finish, said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (list[int], "list[int]"),
+        (list[str], "list[str]"),
+        (dict[str, list[Strict]], "dict[str, list[Strict]]"),
+        (list[int] | None, "list[int] | NoneType"),
+        (Literal["yes", "no"], "Literal['yes', 'no']"),
+        (Annotated[list[int], FailFast()], "list[int]"),
+        (tuple[int, ...], "tuple[int, ...]"),
+        (Strict, "Strict"),
+    ],
+)
+def test_what_a_run_was_begun_under_tells_types_apart_that_differ_within(kind: Any, told: str) -> None:
+    """Whoever is refused a run of another type was told of `output list`, for `list[int]` as for `list[str]`."""
+    journal = MemoryJournal()
+
+    async def refused() -> str:
+        waiting = await Agent(ScriptedModel([[("pay", {"n": 1})]]), tools=[pay], output=kind, journal=journal).run("go")
+        with pytest.raises(Misuse) as error:
+            await Agent(ScriptedModel([]), tools=[pay], journal=journal).resume(waiting.run_id, approve=waiting.pending)
+        return str(error.value)
+
+    @tool(needs_approval=True)
+    def pay(n: int) -> str:
+        """Pays."""
+        return f"paid {n}"
+
+    assert f"this agent lacks: output {told}." in asyncio.run(refused())

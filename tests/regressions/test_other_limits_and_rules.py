@@ -480,8 +480,14 @@ async def test_what_is_no_conversation_cannot_be_gone_on_with():
 
 
 def test_fewer_attempts_than_one_are_refused():
-    with pytest.raises(Misuse, match="retries"):
+    with pytest.raises(Misuse, match=r"retries .* it was given -1"):
         Agent(ScriptedModel(["done"]), retries=-1)
+
+
+@pytest.mark.parametrize("given", [0.0, "", [], 1.5])
+def test_what_is_no_number_of_retries_is_not_taken_for_the_usual_one(given):
+    with pytest.raises(Misuse, match="a whole number from 0"):
+        Agent(ScriptedModel(["done"]), retries=given)
 
 
 async def test_a_run_by_hand_that_was_committed_can_be_resumed():

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
-from typing import Any, NoReturn, SupportsIndex, TypeGuard
+from types import UnionType
+from typing import Annotated, Any, Literal, NoReturn, SupportsIndex, TypeGuard, Union, get_args, get_origin
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
@@ -278,20 +279,31 @@ def _say_allowed(skill: str, unknown: str, known: str) -> None:
     )  # fmt: skip
 
 
+def retries_of(given: Retries | int | None) -> Retries:
+    """The retries that are meant by a plain number of them.
+
+    Raises:
+        Misuse: it is neither that nor `Retries`.
+    """
+    if isinstance(given, Retries):
+        return given
+    kind(
+        "retries",
+        given,
+        lambda it: isinstance(it, int) and it >= 0,
+        "Retries(…), such as Retries(attempts=3), or a whole number from 0",
+    )
+    return Retries() if given is None else Retries(attempts=1 + given)
+
+
 def _check_kinds(given: Configuration) -> None:
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
     kind("instructions", given.instructions, _is_said, "a text or a function of a RunContext")
     kind("errors", given.errors, _takes_one, "a function of the value that a tool returned")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
-    kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     attempts, seconds = given.retries.attempts, (given.retries.base, given.retries.most)
-    kind(
-        "retries",
-        attempts,
-        lambda it: isinstance(it, int) and it >= 1,
-        "Retries(attempts=…) from 1, or a number from 0",
-    )
+    kind("retries", attempts, lambda it: isinstance(it, int) and it >= 1, "Retries(attempts=…) from 1")
     for one in seconds:
         kind("retries", one, lambda it: isinstance(it, int | float) and it >= 0, "base= and most= in seconds, from 0")
     check_settings(given.settings)
@@ -346,4 +358,18 @@ def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     )
     lines = [f"{what} {named(one)}" for what, functions in kinds for one in functions]
     lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
-    return (*lines, *([] if typed is None else [f"output {typed.name}"]))
+    return (*lines, *([] if typed is None else [f"output {_in_words(typed.kind)}"]))
+
+
+def _in_words(kind: Any) -> str:
+    """A type with what stands in its brackets, by which `list[int]` is not `list[str]`; the same in each process."""
+    inner = get_args(kind)
+    if not inner:
+        return "..." if kind is Ellipsis else str(getattr(kind, "__name__", kind))
+    if get_origin(kind) is Annotated:
+        return _in_words(inner[0])
+    if get_origin(kind) is Literal:
+        return f"Literal[{', '.join(map(repr, inner))}]"
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_in_words, inner))
+    return f"{getattr(kind, '__name__', kind)}[{', '.join(map(_in_words, inner))}]"
