@@ -232,6 +232,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.writes:
                     await commit_before_asking(run)
             case CallModel():
+                await run.driven.in_time()
                 hear = None if early is None else early.hear
                 await think(run, hear)
                 if overflowed(run) and await make_room(run):

@@ -12,6 +12,9 @@ from treadle.kernel.stop import stopped
 
 T = TypeVar("T")
 
+_TO_BE_TOLD = 1.0
+"""Seconds to wait for the event loop to tell of a deadline that is over, which takes it one turn."""
+
 
 class Driven:
     """How a run is carried out in this process.
@@ -125,6 +128,16 @@ class Driven:
             await asyncio.sleep(0)
             raise asyncio.CancelledError
         await self.forgive()
+
+    async def in_time(self) -> None:
+        """Lets nothing more begin where a function of the application's has held the event loop beyond the deadline.
+
+        Raises:
+            asyncio.CancelledError: the deadline is over, of which the loop has had no time to tell.
+        """
+        when = None if self.deadline is None or self.deadline.expired() else self.deadline.when()
+        if when is not None and when <= asyncio.get_running_loop().time():
+            await asyncio.sleep(_TO_BE_TOLD)
 
     async def forgive(self) -> None:
         """Takes what this task was told for the doing of the application's code that has come to its end in it.

@@ -126,6 +126,7 @@ class Batch:
             if _takes_turns(self._tool(record)):
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
+                await self._run.driven.in_time()
                 self._begin(admitted)
                 at_once.append(admitted)
             else:
@@ -253,6 +254,7 @@ class Batch:
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
         """Starts one call, unless it has `begun`, runs it, and records how it came back."""
         run, call_id = self._run, admitted.record.call.id
+        await run.driven.in_time()
         if not begun:
             self._begin(admitted)
             if run.writes:
