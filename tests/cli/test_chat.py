@@ -54,6 +54,17 @@ def test_a_file_that_cannot_be_saved_to_is_refused_before_anything_is_said(tread
     assert target in done.err
 
 
+def test_a_file_that_holds_something_else_is_not_written_over(treadle: Any) -> None:
+    notes = treadle.folder / "notes.txt"
+    notes.write_text("what took a week", encoding="utf-8")
+    done = treadle("chat", "--model", "script:echo", "--save", "notes.txt", input="one\n")
+    assert (done.code, done.out, "holds no saved conversation" in done.err) == (2, "", True)
+    done = treadle("chat", "--model", "script:echo", input="one\n/save notes.txt\n/save new.json\n/save new.json\n")
+    assert "cannot be saved to notes.txt, which is there, and holds no saved conversation" in done.err
+    assert done.out.count("saved to new.json") == 2
+    assert notes.read_text(encoding="utf-8") == "what took a week"
+
+
 PUT = "A person put these arguments in place of yours: "
 
 

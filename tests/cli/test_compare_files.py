@@ -64,6 +64,9 @@ def test_a_file_that_cannot_be_written(treadle: Any, options: list[str], said: s
 
 def test_a_json_option_that_swallows_a_source_harms_nothing(treadle: Any) -> None:
     (treadle.folder / "fi_reporting").write_text("mine")
+    printed = treadle(*MAIN, "--json", "-")
+    assert (printed.code, printed.out) == (0, treadle(*MAIN, "--json").out)
+    assert not (treadle.folder / "-").exists()
     assert treadle("compare", "--json", "fi_reporting", "consolidation_mart").code == 2
     assert (treadle.folder / "fi_reporting").read_text() == "mine"
 

@@ -85,6 +85,12 @@ def test_an_amount_that_no_run_takes_is_refused_by_its_option(here: Here, option
     assert here("ask", "What is 2 + 2?", option, "1e15").code == 0
 
 
+def test_a_provider_without_a_model_is_no_setting(here: Here) -> None:
+    done = here("config", "set", "model", "ollama:")
+    assert (done.code, "'ollama:' names no model; write ollama:NAME" in done.err) == (2, True), done.err
+    assert here("config", "get", "model").out.strip() != "ollama:"
+
+
 ODD = [
     "postgresql://me:hun#ter2@127.0.0.1:1/db",
     "postgresql://me:hun?ter2@127.0.0.1:1/db",

@@ -123,7 +123,7 @@ def _text(name: str, value: object) -> str:
 def _model(text: str, *, users: bool) -> str:
     """The name of a model; one of code is named by its whole path where it holds in every folder."""
     from treadle.models.named import in_text
-    from treadle.models.names import OFFLINE, UnknownModel, is_known
+    from treadle.models.names import OFFLINE, UnknownModel, is_known, split_name
 
     try:
         inner = in_text(text)
@@ -132,13 +132,16 @@ def _model(text: str, *, users: bool) -> str:
     name = text if inner is None else inner.name
     file, colon, _ = name.rpartition(":")
     of_file = bool(colon) and file.endswith(".py")
-    if name == OFFLINE or (is_known(name) and not of_file):
+    if name == OFFLINE:
+        return text
+    if is_known(name) and not of_file:
+        provider, model = split_name(name)
+        if not model:
+            raise BadSetting(f"{text!r} names no model; write {provider}:NAME")
         return text
     if of_file and (Path(file).is_absolute() or not users):
         return text
     if users:
-        from treadle.models.names import split_name
-
         try:
             split_name(name)
         except UnknownModel as error:

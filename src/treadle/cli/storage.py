@@ -30,7 +30,12 @@ def journal_named(named: str | None = None) -> str:
 
     A file's path, or the address of a PostgreSQL database; that may hold a password: `without_password` is for what is
     shown.
+
+    Raises:
+        click.UsageError: that is no address, or an empty text, as of a variable of a script that is not set.
     """
+    if named is not None and not named.strip():
+        raise click.UsageError("--journal is empty; name a file or an address, or leave it out for the usual one")
     given = (named or "").strip()
     if not given and (found := setting("journal")) is not None:
         given = str(found.value)

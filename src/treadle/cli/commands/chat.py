@@ -96,10 +96,24 @@ def _loaded(path: str) -> Conversation:
 
 def _require_place(path: str) -> None:
     """Refuses a file that could not be saved to: that must not be found out when there is something to save."""
-    target = Path(path).expanduser()
-    if target.is_dir() or not target.parent.is_dir():
-        fault = "is a folder" if target.is_dir() else "is in a folder that does not exist"
+    if fault := _no_place(Path(path).expanduser()):
         raise click.BadParameter(f"{path} {fault}", param_hint="'--save'")
+
+
+def _no_place(target: Path) -> str:
+    """Why a conversation cannot, or is not to, be saved there; empty if it may."""
+    if target.is_dir():
+        return "is a folder"
+    if not target.parent.is_dir():
+        return "is in a folder that does not exist"
+    try:
+        if target.is_file() and target.stat().st_size:
+            Conversation.load(target)
+    except OSError as error:
+        return f"is there, and cannot be looked into: {error.strerror}"
+    except Misuse:
+        return "is there, and holds no saved conversation: it would be lost; name another file"
+    return ""
 
 
 class Chat:
@@ -173,6 +187,8 @@ class Chat:
                 target = rest.strip() or self._save
                 if target is None:
                     note("name a file: /save FILE")
+                elif fault := _no_place(Path(target).expanduser()):
+                    note(f"the conversation cannot be saved to {target}, which {fault}")
                 elif self._saved(target):
                     click.echo(f"saved to {target}")
             case _:

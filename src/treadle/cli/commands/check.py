@@ -74,7 +74,7 @@ def check(
 
     declared = read_checks(file).only(names)
     kept = None if no_history else History(history or declared.history)
-    printing = json_file == _STDOUT
+    printing = json_file in (_STDOUT, "-")
     files = _files(json=None if printing else json_file, xml=junit_file, html=html_file)
     declared = declared if sources is None else replace(declared, sources=sources)
     report = _run(declared, filters_of("--where", where), kept, files)

@@ -107,7 +107,7 @@ def compare(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the thresholds"
         raise click.UsageError(f"{place}: {first['msg']}") from error
-    printing = json_file == _STDOUT
+    printing = json_file in (_STDOUT, "-")
     exports = _exports(
         json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file, xlsx=xlsx_file
     )
