@@ -196,6 +196,8 @@ def test_what_cannot_be_forked_is_told():
             await agent.fork(first.run_id, at=2, tool_results={"call_0_0": "x"})
         with pytest.raises(Misuse, match="it made no such call"):
             await agent.fork(first.run_id, at=1, tool_results={"nobody": "x"})
+        with pytest.raises(Misuse, match="step 0 has no calls before it"):
+            await agent.fork(first.run_id, at=0, tool_results={"call_0_0": "x"})
         with pytest.raises(Misuse, match="a value that JSON can hold"):
             await agent.fork(first.run_id, at=1, tool_results={"call_0_0": object()})
         with pytest.raises(UnknownRun):

@@ -9,10 +9,13 @@ import time
 import pytest
 from play import within
 
-from treadle import Agent, Limits, MemoryJournal, Retry, deny, tool
+from treadle import Agent, Limits, MemoryJournal, Retry, Summarise, deny, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+
+LIMIT = 0.5
+"""Seconds that a run has; it comes to the function that holds the loop long before."""
 
 
 class World:
@@ -23,13 +26,14 @@ class World:
 
     def hold(self, *_):
         if self.before is None:
-            time.sleep(0.3)
+            time.sleep(LIMIT * 1.1)
             self.before = [*self.begun]
 
     def model(self):
         def turn(request):
             self.begun.append("model")
-            return "done" if request.step else [("pay", {"n": 1}), ("look", {"n": 1}), ("look", {"n": 2})]
+            more = self.before is None and request.step < 5
+            return [("pay", {"n": 1}), ("look", {"n": 1}), ("look", {"n": 2})] if more else "done"
 
         return ScriptedModel(turn)
 
@@ -38,7 +42,7 @@ class World:
         async def pay(n: int) -> str:
             """Pays."""
             self.begun.append("pay")
-            return "paid"
+            return "paid " + "lorem " * 300
 
         @tool(effect="read")
         async def look(n: int) -> str:
@@ -52,6 +56,16 @@ class World:
         self.hold()
         return Retry() if call.name == "look" else None
 
+    def summary(self):
+        """A condition that holds the loop, where a summary comes next."""
+
+        def write(request):
+            self.begun.append("summary")
+            return "All was seen."
+
+        policy = Summarise(ScriptedModel(write), high=700, low=300, max_tokens=50)
+        return {"stop_when": lambda state: len(state.steps) == 2 and bool(self.hold()), "context": policy}
+
 
 PLACES = {
     "instructions": lambda world: {"instructions": lambda _: world.hold() or "Be quick."},
@@ -59,22 +73,22 @@ PLACES = {
     "stop_when": lambda world: {"stop_when": lambda _: bool(world.hold())},
     "approvals": lambda world: {"approvals": [deny(when=lambda _: bool(world.hold()))]},
     "on_tool_call": lambda world: {"on_tool_call": world.hold},
+    "a condition before a summary": World.summary,
     "on_tool_result": lambda world: {"on_tool_result": world.again},
 }
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("journal", [None, MemoryJournal()])
-@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize(("journal", "eager"), [(None, True), (MemoryJournal(), False)])
 async def test_nothing_begins_after_a_function_that_held_the_loop_too_long(place, journal, eager):
     world = World()
     agent = Agent(
-        world.model(), tools=world.tools(), limits=Limits(seconds=0.2), journal=journal, eager=eager,
+        world.model(), tools=world.tools(), limits=Limits(seconds=LIMIT), journal=journal, eager=eager,
         **PLACES[place](world),
     )  # fmt: skip
     result = await within(agent.run("go"))
     assert result.stop.reason == "deadline"
     assert world.before is not None
     assert world.begun == world.before
-    told = [message for message in result.messages if message.role == "tool"]
-    assert len(told) == (0 if not result.steps or not result.steps[0].calls else 3)
+    asked = sum(len(message.calls) for message in result.messages if message.role == "assistant")
+    assert asked == sum(message.role == "tool" for message in result.messages)

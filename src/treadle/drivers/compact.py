@@ -241,6 +241,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     dropped, without = policy.covers(messages, tokens, facts), policy.edit(messages, tokens, facts)
     if dropped is None:
         return Made(messages, None)
+    await run.driven.in_time()
     model: Model = policy.model or run.config.model
     request = ModelRequest(
         [SystemMessage(policy.instructions), UserMessage(storable_text(told(dropped.covered)))],

@@ -75,6 +75,10 @@ def _beginning(events: Sequence[Event], at: int) -> tuple[int, RunState]:
 
 
 def _check_calls(events: Sequence[Event], state: RunState, at: int, results: Mapping[str, ToolOutput]) -> None:
+    if results and not at:
+        raise Misuse(
+            "a fork at step 0 has no calls before it that could get other results: fork at the step after them"
+        )
     calls = state.steps[at - 1].calls if at else ()
     made = {record.id: record for record in calls}
     for name in results:
