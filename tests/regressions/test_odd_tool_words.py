@@ -100,6 +100,29 @@ async def test_what_may_never_end_inside_a_result_is_not_read(result: Any) -> No
     assert "the tool ran; only its result could not be shown" in shown["message"]
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        1 << 10_000_000,
+        [{"factorial": -(1 << 10_000_000)}],
+        Page((1, 1 << 10_000_000)),
+        ToolResult("some", for_app={"number": 1 << 10_000_000}),
+    ],
+    ids=["alone", "inside", "dataclass", "for_app"],
+)
+async def test_a_number_of_millions_of_digits_is_not_written(result: Any) -> None:
+    """It held the whole process up for minutes, and the run beyond its deadline."""
+    shown = await told(result)
+    assert "more than 100,000 digits" in shown["message"]
+    assert "the tool ran; only its result could not be shown" in shown["message"]
+
+
+async def test_what_is_no_list_yet_is_made_none_of_any_length() -> None:
+    """A `range` was made a list first, in which the memory of the machine could end."""
+    shown = await told({"numbers": range(10**11)})
+    assert "has 100,000,000,000 items, and may have 10,000,000" in shown["message"]
+
+
 async def test_what_may_never_end_inside_a_hint_is_not_read() -> None:
     shown = await told(ToolError("There is none.", available=for_ever(), given="west"), raised=True)
     assert (shown["available"], shown["given"]) == ("(generator)", "west")

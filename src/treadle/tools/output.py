@@ -29,6 +29,12 @@ MOST_ATTACHED: Final = 20_000_000
 """Bytes that the images and files of a result may have together, those of addresses included. They stand in the journal
 and go to the provider with each request: larger things are better kept elsewhere, and named in the result."""
 
+MOST_ITEMS: Final = 10_000_000
+"""Items of what is no list yet, such as a `range`: a list of more would be longer than any text that is shown."""
+
+MOST_DIGITS: Final = 100_000
+"""Digits of a whole number, about: to write one takes the square of their number, in which nothing else runs."""
+
 MOST_FOR_APP: Final = 20_000_000
 """Bytes of JSON that a `for_app` may have: it stands in the journal as it is."""
 
@@ -244,8 +250,8 @@ def _attached(part: Image | File) -> Image | File:
 
 
 def _json(value: Any, lenient: bool = False) -> str:
-    if _holds_iterator(value):
-        raise TypeError("it can be read only once and may never end: return a list of its items")
+    if fault := _endless(value):
+        raise TypeError(fault)
     fallback = _lenient if lenient else _known
     try:
         return to_json(value, inf_nan_mode="strings", fallback=fallback).decode()
@@ -255,10 +261,13 @@ def _json(value: Any, lenient: bool = False) -> str:
         return to_json(_clean_deep(value), inf_nan_mode="strings", fallback=fallback).decode()
 
 
-def _holds_iterator(value: Any) -> bool:
-    """Whether there is an iterator anywhere in `value`: it would be read to its end, where nothing could stop that."""
+def _endless(value: Any) -> str:
+    """Why making JSON of `value` could take without an end, where nothing could stop that; empty if it does not.
+
+    An iterator anywhere in it would be read to its end, and so would a whole number of millions of digits be written.
+    """
     if type(value) in _SCALARS:
-        return False
+        return _TOO_LONG if _has_long_number((value,)) else ""
     left, seen = [value], set[int]()
     while left:
         one = left.pop()
@@ -269,13 +278,24 @@ def _holds_iterator(value: Any) -> bool:
         elif kind is list or kind is tuple:
             inside = one
         elif isinstance(one, Iterator):
-            return True
+            return "it can be read only once and may never end: return a list of its items"
         else:
             inside = _inside(one)
-        if not _SCALARS.issuperset(map(type, inside)) and id(one) not in seen:
+        kinds = set(map(type, inside))
+        if int in kinds and _has_long_number(inside):
+            return _TOO_LONG
+        if not _SCALARS.issuperset(kinds) and id(one) not in seen:
             seen.add(id(one))
             left.extend(inside)
-    return False
+    return ""
+
+
+_TOO_LONG = f"a whole number in it has more than {MOST_DIGITS:,} digits: return it as a text, or less exactly"
+_MOST_BITS = int(MOST_DIGITS * 3.33)
+
+
+def _has_long_number(values: Iterable[Any]) -> bool:
+    return any(type(one) is int and one.bit_length() > _MOST_BITS for one in values)
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -299,8 +319,8 @@ def _jsonable(value: Any) -> Any:
 
 def _kept(value: Any) -> Any:
     """`value` for the application, made of JSON's own types."""
-    if _holds_iterator(value):
-        raise TypeError("for_app can be read only once and may never end: give a list of its items")
+    if fault := _endless(value):
+        raise TypeError(f"for_app: {fault}")
     made = _jsonable(value)
     size = len(made) if isinstance(made, str) else len(to_json(made, fallback=_known))
     if size > MOST_FOR_APP:
@@ -316,6 +336,8 @@ def _known(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Collection):
+        if len(value) > MOST_ITEMS:
+            raise TypeError(f"its {type(value).__qualname__} has {len(value):,} items, and may have {MOST_ITEMS:,}")
         return list(value)
     raise TypeError(f"{type(value).__qualname__} has no JSON form")
 
