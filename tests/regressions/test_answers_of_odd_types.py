@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Iterable
 from datetime import date
+from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, ForwardRef, Literal, Optional, TypeVar
 
@@ -286,6 +287,14 @@ def test_a_number_in_which_a_reply_was_cut_off_is_no_answer(said: str, value: An
     reply = ModelReply(AssistantMessage((Text(said),)), Usage(1, 1), finish)
     result = Agent(ScriptedModel([reply]), output=float).run_sync("go")
     assert (result.output, result.stop.reason, result.text) == (value, finish, said)
+
+
+@pytest.mark.parametrize("text", ["9" * 1_900_000, f'"{"9" * 1_900_000}"', f"-{'9' * 1_900_000}e"])
+def test_an_answer_of_a_great_many_digits_is_looked_at_once(text: str) -> None:
+    """For each digit the rest was read, where a Decimal belongs: hours, in which nothing else ran and no limit held."""
+    result = asyncio.run(Agent(ScriptedModel([text, "[1.5]"]), output=list[Decimal]).run("go"))
+    assert result.output == [Decimal("1.5")]
+    assert result.messages[-2].text.startswith("That is not a valid list.")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from jiter import LosslessFloat, from_json
 from msgspec import Struct
 
 Schema = Mapping[str, Any]
-_FLOAT = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
+# From each digit on, of a number of a great many, it would be read to its end, and back.
+_FLOAT = re.compile(r"(?<![0-9])-?[0-9]++(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)")
 _MAY_BE_LOST: Final = re.compile(r"[0-9][eE][+0-9-]|[0-9.]{17}")
 """What a number has that a float may not keep: one of 15 digits is the same float wherever it is read."""
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
