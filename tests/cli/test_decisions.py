@@ -36,10 +36,8 @@ def test_approve_with_other_arguments(treadle: Any) -> None:
 
 def test_what_is_not_utf8_is_refused_and_the_run_waits_on(treadle: Any) -> None:
     treadle("ask", "pay the bill", *PAYING)
-    deep = '{"amount": ' + "[" * 5000 + "]" * 5000 + "}"
-    for odd in ("\udcff", deep):
-        done = treadle("approve", "last", "call_0_0", "--arguments", odd, *PAYING)
-        assert (done.code, "arguments are a JSON object" in done.err) == (2, True)
+    done = treadle("approve", "last", "call_0_0", "--arguments", "\udcff", *PAYING)
+    assert (done.code, "arguments are a JSON object" in done.err) == (2, True)
     done = treadle("resume", "last", "--result", "call_0_0=\udcff", *PAYING)
     assert (done.code, "a text in UTF-8" in done.err) == (2, True)
     assert treadle("resume", "last", *PAYING).code == 4

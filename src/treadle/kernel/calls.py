@@ -224,8 +224,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], arguments: str) -> Any:
 
 def exact(text: str) -> float | Decimal:
     """A number of JSON: a float, or a `Decimal` where no float holds it."""
-    number = float(text)
-    if str(number) == text:
+    if str(number := float(text)) == text:
         return number
     try:
         held = Decimal(text)
