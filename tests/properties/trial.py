@@ -323,6 +323,9 @@ class Trial:
             await self.agent().resume(result.run_id, conversation=self.said, deps=self.world, **funds)
         except Misuse:
             pass
+        except JournalError:
+            # It may fail before the run can be refused its conversation.
+            self.told += 1
         else:
             self.wrong.append("a run takes the place of what was said after it in its conversation")
         if len(self.journal.order) != before or list(self.said.messages) != said:
