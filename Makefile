@@ -15,7 +15,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers test-browser kills simulate properties claims dressed differential workers load mutants \
+.PHONY: help demo test test-oldest test-peers test-browser kills simulate properties claims dressed differential workers load mutants \
 	check check-web web bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
@@ -58,7 +58,7 @@ define ask
 endef
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: ## set everything up and run the main job, with no key
 	$(call ready,)
@@ -69,6 +69,12 @@ demo: ## set everything up and run the main job, with no key
 test: ## set everything up and run the tests
 	$(call ready,test)
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+test-oldest: ## pass the tests with the oldest libraries that pyproject.toml allows
+	$(call ready,lock)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-oldest
+	$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --group build --group test --editable ".[all]"
+	@.venv-oldest/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal -o filterwarnings=default $(ARGS)
 
 test-peers: ## fetch and build what others made, once, and test against it
 	$(call ready,test)
