@@ -1,4 +1,4 @@
-"""Whoever may not see a run's inside is told of it all the same once its context was edited: by every route."""
+"""Whoever may not see a run's inside is told of it all the same: once its context was edited, and once it asked."""
 
 import pytest
 from served import serving
@@ -15,6 +15,8 @@ from treadle import (
 )
 from treadle.serve import User, app
 from treadle.testing import ScriptedModel
+from treadle.tools import ToolContext
+from treadle.tools.errors import AsksPerson
 
 pytestmark = pytest.mark.anyio
 
@@ -46,10 +48,10 @@ def served(agent):
     return app([agent], journal=MemoryJournal(), auth=lambda request: User("ada", raises_limits=True))
 
 
-async def told(client, run_id):
+async def told(client, run_id, last=4):
     """What every route tells of a run; each is whole, and has nothing of the instructions."""
     found = {}
-    routes = ["", "/events?limit=1000", "/steps", "/steps/0", "/steps/4", "/waterfall", "/stream?until=end"]
+    routes = ["", "/events?limit=1000", "/steps", "/steps/0", f"/steps/{last}", "/waterfall", "/stream?until=end"]
     routes += ["/export?format=markdown", "/export?format=html"]
     for path in [*(f"/api/runs/{run_id}{one}" for one in routes), f"/api/diff?a={run_id}&b={run_id}"]:
         answer = await client.get(path)
@@ -102,3 +104,26 @@ async def test_so_is_one_whose_step_had_messages_of_its_own_and_one_that_is_fork
             run_id = fork.json()["id"]
             await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
             await told(client, run_id)
+
+
+@tool(effect="write")
+def book(context: ToolContext, page: int) -> str:
+    """Books a page."""
+    if context.answer is None:
+        raise AsksPerson("for how many?", again=SECRET)
+    return f"page {page} for {context.answer}"
+
+
+async def test_so_is_one_whose_tool_asked_in_the_middle_of_a_call_and_goes_on_with_the_answer():
+    model = ScriptedModel([[("book", {"page": 1})], "booked"])
+    async with serving(served(Agent(model, name="looker", tools=[book], instructions=SECRET))) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "looker", "input": "go"})).json()["id"]
+        await client.get(f"/api/runs/{run_id}/stream", params={"until": "rest"})
+        (waits,) = (await client.get(f"/api/runs/{run_id}")).json()["pending"]
+        verdict = {"call": waits["call"], "fingerprint": waits["fingerprint"], "verdict": "result", "result": "four"}
+        decided = await client.post(f"/api/runs/{run_id}/decisions", json={"decisions": [verdict]})
+        assert decided.is_success, decided.text
+        await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+        found = await told(client, run_id, last=1)
+    assert found[""].json()["text"] == "booked"
+    assert "page 1 for four" in found["/steps/0"].text

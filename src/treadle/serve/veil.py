@@ -28,8 +28,9 @@ WORDS: Final = "the model could not be asked"
 """What stands in the place of a provider's words."""
 
 NOT_SHOWN: Final = "(not shown)"
-"""What stands in the place of the instructions. Something has to: an edit of the context names the messages that it
-replaces by their places, and what is left invalid by it, in the wrong place, is refused by whoever folds the events."""
+"""What stands in the place of the instructions, and of what a tool is given back with an answer. Something has to: an
+edit of the context names the messages that it replaces by their places, and only a call that is given something back is
+taken up by an answer; whoever folds the events refuses what does not fit."""
 
 
 def veiled(event: Event) -> Event:
@@ -47,7 +48,7 @@ def veiled(event: Event) -> Event:
         case ToolFinished():
             return replace(event, raised="")
         case ResultAwaited():
-            return replace(event, again="")
+            return replace(event, again=event.again and NOT_SHOWN)
         case ToolsListed(listed=tools):
             return replace(event, listed=tuple(map(_named, tools)))
         case RunPaused():
