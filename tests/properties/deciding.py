@@ -11,7 +11,6 @@ from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
 from treadle import Misuse, RunResult, ToolResult
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import JournalError
 from treadle.kernel.events import ApprovalDecided, ResultAwaited
 from treadle.kernel.fold import fold_all
 from treadle.result import fingerprint
@@ -118,7 +117,7 @@ async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any
                 trial.wrong.append(f"a decision that was refused ({kind}) has changed the run")
         except Exception as error:
             # A journal that has failed for good cannot say any more what waits.
-            if not (isinstance(error, JournalError) and trial.journal.failed):
+            if not trial.heard(error):
                 trial.wrong.append(f"a wrong decision ({kind}) raises {error!r}, not Misuse")
             return None
         else:
@@ -167,7 +166,8 @@ async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]
     except Misuse:
         pass
     except Exception as error:
-        trial.wrong.append(f"a repeated decision raises {error!r}, not Misuse")
+        if not trial.heard(error):
+            trial.wrong.append(f"a repeated decision raises {error!r}, not Misuse")
     else:
         trial.wrong.append(f"a repeated decision is taken without a word ({result.stop.reason})")
     if len(trial.journal.order) != before:

@@ -185,7 +185,8 @@ async def refused_with_less(trial: Any, root: str) -> None:
         except Misuse:
             purses.refused += 1
         except Exception as error:
-            trial.wrong.append(f"{what} with too few budgets raises {error!r}, not Misuse")
+            if not trial.heard(error):
+                trial.wrong.append(f"{what} with too few budgets raises {error!r}, not Misuse")
         else:
             trial.wrong.append(f"{what} with too few budgets is not refused")
         if (len(journal.order), trial.world.balances()) != before:

@@ -16,7 +16,7 @@ from journals import journal_of
 from texts import FROM_OUTSIDE, GO_ON, QUESTION, hostile
 
 from treadle import Limits, Misuse
-from treadle.journal import JournalError, Wanted, export_runs, family, import_runs
+from treadle.journal import Wanted, export_runs, family, import_runs
 from treadle.kernel.events import Event, RunForked, StepPrepared
 from treadle.kernel.fold import fold_all
 
@@ -137,7 +137,7 @@ async def _fork(trial: Any, rest: Rest, rests: tuple[Rest, ...]) -> None:
         if journal.events(run) != events:
             trial.wrong.append(f"{run} is not as it was before it was forked")
     if child.root is None:
-        trial.told += isinstance(error, JournalError)
+        trial.heard(error)
         if made and isinstance(error, Misuse):
             # A sub-run of the same reply ended after the call that is to have another result; or it was an early call.
             return

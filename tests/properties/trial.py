@@ -323,9 +323,10 @@ class Trial:
             await self.agent().resume(result.run_id, conversation=self.said, deps=self.world, **funds)
         except Misuse:
             pass
-        except JournalError:
+        except JournalError as error:
             # It may fail before the run can be refused its conversation.
-            self.told += 1
+            if not self.heard(error):
+                self.wrong.append(f"raises {error!r}, though the journal was well")
         else:
             self.wrong.append("a run takes the place of what was said after it in its conversation")
         if len(self.journal.order) != before or list(self.said.messages) != said:
@@ -490,6 +491,12 @@ class Trial:
         except BaseException as error:
             self.wrong.append(f"raises {type(error).__name__}: {str(error)[:200]}")
             return Outcome(error=error)
+
+    def heard(self, error: Exception | None) -> bool:
+        """Whether it says that the journal failed, which is no fault of the run: the application was told."""
+        heard = isinstance(error, JournalError) and bool(self.journal.failed)
+        self.told += heard
+        return heard
 
     async def settle(self) -> None:
         """Takes the run up again, decides and goes on until it has ended."""

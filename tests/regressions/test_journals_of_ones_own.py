@@ -234,3 +234,26 @@ async def test_what_ones_own_journal_raises_where_a_run_is_taken_up_is_told_too(
         await agent.resume(waiting.run_id, approve=waiting.pending)
     journal.well = True
     assert (await agent.resume(waiting.run_id, approve=waiting.pending)).text == "Paid."
+
+
+@pytest.mark.parametrize("error", [Lost, asyncio.CancelledError])
+@pytest.mark.parametrize("begun", [False, True])
+async def test_what_ones_own_journal_raises_where_a_run_is_forked_is_told_too(begun, error):
+    class Away(MemoryJournal):
+        well = False
+
+        async def fork(self, *given: Any, **more: Any) -> None:
+            if not self.well:
+                raise error("the server closed the connection")
+            await super().fork(*given, **more)
+
+    journal = Away()
+    agent = Agent(ScriptedModel(lambda asked: f"{asked.step}"), journal=journal)
+    run = await agent.run("count")
+    fork = agent.begin_fork if begun else agent.fork
+    with pytest.raises(JournalUnavailable, match=f"Away, raised {error.__name__}"):
+        await fork(run.run_id, at=1, message="on")
+    assert len(await journal.list()) == 1
+    journal.well = True
+    await fork(run.run_id, at=1, message="on")
+    assert len(await journal.list()) == 2

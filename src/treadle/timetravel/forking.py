@@ -33,6 +33,7 @@ from treadle.drivers.purse.telling import tell_whose
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
 from treadle.journal import Journal, MemoryJournal
+from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, RunForked
 from treadle.kernel.fold import fold_all
@@ -105,7 +106,8 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal
     await tell_whose(purses_of(config.budgets, (), whose, fork, run_id), run_id)
-    await kept.fork(source.run_id, cut.seq, run_id, own)
+    with told_as_its_own(kept):
+        await kept.fork(source.run_id, cut.seq, run_id, own)
     return run_id if config.journal is not None else result_of(fork.state, None, whole, kept)
 
 
