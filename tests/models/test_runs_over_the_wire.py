@@ -375,8 +375,8 @@ async def test_a_drip_that_never_ends_is_cut_off_by_the_time_limit(dialect: Any,
             peer.chunk(word)
 
     server = serve(script)
-    timeouts = Timeouts(total=0.4 if limit == "of the model" else None, between_tokens=5)
-    limits = Limits(seconds=0.4 if limit == "of the run" else None)
+    timeouts = Timeouts(total=1.5 if limit == "of the model" else None, between_tokens=5)
+    limits = Limits(seconds=1.5 if limit == "of the run" else None)
     result = await Agent(talking_to(server, dialect, timeouts=timeouts), limits=limits, retries=0).run("?")
     assert result.text.startswith("drip drip")
     if limit == "of the model":
