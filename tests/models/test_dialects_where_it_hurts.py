@@ -1,13 +1,11 @@
 """Google, Bedrock and the others where it hurts: slow bodies, tokens and signatures, other models in their place."""
 
 import asyncio
-import importlib.util
 import json
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from stream_writers import writers
 
 from treadle import Agent, Image, Limits, Retries, Text, tool
 from treadle.kernel.events import ModelFailed
@@ -34,22 +32,12 @@ def anyio_backend():
     return "asyncio"
 
 
-def _wire():
-    """The writers of streams, which stand beside the runs over the wire."""
-    name = "runs_over_the_wire"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("test_runs_over_the_wire.py"))
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 DIALECTS = ("Messages", "Chat", "Responses", "Google", "Converse")
 
 
 def talking(serve, dialect, script, **options):
     server = serve(script)
-    return getattr(_wire(), dialect).model("m", base_url=server.url, api_key="a-made-up-key", **options)
+    return getattr(writers(), dialect).model("m", base_url=server.url, api_key="a-made-up-key", **options)
 
 
 def says(dialect, *turns):
@@ -95,7 +83,7 @@ def trickled(how, pieces):
 @pytest.mark.parametrize("how", ["a stream", "a body", "an error", "headers", "keep-alives"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_what_trickles_is_cut_off_at_the_deadline(serve, dialect, how):
-    pieces = getattr(_wire(), dialect).text(*["word "] * 100)
+    pieces = getattr(writers(), dialect).text(*["word "] * 100)
     model = talking(serve, dialect, trickled(how, pieces))
     async with asyncio.timeout(4):  # the whole would take six seconds
         result = await Agent(model, limits=Limits(seconds=0.2), retries=0).run("go")
@@ -226,7 +214,7 @@ def look(where: str) -> str:
 @pytest.mark.parametrize("second", ["Google", "Converse", "Messages"])
 @pytest.mark.parametrize("first", ["Google", "Converse", "Responses"])
 async def test_another_dialect_goes_on_where_one_breaks_off(serve, first, second):
-    wire = _wire()
+    wire = writers()
     calls = getattr(wire, first).calls(("c1", "look", '{"where": "there"}'))
 
     def one(peer):
@@ -256,7 +244,7 @@ async def test_another_dialect_goes_on_where_one_breaks_off(serve, first, second
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_the_text_of_every_dialect_streams_and_a_call_is_none_of_it(serve, dialect):
-    wire = getattr(_wire(), dialect)
+    wire = getattr(writers(), dialect)
     turns = [wire.calls(("c1", "look", '{"where": "there"}')), wire.text("Here ", "it ", "is.")]
     agent = Agent(talking(serve, dialect, says(dialect, *turns)), tools=[look], retries=0)
     async with agent.stream("go") as run:

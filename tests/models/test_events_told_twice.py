@@ -1,12 +1,10 @@
 """A stream in which an event comes again, as from a proxy that sends a piece anew: no call runs that was not made."""
 
-import importlib.util
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from stream_writers import writers
 
 from treadle import Agent, tool
 
@@ -19,21 +17,11 @@ def anyio_backend():
     return "asyncio"
 
 
-def _wire():
-    """The writers of streams, which stand beside the runs over the wire."""
-    name = "runs_over_the_wire"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("test_runs_over_the_wire.py"))
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 @pytest.mark.parametrize("effect", ["read", "write"])
 @pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])
 async def test_whichever_event_comes_twice_no_call_runs_that_was_not_made(serve, dialect, effect):
     """The beginning of a call that came twice was a call of its own, without arguments: `pay` was run with none."""
-    writer = getattr(_wire(), dialect)
+    writer = getattr(writers(), dialect)
     pieces = writer.calls(*CALLS)
     made = Counter(json.loads(arguments).get("to", "nobody") for _, _, arguments in CALLS)
     for place in range(len(pieces)):

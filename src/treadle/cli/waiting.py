@@ -292,6 +292,6 @@ def read_value(text: str) -> Any:
         found = msgspec.json.Decoder(float_hook=exact).decode(text)
     except UnicodeEncodeError as error:
         raise click.BadParameter(f"a result is a text in UTF-8: {error.reason}") from error
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError):
         return text
     return text if isinstance(found, Decimal) or (isinstance(found, float) and str(found) != text) else found

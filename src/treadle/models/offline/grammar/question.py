@@ -334,10 +334,7 @@ def _is_told(clause: Clause, token: Token) -> bool:
 
 def _is_order(clause: Clause, token: Token) -> bool:
     """Whether a word opens the clause as the verb of an order, as what it is to be done to stands behind it."""
-    after = re.match(
-        r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those)\b|[\"“'])", clause.text[token.end :]
-    )
-    return token.low == clause.opening and after is not None
+    return token.low == clause.opening and _DONE_TO.match(clause.text, token.end) is not None
 
 
 def is_plain_noun(word: str, stem: str) -> bool:
