@@ -66,17 +66,28 @@ class Loop(asyncio.SelectorEventLoop):
     """An event loop with a time of its own; with `threads`, what runs in them is given time to come back."""
 
     def __init__(self, threads: bool = False) -> None:
-        self._own = _Selector(threads)
+        self._own, self.held = _Selector(threads), 0.0
         super().__init__(self._own)
 
     def time(self) -> float:
         return self._own.now
 
+    def hold(self, seconds: float) -> None:
+        """What a function does that takes its time and does not wait: nothing else happens meanwhile."""
+        self._own.now += seconds
+        self.held += seconds
+
 
 def run_quickly(main: Callable[[], Coroutine[Any, Any, Any]], threads: bool = False) -> Any:
     """`asyncio.run` with such a clock."""
-    with asyncio.Runner(loop_factory=lambda: Loop(threads)) as runner:
-        return runner.run(main())
+    real, loop = time.monotonic, Loop(threads)
+    # What holds the loop takes time by every clock.
+    time.monotonic = lambda: real() + loop.held
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(main())
+    finally:
+        time.monotonic = real
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from clock import HOUR
 from hypothesis import strategies as st
 from likely import mostly
 from texts import REASON, REPLACED, hostile
@@ -24,7 +25,8 @@ class OfTheApplication(Exception):
 class Temper:
     """How a function of the application behaves: `how` it ends, whether it is asynchronous, at which call it does so.
 
-    `how` is "returns", "waits" (returns later), "raises" or "cancels" (raises `CancelledError` itself).
+    `how` is "returns", "waits" (returns later), "raises", "cancels" (raises `CancelledError` itself) or "holds"
+    (the event loop, once, for an hour).
     """
 
     how: str = "returns"
@@ -38,6 +40,10 @@ class Temper:
             number = world.counts[name]
             world.counts[name] += 1
             if world.quiet or number < self.at or self.how in ("returns", "waits"):
+                return
+            if self.how == "holds":
+                if number == self.at:
+                    world.hold(HOUR)
                 return
             world.raised.append(name)
             if self.how == "cancels":

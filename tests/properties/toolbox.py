@@ -123,6 +123,7 @@ class World:
         traces: what the runs are told to; None for nothing.
         servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
         funds: by number, the budgets that the run at the top is given along the way.
+        done_by_then: how many calls and requests had been made, and events stored, when a hook held the event loop.
     """
 
     journal: Recording | None = None
@@ -145,6 +146,12 @@ class World:
     servers: dict[str, Any] = field(default_factory=dict)
     contexts: dict[str, ToolContext] = field(default_factory=dict)
     funds: dict[int, Budget] = field(default_factory=dict)
+    done_by_then: tuple[int, int, int] | None = None
+
+    def hold(self, seconds: float) -> None:
+        """Holds the event loop, in which nothing else happens meanwhile."""
+        asyncio.get_running_loop().hold(seconds)
+        self.done_by_then = len(self.executed), self.requests, self.held()
 
     def budget(self, path: str, tokens: int) -> Budget:
         """The budget of the agents of that path."""
