@@ -9,6 +9,7 @@ need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
 
 from temporalio import activity
 from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from treadle import Agent, ask_before, tool
@@ -16,7 +17,7 @@ from treadle.journal import MemoryJournal, SqliteJournal
 from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
-from treadle.workers.temporal_workflow import DRIVE, RUN, RunWorkflow
+from treadle.workers.temporal_workflow import CANCEL, DRIVE, RAISED, RUN, RunWorkflow
 
 pytestmark = pytest.mark.anyio
 
@@ -291,3 +292,35 @@ async def test_a_run_is_cancelled_while_its_next_delivery_is_waited_for(file, cl
         await (handle.signal("cancel") if how == "signal" else handle.cancel())
         assert await handle.result() == "cancelled"
     assert (await agent.drive(run_id)).stop.reason == "cancelled"
+
+
+@pytest.mark.parametrize("how", ["signal", "workflow"])
+@pytest.mark.parametrize("came", ["raised", "waiting", "queued"])
+async def test_an_order_to_cancel_that_comes_as_a_delivery_ends_is_kept(cluster, how, came):
+    """The delivery's outcome took its place: the run was driven again, or waited for ever."""
+    driven, ended = [], []
+
+    @activity.defn(name=DRIVE)
+    async def drive(run_id: str, agent: str) -> dict[str, str]:
+        driven.append(run_id)
+        handle = cluster.get_workflow_handle(run_id)
+        await (handle.signal("cancel") if how == "signal" else handle.cancel())
+        # The workflow knows of it by then, and the worker does not yet: it is told with a heartbeat.
+        while b"ACTIVITY_TASK_CANCEL_REQUESTED" not in (await handle.fetch_history()).to_json().encode():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        if came == "raised":
+            raise ApplicationError("a hook fails", type=RAISED, non_retryable=True)
+        return {"status": came, "reason": ""}
+
+    @activity.defn(name=CANCEL)
+    async def cancel(run_id: str, agent: str) -> None:
+        ended.append(run_id)
+
+    runner = UnsandboxedWorkflowRunner()
+    name = f"told-{how}-{came}"
+    async with Worker(
+        cluster, task_queue=name, workflows=[RunWorkflow], activities=[drive, cancel], workflow_runner=runner
+    ):
+        given = {"args": [name, "clerk", 60.0], "id": name, "task_queue": name}
+        found = await asyncio.wait_for(cluster.execute_workflow(RUN, **given), 20)
+    assert (found, driven, ended) == ("cancelled", [name], [name])

@@ -63,13 +63,13 @@ class RunWorkflow:
         """Has the run driven until it has ended: why it did."""
         names = [run_id, agent]
         try:
-            while not self._cancelled:
+            while not self._is_told_to_end():
                 self._go_on = False
                 found = await self._drive(names, heartbeat)
                 # What was recorded after a run's end, and before this was told of it, goes on with it.
                 if found["status"] not in ("waiting", "queued") and not self._go_on:
                     return found["reason"] or found["status"]
-                if found["status"] == "waiting":
+                if found["status"] == "waiting" and not self._is_told_to_end():
                     await workflow.wait_condition(self._is_news)
                 if self._approved or self._denied:
                     said = [*names, self._approved, self._denied]
@@ -109,6 +109,14 @@ class RunWorkflow:
     def _is_news(self) -> bool:
         return self._go_on or self._cancelled or bool(self._approved or self._denied)
 
+    def _is_told_to_end(self) -> bool:
+        """Whether the run is to end: by a signal, or as the workflow was cancelled.
+
+        The outcome of a delivery that comes in the same moment keeps that cancellation to itself.
+        """
+        task = asyncio.current_task()
+        return self._cancelled or task is None or task.cancelling() > 0
+
     async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
         gone = raised = 0
         while True:
@@ -131,7 +139,7 @@ class RunWorkflow:
                     continue
                 if not isinstance(error.cause, TimeoutError):
                     raise
-                if self._cancelled or (task := asyncio.current_task()) is None or task.cancelling():
+                if self._is_told_to_end():
                     # Who was told to end the run is dead; another is not to go on with it instead.
                     raise asyncio.CancelledError from error
                 gone += 1
@@ -146,6 +154,8 @@ class RunWorkflow:
         Raises:
             CancelledError: it is.
         """
+        if self._is_told_to_end():
+            raise asyncio.CancelledError
         try:
             await workflow.wait_condition(lambda: self._cancelled, timeout=seconds)
         except asyncio.TimeoutError:  # noqa: UP041 - what this raises on every Python
