@@ -4,12 +4,15 @@ import asyncio
 import random
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from postgres_server import Server
 
 from treadle.journal import JournalConflict, JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
+from treadle.journal.postgres import connection
 from treadle.journal.postgres import journal as postgres_journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted, ToolFinished
@@ -500,3 +503,19 @@ async def test_a_value_that_the_server_cannot_give_harms_the_run_that_it_belongs
         await journal.append("new", 2, [note("b")])
         assert await journal.delete("bad") is True
         await journal.check()
+
+
+async def test_who_lists_beside_a_lock_is_not_told_to_resume_a_run_of_nobody(
+    server: Server, schema: str, journal: PostgresJournal, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "STUCK", 0.0)
+    await journal.append("r", 0, [started()])
+    with psycopg.connect(server.dsn()) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(f'LOCK TABLE "{schema}".runs IN ACCESS EXCLUSIVE MODE'.encode())
+        # Who only holds a transaction open is made to let go of it.
+        at_work = pool.submit(other.execute, "SELECT pg_sleep(60)")
+        async with PostgresJournal(server.dsn(), schema=schema) as beside:
+            with pytest.raises(JournalUnavailable, match=r"locked.*, and try again\. A run that it stopped can be"):
+                await beside.list()
+        other.cancel_safe()
+        assert isinstance(at_work.exception(), psycopg.errors.QueryCanceled)

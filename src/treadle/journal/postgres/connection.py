@@ -40,13 +40,15 @@ _LOST_TABLES = (
     "this one first."
 )
 
+_RESUME = "A run that it stopped can be resumed."
+
 _RIGHTS = "Let the owner of the database give this user the right to it, or name another schema or user."
 
 _CAUSES: dict[type[psycopg.Error], tuple[str, str]] = {
     errors.InsufficientPrivilege: ("may not be used like this by this user", _RIGHTS),
-    errors.DiskFull: ("is on a full disk", "Make room, and resume the run."),
+    errors.DiskFull: ("is on a full disk", f"Make room, and try again. {_RESUME}"),
     errors.ReadOnlySqlTransaction: ("can only be read", "Name the server that is written to."),
-    errors.LockNotAvailable: ("is locked by another process", "Look for who holds it, and resume the run."),
+    errors.LockNotAvailable: ("is locked by another process", f"Look for who holds it, and try again. {_RESUME}"),
     errors.UndefinedTable: (
         "has lost its tables",
         "Restore them from a backup, or drop what is left of them to begin anew.",
