@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from treadle import (
     Agent,
+    Budget,
     Finish,
     Limits,
     MemoryJournal,
@@ -31,8 +32,9 @@ from treadle import (
     tool,
 )
 from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.kernel.messages import AssistantMessage, Text, Usage
 from treadle.mcp import server_of
-from treadle.models import Overloaded, TextDelta
+from treadle.models import ModelReply, Overloaded, TextDelta
 from treadle.models.langchain import LangChainModel, from_langchain
 from treadle.models.text_tools import TextTools
 from treadle.telemetry import Telemetry
@@ -251,19 +253,43 @@ async def test_a_run_under_redaction_is_offered_after_a_pause_what_it_was_before
     assert again.same, str(again)
 
 
-@pytest.mark.parametrize("stray", [Overloaded("busy"), TextDelta("Hel"), None])
-async def test_by_hand_what_is_no_event_is_refused_and_a_failed_call_is_one(stray):
-    run = Agent(ScriptedModel([]), tools=[pay]).start("Pay.")
+def asked_by_hand(budget=None):
+    run = Agent(ScriptedModel([]), tools=[pay], budget=budget).start("Pay.")
     prepare = run.next()
     assert isinstance(prepare, PrepareStep)
     run.feed(run.prepare(prepare))
-    with pytest.raises(Misuse, match="feed takes an event, or the ModelReply"):
+    return run
+
+
+@pytest.mark.parametrize("stray", [TextDelta("Hel"), RuntimeError("busy"), None])
+async def test_by_hand_what_is_no_event_is_refused(stray):
+    run = asked_by_hand()
+    with pytest.raises(Misuse, match="feed takes an event, or the ModelReply or ModelError"):
         run.feed(stray)
-    run.feed(ModelFailed(0, ErrorInfo("overloaded", "busy")))
+
+
+@pytest.mark.parametrize("failed", [Overloaded("busy"), ModelFailed(0, ErrorInfo("overloaded", "busy"))])
+async def test_by_hand_a_failed_call_is_the_error_or_an_event(failed):
+    run = asked_by_hand()
+    run.feed(failed)
     end = run.next()
     assert isinstance(end, Finish)
     run.feed(end.event())
     assert (run.result.stop.reason, run.result.stop.detail) == ("model_error", "overloaded: busy")
+    assert run.events[-1].at >= run.events[-2].at >= run.events[0].at > 0
+    assert isinstance(run.result.error, Overloaded)
+
+
+async def test_by_hand_a_reply_that_no_model_may_give_is_paid_for():
+    budget = Budget(tokens=100_000)
+    run = asked_by_hand(budget)
+    run.feed(ModelReply(AssistantMessage((Text("Hm."),)), Usage(input_tokens=70, output_tokens=9), "unknown"))
+    await run.commit()
+    end = run.next()
+    assert isinstance(end, Finish)
+    run.feed(end.event())
+    assert (run.result.stop.reason, run.result.usage.total_tokens) == ("model_error", 79)
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (79, 0)
 
 
 @pytest.mark.parametrize(

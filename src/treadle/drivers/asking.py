@@ -10,21 +10,26 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
 from treadle.drivers.clock import Clock
-from treadle.drivers.configuration import Configuration, StepSettings
+from treadle.drivers.configuration import Configuration, StepSettings, asked_to_wait
 from treadle.drivers.output import handed_in
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Borrower, calls_allowed, claim, within
 from treadle.drivers.purse.drawing import Purse
-from treadle.drivers.purse.reckoning import charge_of, require_price
+from treadle.drivers.purse.reckoning import charge_of, price_of, require_price
 from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.request import prepared
 from treadle.kernel.decide import PrepareStep
-from treadle.kernel.events import ModelReplied, RunFinished, StepPrepared
+from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.step_changes import asked_in_full
+from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by
 from treadle.models.port import Model, ModelReply, longest_reply_of
 from treadle.models.sound import sound_reply
+from treadle.tools.output import cut
+
+LONGEST_WORDS = 10_000
+"""Characters of an error's message that are recorded; its middle is left out where it is longer."""
 
 
 class Asker(Borrower, Protocol):
@@ -129,6 +134,36 @@ class Asking:
             at=run.clock.now(),
         )
 
+    def came(self, end: ModelReply | ModelError) -> tuple[ModelReplied | ModelFailed, ModelError | None]:
+        """The event that records how a call of the model ended of which no piece was heard here, and why it failed."""
+        self.arrived = Arrived()
+        if isinstance(end, ModelReply):
+            self.arrived.hear(end)
+            try:
+                return self.replied(end), None
+            except ModelError as error:
+                end = error
+        self.arrived.failed(end)
+        return self.failed(error_info(end), model=end.model), end
+
+    def failed(
+        self, error: ErrorInfo, attempt: int = 1, wait: float | None = None, model: Model | None = None
+    ) -> ModelFailed:
+        """The event that records a failed attempt, which is made again in `wait` seconds, or not.
+
+        A provider charges for a reply that broke off, so what came of it is counted.
+
+        Args:
+            model: that has failed, of several for which the model of the step stands.
+        """
+        arrived, state = self.arrived, self._run.state
+        usage, cost = arrived.usage(self.asked, self.longest_reply, error.kind), arrived.cost
+        if usage is not None and cost is None:
+            prepared = state.prepared
+            settings = (None if prepared is None else prepared.settings) or state.settings
+            cost = price_of(model or self.model, usage, settings)
+        return ModelFailed(len(state.steps), error, attempt, arrived.text, wait, usage, cost, self.model.name)
+
     def has_counted(self, prepared: StepPrepared | None, usage: Usage) -> bool:
         """The model of the step has replied: where that is the measure of the next request, it is by this model.
 
@@ -170,3 +205,15 @@ class Asking:
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""
         return bool(call_id) and call_id not in self._call_ids.used(self._run.state)
+
+
+def error_info(error: ModelError) -> ErrorInfo:
+    """The record of `error`."""
+    return ErrorInfo(
+        error.kind,
+        cut(str(error), LONGEST_WORDS),
+        error.retryable,
+        error.status,
+        error.request_id,
+        asked_to_wait(error),
+    )

@@ -69,6 +69,7 @@ from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Judgement, Limits, Stop
+from treadle.models.errors import ModelError
 from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
 
@@ -209,28 +210,29 @@ class Run:
             found = await self.driven.own(lambda: later, "stop_when")
         return decide(self.state, found)
 
-    def feed(self, event: Event | ModelReply) -> None:
+    def feed(self, event: Event | ModelReply | ModelError) -> None:
         """Adds what has happened. An event without a time is given the present one.
 
-        Nothing is written to the journal before `commit`.
+        Nothing is written to the journal before `commit`. A reply that no model may give is a call that failed, as is
+        the error that a call raised; neither is tried again.
 
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
-            Misuse: it is neither an event nor a whole reply; nothing has changed.
+            Misuse: it is neither an event, a whole reply nor a model's error; nothing has changed.
         """
-        if type(event) is ModelReply:
-            event = self.asking.replied(event)
-        elif not isinstance(event, Happened):
+        failure = self.error
+        if type(event) is ModelReply or isinstance(event, ModelError):
+            event, failure = self.asking.came(event)
+        if not isinstance(event, Happened):
             raise Misuse(
-                f"feed takes an event, or the ModelReply that a stream ends with; it was given {reprlib.repr(event)}, "
-                f"of type {type(event).__name__}. A call of the model that failed is an event too: ModelFailed"
+                f"feed takes an event, or the ModelReply or ModelError that a model's stream ends with; it was given "
+                f"{reprlib.repr(event)}, of type {type(event).__name__}"
             )
-        else:
-            event = storable_event(event)
-            if not event.at:
-                event = replace(event, at=self.clock.now())
+        event = storable_event(event)
+        if not event.at:
+            event = replace(event, at=self.clock.now())
         before, kind = self.state, type(event)
-        self.state = fold(before, event)
+        self.state, self.error = fold(before, event), failure
         self._events.append(event)
         if kind in _SETTLES:
             settle(self)
