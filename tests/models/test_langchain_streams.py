@@ -150,3 +150,21 @@ async def test_a_stream_that_trickles_is_cut_at_the_deadline():
     assert result.stop.reason == "deadline"
     assert set(result.text) <= {"."}
     assert result.usage.output_tokens > 0
+
+
+def counted(asked: int, replied: int) -> AIMessageChunk:
+    usage: Any = {"input_tokens": asked, "output_tokens": replied, "total_tokens": asked + replied}
+    return AIMessageChunk(content="", usage_metadata=usage)
+
+
+async def test_what_was_counted_of_a_reply_that_broke_off_is_paid_for():
+    result = await run([[counted(9_000, 0), said("Half an")], DONE], kind="anthropic-chat")
+    (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
+    assert failed.usage.input_tokens == 9_000
+    assert result.usage.input_tokens >= 9_000
+
+
+async def test_what_was_counted_of_a_reply_that_came_too_late_is_paid_for():
+    result = await run([[counted(9_000, 40), 30.0]], limits=Limits(seconds=2, tokens=1_000_000))
+    assert result.stop.reason == "deadline"
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (9_000, 40)

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+from chains import chat_model
 from player import Player
 
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
@@ -34,6 +35,7 @@ from treadle.models import (
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.codec import DONE
 from treadle.models.google_model import GoogleModel
+from treadle.models.langchain import LangChainModel
 from treadle.models.text_tools.model import _form
 
 Json = dict[str, Any]
@@ -476,8 +478,9 @@ WIRES: dict[str, tuple[Any, Callable[[str], Writer]]] = {
     "converse": (_asking(BedrockModel), Converse),
 }
 WORDS = {"text:json": "json", "text:react": "react", "text:tags": "tags"}
-DIALECTS = (*WIRES, *WORDS)
+DIALECTS = (*WIRES, *WORDS, "langchain")
 _Texts = _asking(TextTools)
+_Chain = _asking(LangChainModel)
 
 
 def heard(player: Player, dialect: str) -> Any:
@@ -488,6 +491,9 @@ def heard(player: Player, dialect: str) -> Any:
         # Its cache is that of another history, which is text.
         player.biller = replace(player.biller, caches=False)
         return _Texts(Worded(player, WORDS[dialect]), WORDS[dialect])
+    if dialect == "langchain":
+        sent = lambda messages: player.wires.append((ASKED.get(), list(strings(messages))))  # noqa: E731
+        return _Chain(chat_model(player, ASKED.get, sent), name=player.name, price=player.biller.price)
     kind, writer = WIRES[dialect]
     if dialect == "google":
         player.biller = replace(player.biller, caches=False, whole_calls=True)  # it does not tell what it writes

@@ -25,6 +25,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.profile import MOST_TOKENS
 
@@ -112,7 +113,15 @@ class Reading:
             self._usage = usage if self._usage is None else self._usage + usage
             counts = _mapping(message.usage_metadata)
             self._counted |= {name for name in COUNTED if counts.get(name) is not None}
+            # Where the reply breaks off, that is what is known to have been paid for.
+            events.append(UsageReported(self._told(self._usage)))
         return events
+
+    def _told(self, usage: Usage) -> Usage:
+        """`usage`, of which what no chunk has counted is unknown."""
+        totals = (usage.input_tokens, usage.output_tokens)
+        told = [total if name in self._counted else None for name, total in zip(COUNTED, totals, strict=True)]
+        return told_usage(usage, *told)
 
     def close(self) -> tuple[list[ModelEvent], ModelReply]:
         """The last events and the whole reply, once there are no more chunks.
@@ -144,11 +153,7 @@ class Reading:
         elif finish == "stop" and self._refused():
             finish = "refusal"
         model = self._metadata.get("model_name") or self._metadata.get("model") or ""
-        usage = self._usage
-        if usage is not None:
-            totals = (usage.input_tokens, usage.output_tokens)
-            told = [total if name in self._counted else None for name, total in zip(COUNTED, totals, strict=True)]
-            usage = told_usage(usage, *told)
+        usage = None if self._usage is None else self._told(self._usage)
         return events, ModelReply(message, usage, finish, word, str(model), self._id)
 
     def _refused(self) -> bool:
