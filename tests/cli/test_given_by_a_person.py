@@ -73,10 +73,12 @@ def test_a_number_that_a_person_answers_is_told_as_it_was_written(given: Any, sa
     assert (done.code, done.out) == (0, f"{said}\n")
 
 
-def test_a_result_that_is_nested_too_deep_to_be_read_is_a_text(given: Any) -> None:
+@pytest.mark.parametrize("deep", [480, 5_000, 20_000])
+def test_a_result_that_is_nested_too_deep_for_one_is_a_text(given: Any, deep: int) -> None:
+    said = "[" * deep + "]" * deep
     given("ask", "how much?", *ASKING)
-    done = given("resume", "last", "--result", f"call_0_0={DEEP}", *ASKING)
-    assert (done.code, done.out.replace("\n", "")) == (0, DEEP)
+    done = given("resume", "last", "--result", f"call_0_0={said}", *ASKING)
+    assert (done.code, done.out.replace("\n", "")) == (0, said)
 
 
 def test_arguments_that_are_nested_too_deep_are_refused_in_words(given: Any) -> None:

@@ -385,9 +385,12 @@ async def test_two_tasks_of_a_process_do_not_drive_one_run(tmp_path):
                 await agent.resume(run.run_id)
             with pytest.raises(RunHeld, match=f"process {os.getpid()} on "):
                 await driven.agent("alone", again).resume(run.run_id)
-            (tmp_path / "go").touch()
-            taken = await agent.resume(run.run_id, takeover=True)
-            assert taken.stop.reason == "answered"
+            async with asyncio.TaskGroup() as tasks:
+                taken = tasks.create_task(agent.resume(run.run_id, takeover=True))
+                while driven.LEDGER.read_text().count("waits 1") < 2:  # noqa: ASYNC110 - a tool writes it
+                    await asyncio.sleep(0.01)
+                (tmp_path / "go").touch()
+            assert taken.result().stop.reason == "answered"
             with pytest.raises(TakenOver):
                 async for _ in run:
                     pass

@@ -49,7 +49,8 @@ class ByHand(Trial):
             while command := await run.judged():
                 match command:
                     case PrepareStep():
-                        await compact(run)
+                        if await compact(run) and not isinstance(command := await run.judged(), PrepareStep):
+                            continue
                         run.feed(run.prepare(command))
                     case CallModel():
                         await self._call(run)

@@ -19,11 +19,13 @@ from treadle.drivers.outcome import as_told
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.kernel.calls import exact
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.tools import Tool
+from treadle.tools.output import encode_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,4 +296,11 @@ def read_value(text: str) -> Any:
         raise click.BadParameter(f"a result is a text in UTF-8: {error.reason}") from error
     except (msgspec.DecodeError, RecursionError):
         return text
-    return text if isinstance(found, Decimal) or (isinstance(found, float) and str(found) != text) else found
+    if isinstance(found, Decimal) or (isinstance(found, float) and str(found) != text):
+        return text
+    try:
+        encode_given(found, len(text), "the result")
+    except Misuse:
+        # What is nested deeper than any result can hold.
+        return text
+    return found

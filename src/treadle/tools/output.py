@@ -116,9 +116,12 @@ def _unencoded(value: Any, error: BaseException, max_output: int) -> ToolOutput:
     if passing(error) is not None:
         raise error
     named = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    fault = describe_exception(error).split(": ", 1)[-1]
-    told = ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}")
+    told = ToolError(f"the result of type {named} is not JSON ({_fault(error)}); {_ADVICE}")
     return replace(encode_error(told, max_output), value=value)
+
+
+def _fault(error: BaseException) -> str:
+    return describe_exception(error).split(": ", 1)[-1][:300]
 
 
 def _encoded(value: Any, max_output: int, failed: bool) -> ToolOutput:
@@ -135,18 +138,19 @@ def encode_given(value: Any, max_output: int, what: str) -> ToolOutput:
     Raises:
         Misuse: it has no JSON form, or is larger than a result may be.
     """
+    why = ""
     try:
         output = _encoded(value, max_output, failed=False)
     except _TooMuch as error:
         raise Misuse(f"{what}: {error}") from None
     except BaseException as error:
-        output = _unencoded(value, error, max_output)
+        output, why = _unencoded(value, error, max_output), f" ({_fault(error)})"
     says_error = isinstance(value, ToolResult) and value.is_error
     if output.is_error and not says_error:
         if isinstance(value, type):
             raise Misuse(f"{what} is a value, such as {value.__name__}(…); it was given the class {value.__qualname__}")
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        raise Misuse(f"{what} is a value that JSON can hold, or a ToolResult; it was given one of type {kind}")
+        raise Misuse(f"{what} is a value that JSON can hold, or a ToolResult; it was given one of type {kind}{why}")
     return output
 
 

@@ -153,8 +153,11 @@ def _document(path: Path, project: bool) -> "TOMLDocument":
     """The file with its comments, to be changed."""
     import tomlkit
 
-    if not path.exists() and not (project and path.is_symlink()):
-        return tomlkit.document()
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        if not (project and path.is_symlink()):
+            return tomlkit.document()
     if project and not is_trusted(path):
         raise click.UsageError(f"{path} is not allowed yet: look at it, then treadle config trust")
     table_of(path)
