@@ -23,6 +23,7 @@ from treadle.drivers.purse.budget import checked_name
 from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, standing, taken_up
+from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import JournalConflict
 from treadle.journal.families import is_there
 from treadle.kernel.errors import Misuse
@@ -299,7 +300,18 @@ async def cancelled(
         JournalConflict: it goes on too fast to be caught; ask again. Only where the journal keeps no leases.
     """
     # As the agent's own: one that has ended does not go on for it.
-    config, attempts = with_budgets(config, budget), _ATTEMPTS
+    config, ended = with_budgets(config, budget), list[RunResult[Any]]()
+
+    async def work() -> None:
+        ended.append(await _cancelled(config, run_id, stop))
+
+    # A tool or a hook of the very run may ask for it, which is cancelled as soon as that is taken from its driver.
+    await undisturbed(work)
+    return ended.pop()
+
+
+async def _cancelled(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
+    attempts = _ATTEMPTS
     while True:
         run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True))
         if not to_do:

@@ -183,8 +183,9 @@ DRIVER = Driver(drive, act, end)
 
 
 async def _steps(run: Run) -> None:
-    if run.purses and not run.recorded:
-        # What a run sets aside that is in no journal nobody could ever give back.
+    if not run.recorded and not _goes_on_at_once(run):
+        # What a run sets aside that is in no journal nobody could ever give back; and one that waits for a function of
+        # the application's, which is told its id, or for a server, can be looked at and cancelled by then.
         await run.commit()
     if not run.config.eager:
         await _loop(run, None)
@@ -254,7 +255,7 @@ async def _loop(run: Run, early: Early | None) -> None:
 
 
 def _goes_on_at_once(run: Run) -> bool:
-    """Whether nobody is asked, or waited for, between results and the next step: no hook, server, model or budget.
+    """Whether nobody is asked, or waited for, before the next step: no hook, server, model or budget.
 
     A writer's thread begins when the event loop has nothing more to do: so what is handed over with the next step is
     not stored later than if it had been handed over before.
