@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, FailFast
 
 from treadle import Agent, Limits, MemoryJournal, Misuse, Text, Usage, handoff, tool
-from treadle.models import AssistantMessage, FinishReason, ModelReply
+from treadle.models import AssistantMessage, FinishReason, ModelReply, ToolCall
 from treadle.models.profile import OutputMode
 from treadle.testing import ReplayModel, ScriptedModel
 
@@ -45,6 +45,12 @@ class More(Strict):
 
 class Basket(BaseModel):
     items: Iterable[int]
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks."""
+    return "seen"
 
 
 def answering(json: str, mode: OutputMode, output: Any, **options: Any) -> Agent[Any, Any]:
@@ -281,12 +287,38 @@ def test_a_field_of_the_name_is_told_from_the_object_around_it(mode: OutputMode,
     ("said", "value"),
     [("12", None), ("1.5", None), ("-7", None), ("12 ", 12), ("```json\n12\n```", 12), ("```json\n12", None)],
 )
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_a_number_in_which_a_reply_was_cut_off_is_no_answer(said: str, value: Any, finish: FinishReason) -> None:
+def test_a_number_in_which_a_reply_was_cut_off_is_no_answer(said: str, value: Any) -> None:
     """It may have more digits: 12 was told of a 1234."""
-    reply = ModelReply(AssistantMessage((Text(said),)), Usage(1, 1), finish)
+    reply = ModelReply(AssistantMessage((Text(said),)), Usage(1, 1), "length")
     result = Agent(ScriptedModel([reply]), output=float).run_sync("go")
-    assert (result.output, result.stop.reason, result.text) == (value, finish, said)
+    assert (result.output, result.stop.reason, result.text) == (value, "length", said)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("where", ["the answer", "the closing reply", "an agent below", "an agent that goes on"])
+@pytest.mark.parametrize("finish", ["content_filter", "refusal"])
+def test_a_reply_that_was_withheld_is_no_answer(finish: FinishReason, where: str, mode: OutputMode) -> None:
+    """What fitted was the `output` of a run whose provider had withheld the reply, or whose model refused: whoever
+    asked `if result.output` took it for the answer."""
+    json = '{"number": 12}'
+    said = ToolCall("c", "final_answer", json) if mode == "tool" else Text(json)
+    reply = ModelReply(AssistantMessage((said,)), Usage(1, 1), finish)
+    expert = Agent(ScriptedModel([reply]), name="expert", output=Strict, output_mode=mode)
+    limits = None
+    match where:
+        case "the answer":
+            turns, tools = [reply], []
+        case "the closing reply":
+            turns, tools, limits = [[("look", {})], reply], [look], Limits(steps=2)
+        case "an agent below":
+            turns, tools = [[("expert", {"task": "Go."})], reply], [expert.as_tool()]
+        case _:
+            turns, tools = [[("transfer_to_expert", {})], reply], [handoff(expert)]
+    agent = Agent(ScriptedModel(turns), output=Strict, output_mode=mode, tools=tools, limits=limits)
+    result = agent.run_sync("go")
+    assert (result.output, result.finished) == (None, False)
+    assert result.stop.reason == ("max_steps" if limits else finish)
+    assert [call.is_error for call in result.tool_calls_made] == [where != "the closing reply"] * len(tools)
 
 
 @pytest.mark.parametrize("text", ["9" * 1_900_000, f'"{"9" * 1_900_000}"', f"-{'9' * 1_900_000}e"])

@@ -106,9 +106,12 @@ def answer_in(step: Step, kind: AnswerType) -> Answer:
     """The answer in the reply of a step.
 
     Raises:
-        ValueError: there is none of that kind, or it is a number of which nobody knows whether it has more digits.
+        ValueError: there is none of that kind, it is a number of which nobody knows whether it has more digits, or the
+            reply was withheld, and with it whatever it would have said of what looks like an answer.
     """
     message = step.message or AssistantMessage()
+    if step.finish in ("content_filter", "refusal"):
+        raise ValueError("the reply was withheld, or refuses")
     if step.finish not in ("stop", "tool_calls") and _last_text(message)[-1:].isdigit():
         raise ValueError("the reply was cut off in a number")
     return kind.read(message)
