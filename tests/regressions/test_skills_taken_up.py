@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 from tools.skill_folders import skill_in
 
-from treadle import Agent, ClearToolResults, Conversation, KeepFirstAndRecent, MemoryJournal, ask_before, handoff, tool
+from treadle import (
+    Agent,
+    ClearToolResults,
+    Conversation,
+    KeepFirstAndRecent,
+    Limits,
+    MemoryJournal,
+    ask_before,
+    handoff,
+    tool,
+)
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 from treadle.tools.agent_skills.skill import ACTIVATE
@@ -31,6 +41,10 @@ def shred(field: str) -> str:
 
 def results(result: Any) -> list[str]:
     return [message.text for message in result.messages if message.role == "tool"]
+
+
+def offered(model: ScriptedModel) -> list[list[str]]:
+    return [[spec.name for spec in request.tools] for request in model.requests]
 
 
 def agent(script: Any, journal: Any, *skills: Path, **more: Any) -> Agent[Any, Any]:
@@ -109,6 +123,76 @@ def test_who_was_handed_the_conversation_is_not_narrowed_by_the_other_s_skill_wh
         paused = await first([[FILL]]).run("Go.")
         result = await first([[SHRED], "Shredded."]).resume(paused.run_id, approve=paused.pending)
         assert result.text == "Shredded."
+
+    asyncio.run(run())
+
+
+def hidden(text: str) -> str:
+    return "(hidden)"
+
+
+def without_names(text: str) -> str:
+    return text.replace("pdf", "***").replace("fill", "***")
+
+
+def from_outside(call: Any, output: Any) -> str:
+    return f"From outside:\n{output.content}"
+
+
+@pytest.mark.parametrize("redact", [hidden, without_names])
+@pytest.mark.parametrize("how", ["activated", "typed", "before", "rewritten", "corrected"])
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_run_stays_narrowed_where_its_journal_redacts_what_a_skill_said(
+    tmp_path: Path, how: str, redact: Any, forked: bool
+) -> None:
+    """Where nothing was left of what stands before the instructions, whoever took the run up could call everything."""
+
+    async def run() -> None:
+        journal = MemoryJournal(redact=redact)
+        if how in ("activated", "typed", "before"):
+            paused = await waiting(tmp_path, journal, how)
+        else:
+            skill_in(tmp_path, "pdf", "allowed-tools: fill\n")
+            asked = [ask_before(ACTIVATE)] if how == "corrected" else []
+            hook = from_outside if how == "rewritten" else None
+            first = Agent(
+                ScriptedModel([[PDF], [FILL]]), tools=[fill, shred], skills=[tmp_path], journal=journal,
+                approvals=[*RULES, *asked], on_tool_result=hook,
+            )  # fmt: skip
+            paused = await first.run("Go.")
+            if how == "corrected":
+                paused = await first.resume(paused.run_id, approve={paused.pending[0].call_id: {"name": "pdf"}})
+        model = ScriptedModel([[SHRED], [FILL]])
+        again = Agent(
+            model, tools=[fill, shred], skills=[tmp_path], journal=journal,
+            approvals=[*RULES, ask_before(ACTIVATE)], on_tool_result=from_outside,
+        )  # fmt: skip
+        if forked:
+            result = await again.fork(paused.run_id, at=len(paused.steps) - 1)
+        else:
+            result = await again.resume(paused.run_id, approve=paused.pending)
+        assert offered(model) == [[ACTIVATE, "read_skill_file", "fill"]] * 2
+        assert [call.executed for call in result.tool_calls_made if call.name == "shred"] == [False]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_run_below_stays_narrowed_where_a_journal_redacts_what_a_skill_said(tmp_path: Path, handed: bool) -> None:
+    async def run() -> None:
+        skill_in(tmp_path, "pdf", "allowed-tools: fill\n")
+        journal = MemoryJournal(redact=hidden)
+
+        def above(model: Any) -> Agent[Any, Any]:
+            below = Agent(model, name="below", tools=[fill, shred], skills=[tmp_path], approvals=RULES)
+            call = ("transfer_to_below", {}) if handed else ("below", {"task": "Go."})
+            tool = handoff(below) if handed else below.as_tool()
+            return Agent(ScriptedModel(lambda request: [call]), tools=[tool], journal=journal, limits=Limits(steps=9))
+
+        paused = await above(ScriptedModel([[PDF], [FILL]])).run("Go.")
+        model = ScriptedModel([[SHRED], [FILL]])
+        await above(model).resume(paused.run_id, approve=paused.pending)
+        assert offered(model) == [[ACTIVATE, "read_skill_file", "fill"]] * 2
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.frames import ACTIVATE
 from treadle.context.policies import (
     DEFAULT,
     ClearToolResults,
@@ -57,7 +58,6 @@ from treadle.models.fixed import answered_by, fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.profile import profile_of
 from treadle.models.sound import sound_reply
-from treadle.tools.agent_skills.active import ACTIVATE
 
 LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""

@@ -10,6 +10,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from treadle.context.chosen import rejoined
+from treadle.context.frames import ACTIVATE
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
@@ -24,7 +25,6 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
-from treadle.tools.agent_skills.active import ACTIVATE
 
 
 def prepared(

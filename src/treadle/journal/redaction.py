@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.context import corrected
+from treadle.context.frames import ACTIVATE, with_frame
 from treadle.context.redacting import kept_arguments, kept_text
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
@@ -41,6 +42,7 @@ from treadle.kernel.messages import (
     ListedTool,
     ModelSettings,
     Opaque,
+    Text,
     Thinking,
     ToolCall,
     ToolMessage,
@@ -144,6 +146,8 @@ def _struct(value: S, redact: Redact) -> S:
         if before is None or name in kept:
             continue
         after = kept_arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
+        if name == "content" and _may_be_framed(value):
+            after = _framed(before, after)
         if after is not before:
             changed[name] = after
     if not changed:
@@ -151,7 +155,7 @@ def _struct(value: S, redact: Redact) -> S:
     if isinstance(value, Thinking):
         # What the provider signed or encrypted no longer goes with it, and a provider refuses what does not fit.
         changed |= {"signature": None, "data": None, "id": None}
-    return msgspec.structs.replace(value, **changed)
+    return replace(value, **changed)
 
 
 def _any(value: Any, redact: Redact) -> Any:
@@ -161,6 +165,8 @@ def _any(value: Any, redact: Redact) -> Any:
         return value if found == value else found
     if isinstance(value, ToolMessage) and value.edited is not None:
         kept = corrected.as_kept(value, redact, lambda content: _any(content, redact))
+        if _may_be_framed(value):
+            kept = replace(kept, content=_framed(value.content, kept.content))
         return value if kept == value else kept
     if isinstance(value, Struct):
         return _struct(value, redact)
@@ -171,6 +177,28 @@ def _any(value: Any, redact: Redact) -> Any:
         pairs = {_any(name, redact): _any(one, redact) for name, one in value.items()}
         return value if pairs == value else pairs
     return value
+
+
+def _may_be_framed(value: object) -> bool:
+    """Whether the instructions of a skill may stand in its `content`; of a result alone nobody knows whose it is."""
+    if isinstance(value, UserMessage):
+        return bool(value.skill)
+    return isinstance(value, ToolFinished | ToolReacted) or (isinstance(value, ToolMessage) and value.name == ACTIVATE)
+
+
+def _framed(before: Any, after: Any) -> Any:
+    """What is kept of a content, with the frame of a skill that was in it: what may be offered follows from that."""
+    if isinstance(before, str):
+        return with_frame(after, before)
+    if not isinstance(before, tuple):
+        return after
+    parts = [
+        replace(kept, text=with_frame(kept.text, was.text))
+        if isinstance(was, Text) and isinstance(kept, Text)
+        else kept
+        for was, kept in zip(before, after, strict=True)
+    ]
+    return after if all(map(_is, parts, after)) else tuple(parts)
 
 
 def _is(one: object, other: object) -> bool:

@@ -4,15 +4,12 @@ What counts is what the model was told as a skill became active, which stands in
 changed since, or is not there any more, opens nothing.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 
+from treadle.context.frames import ACTIVATE, frame_in
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 
-ACTIVATE = "activate_skill"
 READ = "read_skill_file"
-
-_FRAME = re.compile(r'<skill_content name="([^"]*)"(?: allowed-tools="([^"]*)")?>')
 
 Allowed = tuple[str, ...] | None
 """The tools that a skill allows; None if it does not say."""
@@ -55,18 +52,17 @@ def is_told(told: str, messages: Iterable[Message]) -> bool:
 def _told_in(message: Message) -> list[tuple[str, Allowed]]:
     """The skill whose instructions a message has, if it has any, and the tools that it allowed.
 
-    It is known by what the message is: a result of the tool, or what a user asked for by its name. A hook may have put
-    words before the instructions; in them there can be no second frame, so the last one is it. Where a journal's
-    redaction has left nothing of the frame around what a user asked for, nobody knows what was allowed: nothing is.
+    It is known by what the message is: a result of the tool, or what a user asked for by its name. Where a journal has
+    left nothing of the frame around what a user asked for, nobody knows what was allowed: nothing is.
     """
     by_user = isinstance(message, UserMessage) and bool(message.skill)
     by_tool = isinstance(message, ToolMessage) and message.name == ACTIVATE and not message.is_error
     if not (by_user or by_tool):
         return []
-    found = [(one.group(1), _names(one.group(2))) for one in _FRAME.finditer(message.text)][-1:]
+    found = frame_in(message.text)
     if not isinstance(message, UserMessage):
-        return found
-    return [(message.skill, found[0][1] if found else ())]
+        return [] if found is None else [(found[1], _names(found[2]))]
+    return [(message.skill, () if found is None else _names(found[2]))]
 
 
 def _names(written: str | None) -> Allowed:

@@ -15,8 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from treadle.context.frames import ACTIVATE
 from treadle.kernel.messages import Message, UserMessage
-from treadle.tools.agent_skills.active import ACTIVATE, READ, is_told
+from treadle.tools.agent_skills.active import READ, is_told
 from treadle.tools.agent_skills.files import listed, read_text
 from treadle.tools.agent_skills.folder import (
     FILES,
