@@ -329,9 +329,13 @@ def _output_of(record: CallRecord) -> ToolOutput:
 
 
 def _repeatable(tool: Tool) -> bool:
-    """Whether a second call does nothing twice: neither the tool writes, nor one of the agent's that works on it."""
+    """Whether a second call does nothing twice: neither the tool writes, nor one of the agent's that works on it.
+
+    What its servers have is known to its runs only, which may have been told other things each time.
+    """
     if isinstance(tool.agent, Below):
-        return all(_repeatable(one) for one in tool.agent.config.tools.values())
+        config = tool.agent.config
+        return not config.servers and all(_repeatable(one) for one in config.tools.values())
     return tool.effect != "write"
 
 
