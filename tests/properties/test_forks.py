@@ -121,8 +121,10 @@ def _wrong_in(trial: Trial, run: str, at: int, done: int) -> list[str]:
     limits, taken = state.limits, state.accounts
     steps = len(state.steps) + state.sub_steps
     shared = fold_all(events[: own + 1])
+    # A step of which calls have other results was made before, and is told again.
+    had = len(shared.steps) + (shared.step is not None) + shared.sub_steps
     within = {
-        "steps": (steps, limits.steps, len(shared.steps) + shared.sub_steps),
+        "steps": (steps, limits.steps, had),
         "tool calls": (taken.tool_calls, limits.tool_calls, shared.tool_calls),
         "tokens": (taken.usage.total_tokens, limits.tokens, shared.usage.total_tokens),
     }
