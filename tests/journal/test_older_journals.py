@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Price, RunResult, RunStopped, Tool, external_tool, handoff, tool
+from treadle import Agent, MemoryJournal, Misuse, Price, RunResult, RunStopped, Tool, external_tool, handoff, tool
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, ToolFinished, decode_event
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage
@@ -112,16 +112,21 @@ async def taken_up(number: int, end: int) -> tuple[RunResult, list[Event]]:
             pauses = [i for i, event in enumerate(below, 1) if isinstance(event, RunPaused)]
             await journal.append(started_by(below).run_id, 0, below[: pauses[0]] if pauses else below)
     agent = Agent(model(), tools=tools(started.tools), journal=journal)
+    result = await gone_on(agent, started.run_id)
+    return result, await journal.read(started.run_id)
+
+
+async def gone_on(agent: Agent, run_id: str) -> RunResult:
+    """A run that is gone on with to its end, whatever it waits for."""
     try:
-        result = await agent.resume(started.run_id)
+        result = await agent.resume(run_id)
         while result.stop.reason == "waiting":
             asked = {one.call_id for one in result.pending if one.kind == "approval"}
             answers = {one.call_id: "so it is" for one in result.pending if one.call_id not in asked}
-            result = await agent.resume(started.run_id, approve=asked, results=answers)
+            result = await agent.resume(run_id, approve=asked, results=answers)
     except RunStopped as stopped:
-        assert started.on_limit == "raise"
         result = stopped.result
-    return result, await journal.read(started.run_id)
+    return result
 
 
 @pytest.mark.parametrize(("number", "end"), PAUSES)
@@ -141,3 +146,42 @@ async def test_a_run_whose_process_died_before_its_end_is_taken_up_and_ends(numb
         assert after[:end] == events[:end]
         assert isinstance(after[-1], RunFinished)
         assert fold_all(after).messages == result.messages
+
+
+@pytest.mark.parametrize("number", [number for number in NUMBERS if started_by(JOURNALS[number]).parent is None])
+async def test_a_run_is_forked_at_each_of_its_steps_and_each_fork_ends(number: int) -> None:
+    events = JOURNALS[number]
+    started, journal = started_by(events), MemoryJournal()
+    await journal.append(started.run_id, 0, events)
+    state = fold_all(events)
+    agent = Agent(model(), tools=tools(started.tools), journal=journal)
+    for at in range(len(state.steps) + 1):
+        made = state.steps[at - 1].calls if at else ()
+        others = [{}, *[{one.id: "another result"} for one in made if one.status != "refused"][:2]]
+        for results in others:
+            try:
+                fork = await agent.begin_fork(started.run_id, at=at, message="Go on.", tool_results=results)
+            except Misuse as refused:
+                if "cannot have another result" in str(refused) or "came back after one" in str(refused):
+                    continue
+                raise
+            result = await gone_on(agent, fork)
+            after = await journal.read(fork)
+            assert isinstance(after[-1], RunFinished)
+            assert fold_all(after).messages == result.messages
+            history_is_valid(result.messages)
+            assert all(value in [one.text for one in result.messages] for value in results.values())
+    assert await journal.read(started.run_id) == events
+
+
+def history_is_valid(messages: Sequence[Message]) -> None:
+    """Each call is answered once, right after the message that made it."""
+    open_calls: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            open_calls.remove(message.call_id)
+        else:
+            assert not open_calls
+        if isinstance(message, AssistantMessage):
+            open_calls = [call.id for call in message.calls]
+    assert not open_calls
