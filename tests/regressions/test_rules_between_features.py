@@ -5,13 +5,17 @@ No defects: what changes of the code would have gone unnoticed.
 - a rule of a run above judges what a person, or a hook, put in place of the arguments of a call below
 - what stands in for a call is offered in the step, or not called
 - the reason of a denial reaches the run below whose call was denied, as deep as it may be
+- a conversation that was kept before a crash goes on with its run, also where the journal redacts; not if more was said
+- a conversation is one run's at a time, however the second run is begun, or taken up, and free when that is over
 """
 
+import asyncio
+
 import pytest
-from play import Bank, within
+from play import Bank, copied, within
 from tools.skill_folders import skill_in
 
-from treadle import Agent, Alternative, MemoryJournal, StepSettings, ask_before, deny
+from treadle import Agent, Alternative, Conversation, MemoryJournal, Misuse, StepSettings, ask_before, deny
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -72,3 +76,81 @@ async def test_the_reason_of_a_denial_reaches_the_run_below(depth, named):
     result = await within(agent.resume(result.run_id, deny={getattr(one, named): "It was paid in May."}))
     assert (result.text, bank.ran) == ("Done.", [])
     assert "not approved: It was paid in May." in model.requests[-1].messages[-1].text
+
+
+@pytest.mark.parametrize("ends", ["answered", "cancelled", "raises", "waits"])
+async def test_a_conversation_is_one_runs_at_a_time_and_free_afterwards(ends):
+    bank, conversation, begun, goes_on = Bank(), Conversation(), asyncio.Event(), asyncio.Event()
+
+    async def prepare(context):
+        begun.set()
+        await goes_on.wait()
+        if ends == "raises":
+            raise ValueError("it is broken")
+
+    model = ScriptedModel(lambda asked: [("pay", {"amount": 5})] if ends == "waits" else "Done.")
+    waits = Agent(
+        ScriptedModel([[("pay", {"amount": 5})]]), tools=[bank.pay], approvals=[ask_before("pay")],
+        journal=MemoryJournal(),
+    )  # fmt: skip
+    paused = await within(waits.run("Pay.", conversation=conversation))
+    agent = Agent(model, tools=[bank.pay], approvals=[ask_before("pay")], prepare_step=prepare)
+
+    async def outcome():
+        try:
+            return await agent.run("Go.", conversation=conversation)
+        except (ValueError, asyncio.CancelledError) as error:
+            return error
+
+    in_use = "in use by another run"
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(outcome())
+        await within(begun.wait())
+        with pytest.raises(Misuse, match=in_use):
+            await within(agent.run("And this.", conversation=conversation))
+        with pytest.raises(Misuse, match=in_use):
+            await within(agent.stream("And this.", conversation=conversation).__aenter__())
+        with pytest.raises(Misuse, match=in_use):
+            agent.start("And this.", conversation=conversation)
+        with pytest.raises(Misuse, match=in_use):
+            await within(waits.resume(paused.run_id, deny=paused.pending, conversation=conversation))
+        with pytest.raises(Misuse, match="a run is using this conversation"):
+            conversation.add_user("And this.")
+        if ends == "cancelled":
+            first.cancel()
+        goes_on.set()
+    assert isinstance(first.result(), BaseException) == (ends in ("cancelled", "raises"))
+    conversation.add_user("And this.")
+    assert [message.text for message in conversation.messages if message.role == "user"] == ["Pay.", "Go.", "And this."]
+    assert (await within(Agent(ScriptedModel(["Yes."])).run(conversation=conversation))).text == "Yes."
+    assert bank.ran == []
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("redact", [None, lambda text: text.replace("4111", "[card]")])
+async def test_a_conversation_that_was_kept_before_a_crash_goes_on_with_its_run(tmp_path, redact, more):
+    journal, left = MemoryJournal(redact=redact), []
+
+    async def prepare(context):
+        if context.step_number and not left:
+            left.append(await copied(journal, redact=redact))
+
+    bank = Bank()
+
+    def agent(journal):
+        model = ScriptedModel(lambda asked: "Done." if asked.step else [("look", {"key": "4111"})])
+        return Agent(model, tools=bank.tools, journal=journal, prepare_step=prepare)
+
+    conversation = Conversation()
+    conversation.add_user("My card is 4111.")
+    conversation.save(tmp_path / "talk.json")
+    run_id = (await within(agent(journal).run(conversation=conversation))).run_id
+    kept = Conversation.load(tmp_path / "talk.json")
+    if more:
+        kept.add_assistant("Is it?")
+        with pytest.raises(Misuse, match="more was said in this conversation"):
+            await within(agent(left[0]).resume(run_id, conversation=kept))
+        return
+    result = await within(agent(left[0]).resume(run_id, conversation=kept))
+    assert (result.text, bank.ran) == ("Done.", ["look 4111"])
+    assert kept.messages[-1].text == "Done."

@@ -132,7 +132,8 @@ async def test_runs_below_are_those_of_the_run_at_the_top():
     paid = []
     helper = clerk(paid).as_tool("helper", "Pays.")
     boss = Agent(ScriptedModel([[("helper", {"task": "pay Ann 5"})], "done"]), name="boss", tools=[helper])
-    async with serving(served([boss])) as client:
+    journal = MemoryJournal()
+    async with serving(served([boss], journal=journal)) as client:
         run_id = await begin(client, "ada", "boss", "go")
         waiting = await ended(client, "ada", run_id, "waiting")
         (below,) = waiting["sub_runs"]
@@ -146,6 +147,10 @@ async def test_runs_below_are_those_of_the_run_at_the_top():
         assert (await client.post(f"/api/runs/{run_id}/decisions", json=decision(pending), **as_("ada"))).is_success
         await ended(client, "ada", run_id, "finished")
         assert paid == [("Ann", 5)]
+        # Who decided stands in the run whose call it was, too.
+        for one in (run_id, below):
+            events = await journal.read(one)
+            assert [event.by for event in events if isinstance(event, ApprovalDecided)] == ["ada"]
 
 
 async def test_of_decisions_at_once_one_holds_and_the_journal_says_whose(tmp_path):
