@@ -17,6 +17,8 @@ from treadle import (
     Usage,
     ask_before,
     deny,
+    handoff,
+    step_count,
     tool,
 )
 from treadle.journal import Fork, UnknownRun
@@ -361,3 +363,49 @@ def test_a_result_that_a_run_below_came_after_is_told():
     both = cut_at(events, 1, {"a": ToolOutput("2"), "b": ToolOutput("3")})
     assert both.seq == 5
     assert [event.content for event in both.again if isinstance(event, ToolFinished)] == ["2", "3"]
+
+
+ENDS = {
+    "consecutive_errors": ([[("fails", {})]] * 3, {"consecutive_errors": 3}),
+    "no_progress": ([[("reads", {})]] * 9, {}),
+    "max_tool_calls": ([[("reads", {}), ("reads", {"n": 2})]], {"tool_calls": 1}),
+    "condition": ([[("reads", {})]] * 3, {}),
+    "answered": ([[("transfer_to_other", {})]], {}),
+}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+def test_a_fork_at_the_end_of_a_run_counts_anew_what_went_wrong(reason):
+    """As a run does that is taken up again. What had ended the run ended the fork too, before its model was shown what
+    was said to it: errors in a row, repeats, a condition that held.
+    """
+    script, limits = ENDS[reason]
+
+    @tool(effect="read")
+    def reads(n: int = 1) -> str:
+        """Reads."""
+        return "read"
+
+    @tool(effect="read")
+    def fails() -> str:
+        """Fails."""
+        raise ValueError("it is down")
+
+    other = Agent(ScriptedModel(["Other."]), name="other")
+    journal = MemoryJournal()
+
+    def agent(script):
+        return Agent(
+            ScriptedModel(script), tools=[reads, fails, handoff(other)], journal=journal, limits=Limits(**limits),
+            on_limit="stop", stop_when=step_count(2) if reason == "condition" else None,
+        )  # fmt: skip
+
+    run = asyncio.run(agent(script).run("Go."))
+    assert run.stop.reason == reason
+    more = Limits(tool_calls=9) if reason == "max_tool_calls" else None
+    # A condition on all steps holds again after the next.
+    said = [*([] if reason == "condition" else [[("reads", {"n": 7})]]), "There it is."]
+    fork = asyncio.run(agent(said).fork(run.run_id, at=len(run.steps), message="Go on.", limits=more))
+    assert (fork.text, fork.stop.reason, len(fork.steps)) == ("There it is.", "answered", len(run.steps) + len(said))
+    again = asyncio.run(agent(said).resume(run.run_id, message="Go on.", limits=more))
+    assert [message.text for message in again.messages] == [message.text for message in fork.messages]

@@ -118,6 +118,28 @@ async def test_a_fork_that_replaces_what_an_agent_said_knows_what_it_took(journa
     assert (short.stop.reason, short.cost) == ("max_cost", before)
 
 
+async def test_a_fork_of_a_fork_knows_what_an_agent_took_whose_call_got_another_result_before(journal):
+    """No defect: that the second fork had forgotten what stands in the first one's beginning went unnoticed."""
+
+    def says(request):
+        asked = any(message.role == "assistant" for message in request.messages)
+        return "done" if asked else [("look", {"n": 1}), ("one", {"task": "x"})]
+
+    model, budget = ScriptedModel(says, usage=Usage(100, 0), price=PRICE), Budget(usd=100)
+    agent = Agent(model, tools=[look, below("one").as_tool()], journal=journal, budget=budget)
+    run = await agent.run("Go.")
+    first = await agent.fork(run.run_id, at=1, tool_results={"call_0_1": "other"})
+    second = await agent.fork(first.run_id, at=1, tool_results={"call_0_0": "another"})
+    third = await agent.fork(second.run_id, at=1, tool_results={"call_0_1": "third"})
+    assert [record.result.text for record in third.steps[0].calls] == ["another", "third"]
+    for fork in (first, second, third):
+        assert (fork.cost, fork.usage, fork.sub_steps) == (run.cost, run.usage, run.sub_steps)
+        spending = await agent.spending(fork.run_id)
+        assert (spending.total.cost, spending.shared_total.cost) == (Decimal("0.1"), Decimal("2.1"))
+        assert (await agent.replay(fork.run_id)).same
+    assert budget.spent().usd == run.cost + 3 * Decimal("0.1")
+
+
 TWO = AssistantMessage((ToolCall("a", "look", "{}"), ToolCall("b", "low", "{}")))
 BEGUN = [
     RunStarted("r", (UserMessage("q"),), 1, at=1.0),

@@ -231,6 +231,10 @@ async def test_a_fork_has_other_words_and_stays_its_owners(journal):
         done = await run_when(client, fork["id"], "finished")
         assert done["text"] == "2: and more"
         assert done["forked_from"] == run_id
+        own = [
+            event for event in await journal.read(fork["id"]) if type(event).__name__ in ("RunForked", "MessageAdded")
+        ]
+        assert [event.by for event in own] == ["local", "local"]
         step = (await client.get(f"/api/runs/{fork['id']}/steps/0")).json()
         assert [one["content"] for one in step["request"]["messages"]] == ["Be long.", "hello", "and more"]
         found = (await client.get("/api/diff", params={"a": run_id, "b": fork["id"]})).json()

@@ -42,14 +42,18 @@ class Cut(NamedTuple):
     taken: Mapping[str, Spent] = {}
 
 
-def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput]) -> Cut:
+def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput], *, told: bool = False) -> Cut:
     """The cut at the beginning of step `at`, with other `results` of calls of the step before it.
+
+    Where the run had ended there and is `told` something, its end is shared too: what ended it holds no more then.
 
     Raises:
         Misuse: the run has no such step, or the step before it no such calls.
     """
     seq, state = _beginning(events, at)
     if not results:
+        if told and seq < len(events) and isinstance(events[seq], RunFinished):
+            return Cut(seq + 1, fold(state, events[seq]))
         return Cut(seq, state)
     _check_calls(events, state, at, results)
     seq, again, taken = _with_results(events, seq, at - 1, results)

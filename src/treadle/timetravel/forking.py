@@ -85,7 +85,8 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         raise Misuse(f"fork takes at= the number of a step, from 0; it was given {asked.at!r:.100}")
     events, journal = await recorded(config, "fork", run)
     source = fold_all(events)
-    cut = cut_at(events, asked.at, _outputs(config, source, asked.results or {}))
+    outputs = _outputs(config, source, asked.results or {})
+    cut = cut_at(events, asked.at, outputs, told=asked.message is not None)
     config = with_budgets(with_model(config, asked.model), asked.budget)
     whose = await _checked(config, source, cut.state, asked)
     # However the clock was set, it begins after what it shares, and tells then what it tells once more.
