@@ -1,6 +1,7 @@
 """agent.fork: a run goes on from any step as a run of its own, and stays as it is itself."""
 
 import asyncio
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
@@ -33,6 +34,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
+from treadle.models.profile import ModelProfile
 from treadle.testing import ScriptedModel
 from treadle.timetravel.cut import cut_at
 from treadle.tools import ToolOutput
@@ -409,3 +411,65 @@ def test_a_fork_at_the_end_of_a_run_counts_anew_what_went_wrong(reason):
     assert (fork.text, fork.stop.reason, len(fork.steps)) == ("There it is.", "answered", len(run.steps) + len(said))
     again = asyncio.run(agent(said).resume(run.run_id, message="Go on.", limits=more))
     assert [message.text for message in again.messages] == [message.text for message in fork.messages]
+
+
+@dataclass
+class Bill:
+    number: int
+
+
+class Profiled(ScriptedModel):
+    """A model that says how it is asked for an answer of a type, and how large its window is."""
+
+    def __init__(self, turns, **profile):
+        super().__init__(turns)
+        self.profile = ModelProfile(**profile)
+
+
+@pytest.mark.parametrize("first", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("then", ["native", "tool", "prompted"])
+def test_a_fork_asks_another_model_for_an_answer_in_the_way_of_that_model(first, then):
+    def model(mode, number):
+        said = f'{{"number": {number}}}'
+        return Profiled([[("final_answer", said)] if mode == "tool" else said], output=mode, output_beside_tools=mode)
+
+    agent = Agent(model(first, 1), output=Bill, journal=MemoryJournal())
+    run = asyncio.run(agent.run("Go."))
+    assert run.output == Bill(1)
+    other = model(then, 2)
+    fork = asyncio.run(agent.fork(run.run_id, at=0, model=other))
+    assert fork.output == Bill(2)
+    (request,) = other.requests
+    assert [spec.name for spec in request.tools] == (["final_answer"] if then == "tool" else [])
+    assert (request.output_schema is not None) == (then != "tool")
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "the run's", "the fork's"])
+def test_a_fork_with_a_model_that_no_price_is_known_of_is_refused_before_it_is_recorded(whose):
+    journal, priced = MemoryJournal(), ScriptedModel(["Yes.", "No."], usage=Usage(1, 1), price=Price(1, 1))
+    dollar = Limits(usd=1)
+    agent = Agent(priced, journal=journal, limits=dollar if whose == "the agent's" else None)
+    run = asyncio.run(agent.run("Go.", limits=dollar if whose == "the run's" else None))
+    limits = dollar if whose == "the fork's" else None
+    for forked in (agent.fork, agent.begin_fork):
+        with pytest.raises(Misuse, match="price"):
+            asyncio.run(forked(run.run_id, at=0, model=ScriptedModel(["Yes."]), limits=limits))
+    assert [line.run_id for line in asyncio.run(journal.list())] == [run.run_id]
+
+
+def test_a_call_that_was_refused_has_no_result_for_which_there_could_be_another():
+    journal, ran = MemoryJournal(), []
+
+    @tool(effect="read")
+    def look(n: int) -> str:
+        """Looks."""
+        ran.append(n)
+        return "seen"
+
+    model = ScriptedModel([[("look", {"n": 1}), ("look", {"n": 2})], "Done."])
+    agent = Agent(model, tools=[look], journal=journal, limits=Limits(tool_calls=1))
+    run = asyncio.run(agent.run("Go."))
+    with pytest.raises(Misuse, match="was not executed: there is no result to put another for"):
+        asyncio.run(agent.fork(run.run_id, at=1, tool_results={"call_0_1": "seen, too"}))
+    assert len(asyncio.run(journal.list())) == 1
+    assert ran == [1]

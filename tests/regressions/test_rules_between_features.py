@@ -5,6 +5,7 @@ No defects: what changes of the code would have gone unnoticed.
 - a rule of a run above judges what a person, or a hook, put in place of the arguments of a call below
 - what stands in for a call is offered in the step, or not called
 - the reason of a denial reaches the run below whose call was denied, as deep as it may be
+- a run below is taken up under the rules that it was begun under, and the budgets that it was left under
 - a conversation that was kept before a crash goes on with its run, also where the journal redacts; not if more was said
 - a conversation is one run's at a time, however the second run is begun, or taken up, and free when that is over
 """
@@ -154,3 +155,44 @@ async def test_a_conversation_that_was_kept_before_a_crash_goes_on_with_its_run(
     result = await within(agent(left[0]).resume(run_id, conversation=kept))
     assert (result.text, bank.ran) == ("Done.", ["look 4111"])
     assert kept.messages[-1].text == "Done."
+
+
+def above(clerk, journal, **options):
+    model = ScriptedModel(lambda asked: "Done." if asked.step else [("clerk", {"task": "Pay."})])
+    return Agent(model, tools=[clerk.as_tool("clerk", "Pays.")], journal=journal, **options)
+
+
+@pytest.mark.parametrize("left", ["waiting", "crashed"])
+@pytest.mark.parametrize("lacks", ["deny pay", "on_tool_call", "on_tool_result", "on_answer"])
+async def test_a_run_below_is_taken_up_under_the_rules_that_it_was_begun_under(left, lacks):
+    bank, journal, cut = Bank(), MemoryJournal(), []
+
+    async def looks(call, output):
+        if not cut:
+            cut.append(await copied(journal))
+
+    hooks = {"on_tool_call": lambda call: None, "on_tool_result": looks, "on_answer": lambda answer, context: None}
+
+    def agent(journal, **less):
+        calls = [[("look", {"key": "a"})], [("pay", {"amount": 5})]]
+        model = ScriptedModel(lambda asked: "Done." if asked.step > 1 else calls[asked.step])
+        rules = [ask_before("pay"), *([] if "deny pay" in less else [deny("pay", when=is_much)])]
+        given = {name: hook for name, hook in hooks.items() if name not in less}
+        return above(Agent(model, name="clerk", tools=bank.tools, approvals=rules, **given), journal)
+
+    run = await within(agent(journal).run("Pay."))
+    there = journal if left == "waiting" else cut[0]
+    decided = {"approve": run.pending} if left == "waiting" else {}
+    before = {line.run_id: line.events for line in await there.list(99)}
+    with pytest.raises(Misuse, match=f"started under stricter rules.*this agent lacks: {lacks}"):
+        await within(agent(there, **{lacks: None}).resume(run.run_id, **decided))
+    assert bank.times("pay") == 0
+    if left == "waiting":
+        assert {line.run_id: line.events for line in await there.list(99)} == before
+    result = await within(agent(there).resume(run.run_id, **decided))
+    assert result.stop.reason == ("answered" if left == "waiting" else "waiting")
+    assert bank.ran == ["look a", *(["pay 5"] if left == "waiting" else [])]
+
+
+def is_much(arguments):
+    return arguments["amount"] > 100
