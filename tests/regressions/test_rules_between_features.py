@@ -16,7 +16,18 @@ import pytest
 from play import Bank, copied, within
 from tools.skill_folders import skill_in
 
-from treadle import Agent, Alternative, Conversation, MemoryJournal, Misuse, StepSettings, ask_before, deny
+from treadle import (
+    Agent,
+    Alternative,
+    Budget,
+    Conversation,
+    MemoryJournal,
+    Misuse,
+    StepSettings,
+    Usage,
+    ask_before,
+    deny,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -196,3 +207,31 @@ async def test_a_run_below_is_taken_up_under_the_rules_that_it_was_begun_under(l
 
 def is_much(arguments):
     return arguments["amount"] > 100
+
+
+async def test_a_run_below_that_was_left_under_a_budget_is_taken_up_under_it_again():
+    bank, journal, left = Bank(), MemoryJournal(), []
+    budget = Budget(name="pays", tokens=10_000)
+
+    async def turn(asked):
+        if asked.step and not left:
+            left.append(await copied(journal))
+        return "Done." if asked.step else [("pay", {"amount": 5})]
+
+    def agent(journal, *budgets):
+        model = ScriptedModel(turn, usage=Usage(10, 10))
+        rules = [ask_before("pay")]
+        return above(Agent(model, name="clerk", tools=[bank.pay], approvals=rules, budget=budgets), journal)
+
+    run = await within(agent(journal).run("Pay."))
+    await within(agent(journal, budget).resume(run.run_id, approve=run.pending))
+    (there,) = left
+    before = {line.run_id: line.events for line in await there.list(99)}
+    with pytest.raises(Misuse, match="left in the middle under a budget"):
+        await within(agent(there).resume(run.run_id))
+    assert {line.run_id: line.events for line in await there.list(99) if "." in line.run_id} == {
+        name: events for name, events in before.items() if "." in name
+    }
+    result = await within(agent(there, budget).resume(run.run_id))
+    assert (result.text, bank.ran) == ("Done.", ["pay 5"])
+    assert budget.spent().held_tokens == 0
