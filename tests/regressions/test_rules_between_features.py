@@ -5,6 +5,7 @@ No defects: what changes of the code would have gone unnoticed.
 - a rule of a run above judges what a person, or a hook, put in place of the arguments of a call below
 - what stands in for a call is offered in the step, or not called
 - the reason of a denial reaches the run below whose call was denied, as deep as it may be
+- a call that is made again with a person's other arguments has another key, or a service answers it as the first
 - a run below is taken up under the rules that it was begun under, and the budgets that it was left under
 - a conversation that was kept before a crash goes on with its run, also where the journal redacts; not if more was said
 - a conversation is one run's at a time, however the second run is begun, or taken up, and free when that is over
@@ -23,10 +24,13 @@ from treadle import (
     Conversation,
     MemoryJournal,
     Misuse,
+    Retry,
     StepSettings,
+    ToolContext,
     Usage,
     ask_before,
     deny,
+    tool,
 )
 from treadle.testing import ScriptedModel
 
@@ -235,3 +239,29 @@ async def test_a_run_below_that_was_left_under_a_budget_is_taken_up_under_it_aga
     result = await within(agent(there, budget).resume(run.run_id))
     assert (result.text, bank.ran) == ("Done.", ["pay 5"])
     assert budget.spent().held_tokens == 0
+
+
+@pytest.mark.parametrize("edited", [None, {"amount": 5}, {"amount": 7}])
+async def test_a_call_made_again_with_other_arguments_of_a_person_has_another_key(edited):
+    keys = []
+
+    @tool(effect="idempotent")
+    def put(amount: int, context: ToolContext) -> str:
+        """Puts an amount somewhere."""
+        keys.append((amount, context.idempotency_key))
+        if len(keys) == 1:
+            raise ValueError("the server is down")
+        return "put"
+
+    agent = Agent(
+        ScriptedModel([[("put", {"amount": 5})], "Done."]),
+        tools=[put],
+        approvals=[ask_before("put", repeats=1)],
+        on_tool_result=lambda call, output: Retry() if output.is_error else None,
+        journal=MemoryJournal(),
+    )
+    run = await within(agent.run("Go."))
+    (one,) = run.pending
+    result = await within(agent.resume(run.run_id, approve={one.call_id: edited}))
+    assert (result.text, [amount for amount, _ in keys]) == ("Done.", [5, (edited or {"amount": 5})["amount"]])
+    assert (keys[0][1] == keys[1][1]) == (keys[0][0] == keys[1][0])
