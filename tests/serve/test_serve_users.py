@@ -19,6 +19,7 @@ USERS = {
     "ada": User("ada"),
     "bob": User("bob"),
     "eve": User("eve", sees="all", decides="nothing", begins=False),
+    "asks": User("asks", decides="nothing"),
     "boss": User("boss", sees="all", decides="all", raises_limits=True),
     "narrow": User("narrow", sees="all", decides="all", agents=["talker"]),
 }
@@ -126,6 +127,26 @@ async def test_who_may_look_may_not_decide_and_who_may_not_use_an_agent_does_not
         assert (await client.post("/api/runs", json=body, **as_("narrow"))).status_code == 404
         assert (await client.get("/api/statistics", params={"agent": "clerk"}, **as_("narrow"))).status_code == 404
         assert waiting["pending"]
+
+
+async def test_who_decides_nothing_may_not_decide_on_what_they_began_themselves_either():
+    paid, journal = [], MemoryJournal()
+    async with serving(served([clerk(paid)], journal=journal)) as client:
+        run_id = await begin(client, "asks", "clerk", "pay Ann 5", conversation="talk")
+        (pending,) = (await ended(client, "asks", run_id, "waiting"))["pending"]
+        before = list(await journal.read(run_id))
+        bodies = BODIES | {"/api/runs/{run}/decisions": decision(pending)}
+        for one in routes():
+            if one.path.startswith("/api/runs/{run}") and one.method != "GET" and not one.path.endswith("replay"):
+                path = one.path.replace("{run}", run_id)
+                answer = await client.request(one.method, path, json=bodies.get(one.path), **as_("asks"))
+                assert answer.status_code == 403, (one.path, answer.text)
+        approval = f"{run_id}:{pending['call']}#{pending['fingerprint']}"
+        yes = {"type": "mcp_approval_response", "approval_request_id": approval, "approve": True}
+        body = {"model": "clerk", "previous_response_id": f"resp_{run_id}_0", "input": [yes]}
+        assert (await client.post("/v1/responses", json=body, **as_("asks"))).status_code == 403
+        assert (await client.delete("/api/conversations/talk", **as_("asks"))).status_code == 403
+        assert (await journal.read(run_id), paid) == (before, [])
 
 
 async def test_runs_below_are_those_of_the_run_at_the_top():
