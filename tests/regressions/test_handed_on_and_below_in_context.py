@@ -128,16 +128,20 @@ def payer(*turns, name="clerk", **more):
 BOTH = [("pay", {"to": "Ann"}), ("send", {"to": "Bob"})]
 
 
+@pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("policy", [*POLICIES, "cleared", "cleared and left out"])
-async def test_what_was_made_below_stays_said(policy, saved, tmp_path):
+async def test_what_was_made_below_stays_said(policy, saved, hooked, tmp_path):
     context = {
         "cleared": [ClearToolResults(1500, 700, keep=0)],
         "cleared and left out": [ClearToolResults(1200, 600, keep=0), KeepFirstAndRecent(1500, 900)],
     }.get(policy) or [POLICIES[policy]()]
     clerk = payer(BOTH, [("look", {"n": 1})], "never said", tools=[look])
     talk = await talked()
-    head = Agent(ScriptedModel([[("clerk", {"task": "Pay."})], "It stopped."]), tools=[clerk.as_tool()])
+    # One that looks at results, and lets each stand.
+    looked = (lambda call, output: None) if hooked else None
+    script = ScriptedModel([[("clerk", {"task": "Pay."})], "It stopped."])
+    head = Agent(script, tools=[clerk.as_tool()], on_tool_result=looked)
     await head.run("Pay them.", conversation=talk)
     if saved:
         talk.save(tmp_path / "talk.json")
