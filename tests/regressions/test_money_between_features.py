@@ -21,7 +21,19 @@ from decimal import Decimal
 import pytest
 from play import copied, within
 
-from treadle import Agent, Budget, Conversation, Limits, MemoryJournal, Price, StepSettings, Summarise, Usage, tool
+from treadle import (
+    Agent,
+    Budget,
+    Conversation,
+    Limits,
+    MemoryJournal,
+    ModelSettings,
+    Price,
+    StepSettings,
+    Summarise,
+    Usage,
+    tool,
+)
 from treadle.kernel.events import StepPrepared
 from treadle.models import (
     AssistantMessage,
@@ -35,6 +47,7 @@ from treadle.models import (
     ToolCallStarted,
     UsageReported,
 )
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -256,3 +269,27 @@ async def test_what_the_first_of_several_took_is_not_lost_in_a_crash():
     prepared, *_ = [event for event in await left.read(run.run_id) if isinstance(event, StepPrepared)]
     lost, last = prepared.reserve.tokens, result.steps[-1].usage.total_tokens
     assert result.usage.total_tokens >= first.billed[0] + lost + last
+
+
+@pytest.mark.parametrize("wide", [Limits(usd=1000), Limits(tokens=10_000_000), Limits(usd=1000, tokens=10_000_000)])
+@pytest.mark.parametrize("tight", [{"usd": 4}, {"tokens": 4000}, {"usd": 4, "tokens": 4000}])
+def test_a_budget_that_is_tighter_than_a_limit_is_kept_to_as_if_there_were_no_limit(wide, tight):
+    """No defect. Hidden by a limit, a tighter budget would refuse a call, with nothing left for a closing reply."""
+
+    @tool(effect="read")
+    def look(n: int) -> str:
+        """Looks."""
+        return "seen"
+
+    def run(limits):
+        says = ScriptedModel(
+            lambda asked: [("look", {"n": asked.step})] if asked.tool_choice != "none" else "What I found.",
+            usage=Usage(300, 100), price=Price(2000, 4000),
+        )  # fmt: skip
+        agent = Agent(says, tools=[look], budget=Budget(**tight), settings=ModelSettings(max_tokens=500))
+        result = agent.run_sync("Go.", limits=limits)
+        return result.stop.reason, result.text, len(result.steps), [one.settings.max_tokens for one in says.requests]
+
+    alone = run(Limits(steps=50))
+    assert alone[1] == "What I found."
+    assert run(Limits(steps=50, usd=wide.usd, tokens=wide.tokens)) == alone
