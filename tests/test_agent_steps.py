@@ -1,5 +1,6 @@
 """What may be chosen for a step."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from treadle import (
     Agent,
     Limits,
+    MemoryJournal,
     Misuse,
     ModelSettings,
     Price,
@@ -146,3 +148,17 @@ def test_a_step_with_another_model_does_not_escape_a_limit_on_money():
     with pytest.raises(Misuse, match="price of unpriced"):
         agent.run_sync("go")
     assert unpriced.requests == []
+
+
+def test_a_single_step_that_is_gone_on_with_makes_one_more():
+    model = ScriptedModel([[("multiply", {"a": 2, "b": 3})], [("multiply", {"a": 6, "b": 7})], "42"])
+    agent = Agent(model, tools=[multiply], journal=MemoryJournal())
+
+    async def steps():
+        first = await agent.step("What is 2 times 3 times 7?")
+        second = await agent.resume(first.run_id, message="Go on.")
+        third = await agent.resume(first.run_id, limits=Limits(steps=9))
+        return [(one.stop.reason, len(one.steps), one.text) for one in (first, second, third)]
+
+    assert asyncio.run(steps()) == [("max_steps", 1, ""), ("max_steps", 2, ""), ("answered", 3, "42")]
+    assert len(model.requests) == 3

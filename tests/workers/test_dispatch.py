@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from treadle import Agent, Limits, Misuse, ToolContext, tool
-from treadle.drivers.dispatch import Order, Pausing
+from treadle.drivers.dispatch import Order, Pausing, order_of
 from treadle.journal import JournalConflict, MemoryJournal, RunHeld, SqliteJournal, UnknownRun
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
@@ -175,11 +175,13 @@ async def test_who_pauses_queues_again_and_who_gives_up_records_nothing(file):
 
     seconds, kept, pausing = 0.05, Kept(), Pausing()
     agent = Agent(ScriptedModel(says), tools=[wait], journal=file)
-    run_id = await agent.submit("go", to=kept, key="anna")
+    run_id = await agent.submit("go", to=kept, key="anna", priority=3)
     async with asyncio.TaskGroup() as group:
         driving = group.create_task(agent.drive(run_id, pausing=pausing))
         await begun.wait()
         pausing.pause()
+    # It waits for the next worker as it waited for this one.
+    assert [order_of(await file.read(run_id))] == kept.orders
     (line,) = await file.list()
     assert (line.status, line.stop.detail, line.steps) == ("waiting", "queued", 1)
     assert driving.result().stop.reason == "waiting"
