@@ -24,7 +24,7 @@ from play import Bank, apart, copied, pieces, reply, told, within
 
 from treadle import Agent, Alternative, AskUser, Limits, MemoryJournal, Retries, StepSettings, deny, tool
 from treadle.journal import JournalUnavailable
-from treadle.kernel.events import ToolFinished, ToolStarted
+from treadle.kernel.events import ModelReplied, ToolFinished, ToolStarted
 from treadle.models import ConnectionFailed, ToolCallCompleted, ToolCallStarted
 from treadle.testing import ScriptedModel
 
@@ -360,3 +360,43 @@ async def test_a_journal_that_fails_under_an_early_call_ends_the_reply_at_its_ne
     with pytest.raises(JournalUnavailable, match="the disk is full"):
         await within(agent.run("go"))
     assert not went_on
+
+
+@pytest.mark.parametrize("id", ["c0", "d0"])
+@pytest.mark.parametrize("back", ["before", "after"])
+async def test_a_call_under_way_as_its_reply_breaks_off_is_not_made_again_under_another_id(id, back):
+    """No defect: that it was begun once more, or its result lost, went unnoticed."""
+    ran, begun, goes_on = [], asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def look(key: str) -> str:
+        """Looks something up."""
+        ran.append(key)
+        begun.set()
+        await goes_on.wait()
+        return f"value of {key}"
+
+    async def breaks_off():
+        for piece in pieces("c0", "look", '{"key": "a"}'):
+            yield piece
+        await begun.wait()
+        if back == "before":
+            goes_on.set()
+            await asyncio.sleep(0)
+        raise ConnectionFailed("it broke off")
+
+    async def again():
+        for piece in pieces(id, "look", '{"key":"a"}'):
+            yield piece
+        for _ in range(9):
+            await asyncio.sleep(0)
+        yield reply((id, "look", '{"key":"a"}'))
+
+    def told_of(event):
+        if isinstance(event, ModelReplied):
+            goes_on.set()
+
+    agent = Agent(ScriptedModel([breaks_off(), again(), "Done."]), tools=[look], retries=Retries(attempts=2, base=0))
+    result = await within(agent.run("go", on_event=told_of))
+    assert (result.text, ran, told(result)) == ("Done.", ["a"], ["value of a"])
+    assert len(result.tool_calls_made) == 1
