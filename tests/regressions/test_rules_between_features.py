@@ -6,6 +6,7 @@ No defects: what changes of the code would have gone unnoticed.
 - what stands in for a call is offered in the step, or not called
 - the reason of a denial reaches the run below whose call was denied, as deep as it may be
 - a call that is made again with a person's other arguments has another key, or a service answers it as the first
+- a run is not gone on with under a rule that allows more, in whatever way, nor is one below it
 - a run below is taken up under the rules that it was begun under, and the budgets that it was left under
 - a conversation that was kept before a crash goes on with its run, also where the journal redacts; not if more was said
 - a conversation is one run's at a time, however the second run is begun, or taken up, and free when that is over
@@ -28,6 +29,7 @@ from treadle import (
     StepSettings,
     ToolContext,
     Usage,
+    allow,
     ask_before,
     deny,
     tool,
@@ -265,3 +267,56 @@ async def test_a_call_made_again_with_other_arguments_of_a_person_has_another_ke
     result = await within(agent.resume(run.run_id, approve={one.call_id: edited}))
     assert (result.text, [amount for amount, _ in keys]) == ("Done.", [5, (edited or {"amount": 5})["amount"]])
     assert (keys[0][1] == keys[1][1]) == (keys[0][0] == keys[1][0])
+
+
+@pytest.mark.parametrize("where", ["above", "below"])
+@pytest.mark.parametrize("way", ["resume", "approve", "stream", "drive", "resubmit", "fork", "begin_fork", "cancel"])
+async def test_no_run_goes_on_under_a_rule_that_allows_more(way, where):
+    bank, journal = Bank(), MemoryJournal()
+
+    def agent(*rules):
+        calls = [[("look", {"key": "a"})], [("pay", {"amount": 5})]]
+        model = ScriptedModel(lambda asked: "Done." if asked.step > 1 else calls[asked.step])
+        clerk = Agent(
+            model, name="clerk", tools=bank.tools, approvals=[ask_before("pay"), *rules], journal=journal,
+        )  # fmt: skip
+        return clerk if where == "above" else above(clerk, journal)
+
+    run = await within(agent().run("Pay."))
+    before = {line.run_id: line.events for line in await journal.list(99)}
+    looser, waits = agent(allow("wipe")), run.run_id
+
+    async def streamed():
+        async with looser.stream(resume=waits, approve=run.pending):
+            pass
+
+    ways = {
+        "resume": lambda: looser.resume(waits),
+        "approve": lambda: looser.resume(waits, approve=run.pending),
+        "stream": streamed,
+        "drive": lambda: looser.drive(waits),
+        "resubmit": lambda: looser.resubmit(waits, to=Nowhere(), approve=run.pending),
+        "fork": lambda: looser.fork(waits, at=0),
+        "begin_fork": lambda: looser.begin_fork(waits, at=0),
+        "cancel": lambda: looser.cancel(waits),
+    }
+    told_only = way == "drive" or (where == "below" and way in ("resume", "fork", "begin_fork", "cancel"))
+    if told_only:
+        # One that waits for a person is only told of; the rules of a run below are looked at by who goes on with it.
+        await within(ways[way]())
+    else:
+        with pytest.raises(Misuse, match="it allows more: allow wipe"):
+            await within(ways[way]())
+        assert {line.run_id: line.events for line in await journal.list(99)} == before
+    assert bank.times("pay") == 0
+    assert bank.times("wipe") == 0
+
+
+class Nowhere:
+    """A dispatcher that brings orders to nobody."""
+
+    async def accept(self, agent):
+        """There is room."""
+
+    async def dispatch(self, order):
+        raise AssertionError("nothing is to be queued")
