@@ -162,3 +162,13 @@ def test_a_single_step_that_is_gone_on_with_makes_one_more():
 
     assert asyncio.run(steps()) == [("max_steps", 1, ""), ("max_steps", 2, ""), ("answered", 3, "42")]
     assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(tool_calls=1)])
+def test_a_single_step_raises_at_no_limit(limits):
+    """Who writes the loop looks at the reason, whatever the agent does at the limit of a run."""
+    script = [[("multiply", {"a": 2, "b": 3}), ("multiply", {"a": 3, "b": 4})]]
+    agent = Agent(ScriptedModel(script), tools=[multiply], on_limit="raise", limits=limits)
+    result = asyncio.run(agent.step("What is 2 times 3, and 3 times 4?"))
+    assert result.stop.reason == ("max_tool_calls" if limits.tool_calls == 1 else "max_steps")
+    assert len(result.tool_calls_made) == (1 if limits.tool_calls == 1 else 2)
