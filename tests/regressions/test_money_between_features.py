@@ -37,6 +37,7 @@ from treadle import (
 from treadle.kernel.events import StepPrepared
 from treadle.models import (
     AssistantMessage,
+    ContextOverflow,
     FallbackModel,
     ModelReply,
     Overloaded,
@@ -293,3 +294,27 @@ def test_a_budget_that_is_tighter_than_a_limit_is_kept_to_as_if_there_were_no_li
     alone = run(Limits(steps=50))
     assert alone[1] == "What I found."
     assert run(Limits(steps=50, usd=wide.usd, tokens=wide.tokens)) == alone
+
+
+async def test_a_request_that_was_too_long_is_set_aside_for_once_more_when_it_has_been_cut():
+    """No defect: that the second request was made with nothing set aside for it in a shared budget went unnoticed."""
+    held, budget = [], Budget(tokens=1_000_000)
+
+    @tool(effect="read")
+    def look(n: int) -> str:
+        """Looks."""
+        return f"page {n} " * 400
+
+    def says(asked):
+        held.append(budget.spent().held_tokens)
+        if asked.step < 3:
+            return [("look", {"n": asked.step})]
+        return "Done." if len(held) > 4 else ContextOverflow("prompt is too long", status=400)
+
+    model = ScriptedModel(says, usage=Usage(900, 10))
+    result = await within(Agent(model, tools=[look], budget=budget, settings=ModelSettings(max_tokens=100)).run("Go."))
+    assert result.text == "Done."
+    assert len(held) == 5
+    assert all(held)
+    assert held[4] <= held[3]
+    assert budget.spent().held_tokens == 0
