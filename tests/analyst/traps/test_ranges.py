@@ -42,6 +42,8 @@ def test_numbers_are_compared_as_numbers(world: Any, engine: str) -> None:
         (["01/31/24"], ">=", "01/01/24", "is not ordered"),
         (["A9", "A10"], ">=", "A10", "'A9' there, and not spelled like 'A10'"),
         (["A9"], "between", ["A9", "A10"], "'A9' and 'A10' are not spelled alike"),
+        (["05/23"], "between", ["01/24", "12/24"], "'01/24' is not ordered"),
+        (["2024.FEB"], "between", ["2024.JAN", "2024.MAR"], "'2024.JAN' is not ordered"),
     ],
     ids=lambda case: str(case),
 )
@@ -53,6 +55,65 @@ def test_what_has_no_order_is_refused(
         passing(world, op, value)
     assert told in str(refused.value)
     assert "declare its 'type'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["P01/24 P03/24", "P001.24 P003.24", "Q1/24 Q4/24", "Q1'24 Q4'24", "1Q24 4Q24", "KW01-24 KW09-24",
+     "P012024 P032024", "Jan-24 Mar-24", "JAN24 MAR24", "JAN MAR", "Januar März", "24-Sept 24-Nov", "1/24 9/24"],
+)  # fmt: skip
+def test_parts_of_a_year_in_the_order_of_their_spelling_are_refused(world: Any, ends: str) -> None:
+    """A range over them had other years, or other months, in it, without a word."""
+    lay(world, "csv", ends.split())
+    with pytest.raises(AnalystError, match="is not ordered as what it says"):
+        passing(world, "between", ends.split())
+
+
+@pytest.mark.parametrize(
+    "ends", ["2024-Q1 2024-Q4", "2020-W53 2021-W01", "P01 P12", "1000-0101 1000-0199", "08:30 12:00", "Jan Mark",
+             "MARKET-10 MARKET-20", "A1-01 A1-99"],
+)  # fmt: skip
+def test_text_that_stands_in_its_order_is_compared(world: Any, ends: str) -> None:
+    lay(world, "csv", ends.split())
+    assert passing(world, "between", ends.split()) == set(ends.split())
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+@pytest.mark.parametrize("engine", ALL)
+def test_a_set_of_periods_over_weeks_is_refused(world: Any, engine: str, kind: str) -> None:
+    """The quarter of week 8 is not weeks 7 and 8, nor are the last four weeks of week 3 those since week 12."""
+    lay(world, engine, ["202007", "202008", "202053", "202101"])
+    world.lay(engine, "b", [(week, 1) for week in ("202007", "202053", "202103")], types=(kind, "integer"))
+    for op, value in (("qtd", "202008"), ("rolling", ["202103", 4])):
+        for name in ("a", "b"):
+            with pytest.raises(AnalystError, match="of weeks or another calendar, write a 'between'"):
+                passing(world, op, value, name)
+    assert len(passing(world, "between", ["202052", "202103"], "b")) == 2
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+@pytest.mark.parametrize("engine", ALL)
+def test_a_set_of_periods_that_are_spelled_otherwise_says_what_to_declare(world: Any, engine: str, kind: str) -> None:
+    rows = [(f"2024{period:03}", 2**period) for period in range(17)]
+    world.lay(engine, "a", rows, types=(kind, "integer"))
+    world.lay(engine, "b", rows, types=(kind, "integer"), formats={"key": "fiscal_period"})
+    with pytest.raises(AnalystError, match="declare 'format: fiscal_period'"):
+        passing(world, "ytd", "2024003")
+    assert passing(world, "ytd", "2024003", "b") == {"202401", "202402", "202403"}
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "text", "date"])
+@pytest.mark.parametrize("engine", ALL)
+def test_a_set_of_days_has_its_last_day_to_its_end(world: Any, engine: str, kind: str) -> None:
+    """The year to 31 May lost what was posted on that day after midnight."""
+    moments = ["2023-12-31 23:59:59", "2024-01-01 00:00:00", "2024-05-31 00:00:00", "2024-05-31 23:59:59.999999",
+               "2024-06-01 00:00:00"]  # fmt: skip
+    rows = [(moment[:10] if kind == "date" else moment, 2**at) for at, moment in enumerate(moments)]
+    world.lay(engine, "a", rows, types=(kind, "integer"))
+    for op, first in (("ytd", "2024-01-01"), ("qtd", "2024-04-01")):
+        found = world.ask(filters=[{"dimension": "key", "op": op, "value": "2024-05-31"}])
+        assert found.totals["amount"] == 4 + 8 + (2 if op == "ytd" else 0)
+        assert found.filters == (f"key between ['{first}', '2024-05-31']",)
 
 
 @pytest.mark.parametrize("engine", ["csv", "postgres"])

@@ -6,13 +6,21 @@ them.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
-from treadle.analyst.declared.period_sets import PERIOD_SETS, period_set
+from treadle.analyst.declared.period_sets import PERIOD_SETS, is_day, period_set
 from treadle.visible import seen, visible
 
 Operator = Literal[
@@ -68,13 +76,17 @@ class Filter(BaseModel):
         default="both", description="which ends of 'between' belong to it; 'left': from the first up to before the last"
     )
 
-    @model_validator(mode="before")
+    _of: str = PrivateAttr(default="")
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _set_means_between(cls, data: Any) -> Any:
+    def _set_means_between(cls, data: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(data, Mapping) and isinstance(data.get("op"), str) and _spelling(data["op"]) in PERIOD_SETS:
             ends = period_set(str(_spelling(data["op"])), _plain(data.get("value")))
-            return {**data, "op": "between", "value": ends}
-        return data
+            found = made({**data, "op": "between", "value": ends})
+            found._of = "days" if is_day(ends[1]) else "periods"
+            return found
+        return made(data)
 
     @model_validator(mode="before")
     @classmethod
@@ -111,6 +123,20 @@ class Filter(BaseModel):
         """What holds against the two ends of a `between`."""
         first: Operator = ">=" if self.inclusive in ("both", "left") else ">"
         return first, "<=" if self.inclusive in ("both", "right") else "<"
+
+    @property
+    def of_periods(self) -> bool:
+        """Whether it was given as a set of fiscal periods, such as `ytd`."""
+        return self._of == "periods"
+
+    @property
+    def to_the_end(self) -> "Filter":
+        """The filter for points in time: of a set of days, the last one is in it to its end."""
+        if self._of != "days" or self.values[1] == str(date.max):
+            return self
+        first, last = map(str, self.values)
+        after = date.fromisoformat(last) + timedelta(days=1)
+        return Filter(dimension=self.dimension, op="between", value=[first, str(after)], inclusive="left")
 
     @property
     def fixes(self) -> bool:

@@ -41,6 +41,11 @@ def period_set(name: str, value: object) -> list[str]:
     return [f"{year:04}{first:02}", f"{year:04}{period:02}"]
 
 
+def is_day(text: str) -> bool:
+    """Returns whether an end of a set is a day."""
+    return bool(_DAY.fullmatch(text))
+
+
 def _rolling(last: str, count: str) -> list[str]:
     if _DAY.fullmatch(last.strip()):
         raise ValueError("'rolling' counts periods, such as [202405, 12]; for days, write a 'between'")

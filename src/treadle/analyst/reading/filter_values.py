@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 from treadle.analyst.declared.days import day_of
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.filters import Scalar
+from treadle.analyst.declared.filters import Filter, Scalar
 from treadle.analyst.reading.amounts import decimals_of
 from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
 
@@ -63,3 +63,9 @@ def typed_value(key: Key, value: Scalar) -> object:
             given=text[:80],
             expected=key.type,
         ) from error
+
+
+def in_points(key: Key, condition: Filter) -> Filter:
+    """Returns the filter as it holds for points in time, where the key may have some."""
+    points = key.type == "timestamp" or (key.type == "string" and "fiscal_period" not in key.format.steps)
+    return condition.to_the_end if points else condition

@@ -17,15 +17,27 @@ from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS, Key
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, literal, matches, try_cast, when
+from treadle.analyst.sql.terms import call, cast, literal, matches, try_cast, when
 
 ORDERED = ("<", "<=", ">", ">=", "between")
 
 _NUMBER = rf"[-+]?\d{{1,{MOST_KEY_DIGITS}}}(\.\d{{1,{MOST_KEY_DECIMALS}}}0*)?"
 _DAY = r"\d{4}-\d\d-\d\d"
+_FISCAL = r"\d{4}(0\d|1[0-6])"
 _MONTHS = "jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
-# A year behind something else, or a day of two digits each: text in another order than what it says.
-_DISORDERED = re.compile(rf"(.*\d.*\D|.*({_MONTHS})\w*\W*)(19|20)\d\d(\D.*)?|\d{{1,2}}\D\d{{1,2}}\D\d\d", re.IGNORECASE)
+_NAMED = (
+    r"(jan(uary?)?|feb(ruary?)?|mar(ch)?|märz?|maerz|mrz|apr(il)?|may|mai|jun[ei]?|jul[iy]?|aug(ust)?|"
+    r"(sept?|nov)(ember)?|o[ck]t(ober)?|de[cz](ember)?)"
+)
+_OF_A_YEAR = r"(p|per|q|h|m|w|wk|kw|cw)"
+# A year behind something else, a day of two digits each, a part of a year before the two digits of its year, or the
+# name of a month: text in another order than what it says.
+_DISORDERED = re.compile(
+    rf"(.*\d.*\D|.*({_MONTHS})\w*\W*)(19|20)\d\d(\D.*)?|\d{{1,2}}\D\d{{1,2}}\D\d\d"
+    rf"|{_OF_A_YEAR}?\W?\d{{1,3}}\s?[-./ ']\s?\d\d|\d{{1,2}}{_OF_A_YEAR}\W?\d\d|{_OF_A_YEAR}\W?\d{{1,3}}(19|20)\d\d"
+    rf"|(.*[\W\d_])?{_NAMED}([\W\d_].*)?",
+    re.IGNORECASE,
+)
 # A month and a year, of which a number with four decimals cannot be told.
 _MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d"
 _SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
@@ -39,22 +51,25 @@ class Order(Struct, frozen=True):
         pattern: and as a regular expression; empty if every text is in order.
         numbers: whether they are compared as numbers.
         strict: whether text without any digit must be of the pattern, too.
+        typed: whether the values are no text, and are compared as they are.
     """
 
     like: str = ""
     pattern: str = ""
     numbers: bool = False
     strict: bool = False
+    typed: bool = False
 
     def operand(self, text: "exp.Expr") -> "exp.Expr":
         """Returns what is compared in place of a text; NULL where that is in no range."""
-        if not self.pattern:
+        if not self.pattern or self.typed:
             return text
         placed = when(matches(call("trim", text), self.pattern), call("trim", text))
         return try_cast(placed, DECIMAL_KEY) if self.numbers else placed
 
     def doubtful(self, text: "exp.Expr") -> "exp.Expr":
         """Returns whether a text cannot be placed."""
+        text = cast(text, "VARCHAR") if self.typed else text
         some = call("regexp_matches", text, literal(r"\S" if self.strict else r"\d"))
         other: exp.Expr = exp.Not(this=matches(call("trim", text), self.pattern))
         if self.numbers:
@@ -63,7 +78,7 @@ class Order(Struct, frozen=True):
 
 
 def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
-    """Returns by what the values of `key` are ordered; None if the filter is no range over text.
+    """Returns by what the values of `key` are ordered; None if the filter is no range over text, nor a set of periods.
 
     Args:
         key: what the filter is on, its type settled.
@@ -73,6 +88,9 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
     Raises:
         AnalystError: text of that kind is in no order.
     """
+    if condition.of_periods and key.type in ("string", "integer", "decimal"):
+        typed = key.type != "string"
+        return Order("a fiscal period such as 202401", rf"{_FISCAL}(\.0*)?" if typed else _FISCAL, typed=typed)
     if condition.op not in ORDERED or key.type != "string" or key.format.alpha:
         return None
     if "fiscal_period" in key.format.steps:
@@ -87,10 +105,13 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
         return Order(f"a number such as {texts[0]}", _NUMBER, numbers=True)
     if all(re.fullmatch(_DAY, text, re.ASCII) for text in texts):
         return Order(f"a day such as {texts[0]}", rf"{_DAY}([ T].*)?")
-    if not any(character.isdigit() for text in texts for character in text):
+    digits = any(character.isdigit() for text in texts for character in text)
+    disordered = [text for text in texts if _DISORDERED.fullmatch(text)]
+    # Jan and May are people's names, too: without a digit they are months where each end is one.
+    if disordered and (digits or len(disordered) == len(texts)):
+        raise refused(key, condition, f"text such as {disordered[0]!r} is not ordered as what it says")
+    if not digits:
         return Order()
-    if disordered := next((text for text in texts if _DISORDERED.fullmatch(text)), None):
-        raise refused(key, condition, f"text such as {disordered!r} is not ordered as what it says")
     shapes = list(dict.fromkeys(map(_shape, texts)))
     if len(shapes) > 1:
         raise refused(key, condition, f"{' and '.join(map(repr, texts))} are not spelled alike")
@@ -103,7 +124,13 @@ def refused(key: Key, condition: Filter, why: str) -> AnalystError:
         f"{key.name} holds text: declare its 'type' (integer, decimal, date) or a 'format' such as date(DD.MM.YYYY), "
         f"alpha(10) or fiscal_period, or list the values with 'in'"
     )
-    if "fiscal_period" in key.format.steps:
+    if condition.of_periods:
+        advice = (
+            f"'ytd', 'qtd' and 'rolling' are of fiscal periods 1 to 16 of a year: declare 'format: fiscal_period' "
+            f"where {key.name} spells these otherwise; of weeks or another calendar, write a 'between', or list the "
+            f"values with 'in'"
+        )
+    elif "fiscal_period" in key.format.steps:
         advice = (
             f"{key.name} holds fiscal periods; days of another spelling than ISO's need 'date(…)' before that format"
         )

@@ -15,7 +15,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar, Under
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
-from treadle.analyst.reading.filter_values import text_of, typed_value
+from treadle.analyst.reading.filter_values import in_points, text_of, typed_value
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -50,6 +50,7 @@ def narrowing(
         return None  # what a day is spelled like is known to treadle alone
     if condition.op == "under":
         return _below(dialect, key, name, column, condition, parameters)
+    condition = in_points(key, condition)
     value = quoted_column(name)
     if condition.op in ("is null", "is not null"):
         missing = exp.Is(this=value, expression=exp.null())
@@ -60,6 +61,8 @@ def narrowing(
     if condition.op in ("=", "in") and not condition.values:
         return Narrowing(exp.false(), True)
     if key.type != "string":
+        if condition.of_periods:
+            return None  # whether the column has fiscal periods is only seen where all of its values come
         same = key.type == column.kind and (column.scale is not None or column.kind != "decimal")
         if not same or not dialect.typed or (column.kind == "decimal" and not dialect.postgres):
             return None
