@@ -117,6 +117,34 @@ def test_a_table_that_values_are_looked_up_in_is_not_written_over(
     assert (place / "m.csv").read_text() == "old,new\n1,one\n"
 
 
+@pytest.mark.parametrize(
+    "target", ["other.csv", "link.csv", "all/one.csv", "all/new.csv", "all/deep/new.csv", "gone.csv"]
+)
+@pytest.mark.parametrize(
+    "question",
+    [["query", "a"], ["compare", "a", "b"], ["compare", "a", "b", "--html", "p.html", "--lines", "2"]],
+    ids=["query", "compare", "lines"],
+)
+def test_a_source_that_is_not_asked_is_not_written_over_nor_given_a_file(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, question: list[str], target: str
+) -> None:
+    """A slip in a file's name lost a source, or gave one rows of which nobody knew."""
+    monkeypatch.chdir(place)
+    shape = "dimensions: {k: {}}, measures: {v: {}}"
+    places = {"a": "a.csv", "b": "b.csv", "c": "other.csv", "d": "all/**/*.csv", "e": "gone.csv"}
+    lines = [f"  {name}: {{kind: csv, path: '{path}', {shape}}}" for name, path in places.items()]
+    (place / "s.yaml").write_text("\n".join(["sources:", *lines]))
+    (place / "all" / "deep").mkdir(parents=True)
+    for name in ("a.csv", "b.csv", "other.csv", "all/one.csv"):
+        (place / name).write_text("k,v\n1,2.00\n")
+    (place / "link.csv").symlink_to("other.csv")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert run([*question, "--sources", "s.yaml", "--csv", target]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "it is a file of one of the sources" in told or "would read it" in told
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
 WRITER = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
 
 

@@ -113,6 +113,17 @@ class Catalog(Place):
         names += [item.conversion.source for item in source.measures if item.conversion]
         return list({name: self.source(name) for name in names}.values())
 
+    def keeps(self, path: Path) -> str:
+        """Returns why a file may not be written, for the sake of the sources; empty if they have nothing against it.
+
+        Those that a question does not read count as well: whoever writes over one loses it, and a new file among those
+        that a source reads is a part of it the next time.
+        """
+        name = self.source_at(path, self.sources.values())
+        if not name:
+            return ""
+        return f"it is a file of one of the sources, {name!r}" if path.exists() else f"source {name!r} would read it"
+
     def __repr__(self) -> str:
         return f"Catalog({', '.join(self.sources)})"
 

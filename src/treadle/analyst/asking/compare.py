@@ -142,9 +142,8 @@ def compare(
     keys = _keys(a, b, request)
     hierarchies = hierarchies_of(catalog, request.subtotals)
     sources = sources_read(catalog, request)
-    files = [file for source in sources for file in catalog.files(source)]
     with (
-        Drafts([Export.of(export) for export in exports], files) as drafts,
+        Drafts([Export.of(export) for export in exports], catalog.keeps) as drafts,
         Session(catalog, sources, bounds, interrupt, tell) as session,
     ):
         sides, asked = _read(session, catalog, (a, b), keys, pairs, request)

@@ -156,10 +156,7 @@ def query(
             exactly.
     """
     source = catalog.source(request.source)
-    read = _sources_read(catalog, source, request)
-    with Drafts(
-        [_export(export) for export in exports], [file for one in read for file in catalog.files(one)]
-    ) as drafts:
+    with Drafts([_export(export) for export in exports], catalog.keeps) as drafts:
         found = _asked(catalog, source, request, bounds, interrupt)
         for export, draft in drafts.each():
             _write(found, export, draft)

@@ -1,13 +1,17 @@
 """Place: where the data of sources are: files below certain folders, and frames that the application holds.
 
-Touches the file system only in `Place.files`.
+Touches the file system only in `Place.files` and `Place.source_at`.
 """
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
+
+_SIGNS = "*?["
 
 
 class Place:
@@ -38,7 +42,7 @@ class Place:
         if not source.path:
             return []
         pattern = Path(source.path)
-        if any(sign in source.path for sign in "*?[") and not (self.folder / pattern).exists():
+        if any(sign in source.path for sign in _SIGNS) and not (self.folder / pattern).exists():
             anchor = Path(pattern.anchor) if pattern.is_absolute() else self.folder
             found = sorted(anchor.glob(str(pattern.relative_to(pattern.anchor))))
         else:
@@ -61,3 +65,32 @@ class Place:
         if len(files) > 1 and source.kind in ("duckdb", "sqlite", "xlsx"):
             raise AnalystError(f"source {source.name!r}: {source.path} matches {len(files)} files, and takes one")
         return files
+
+    def source_at(self, path: Path, sources: Iterable[Source]) -> str:
+        """Returns the name of the source that a file is of, or would be of once it is there; empty if it is of none.
+
+        Args:
+            path: the file, links resolved.
+            sources: which sources.
+        """
+        return next((source.name for source in sources if source.path and self._has(source.path, path)), "")
+
+    def _has(self, written: str, path: Path) -> bool:
+        pattern = self.folder / written
+        if not any(sign in written for sign in _SIGNS) or pattern.exists():
+            return pattern.resolve() == path
+        parts = Path(os.path.normpath(pattern)).parts
+        plain = next(at for at, part in enumerate(parts) if any(sign in part for sign in _SIGNS))
+        folder = Path(*parts[:plain]).resolve()
+        if path.is_relative_to(folder) and _fits(path.relative_to(folder).parts, parts[plain:]):
+            return True
+        return any(found.resolve() == path for found in folder.glob(str(Path(*parts[plain:]))))
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path fit those of a pattern, of which `**` stands for any number of folders."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
+    return bool(parts) and fnmatch(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])

@@ -9,7 +9,7 @@ and the sources have not changed meanwhile; until then an older file of that nam
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
@@ -70,15 +70,15 @@ class Drafts(Generic[W]):
 
     Args:
         exports: what to write.
-        sources: files that must not be written over.
+        kept: says why a file, links followed, must not be written; empty if it may.
 
     Raises:
         AnalystError: a file cannot be written, or should not be.
     """
 
-    def __init__(self, exports: Sequence[W], sources: Iterable[Path] = ()) -> None:
+    def __init__(self, exports: Sequence[W], kept: Callable[[Path], str]) -> None:
         self.exports = list(exports)
-        self._targets = [_target(export, set(sources)) for export in self.exports]
+        self._targets = [_target(export, kept) for export in self.exports]
         for target in self._targets:
             if self._targets.count(target) > 1:
                 raise AnalystError(f"{target} would be written twice; give each export a file of its own")
@@ -126,7 +126,7 @@ class Drafts(Generic[W]):
             draft.unlink(missing_ok=True)
 
 
-def _target(export: Written, sources: set[Path]) -> Path:
+def _target(export: Written, kept: Callable[[Path], str]) -> Path:
     """The file that is meant, links followed. Raises AnalystError if it cannot or should not be written."""
     path = export.path.expanduser()
     target = path.resolve()
@@ -138,8 +138,8 @@ def _target(export: Written, sources: set[Path]) -> Path:
         raise refused("it is a folder; name a file in it")
     if target.exists() and not target.is_file():
         raise refused("it is no ordinary file")
-    if target in sources:
-        raise refused("it is a file of one of the sources")
+    if why := kept(target):
+        raise refused(why)
     if not target.parent.is_dir():
         raise refused(f"there is no folder {target.parent}")
     if not target.exists():

@@ -1,6 +1,5 @@
 """`treadle check`: the comparisons that a file declares, judged, kept, and held against the last run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from treadle.cli.terminal import clean, console, note, print_json, prose, shorte
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
-    from treadle.analyst import Catalog, Filter
+    from treadle.analyst import Filter
     from treadle.analyst.checks import CheckFile, History, Outcome, Report, ReportFile
     from treadle.analyst.checks.files import ReportFormat
 
@@ -97,8 +96,12 @@ def _run(
     from treadle.analyst.showing.export import Drafts
 
     catalog = Catalog.load(declared.sources)
-    mine = [declared.path, declared.sources, *([] if kept is None else [kept.path])]
-    with Drafts(files, [path.resolve() for path in (*mine, *_data(catalog))]) as drafts:
+    mine = {path.resolve() for path in (declared.path, declared.sources, *([] if kept is None else [kept.path]))}
+
+    def keeps(path: Path) -> str:
+        return "it is a file of one of the sources, or of the checks" if path in mine else catalog.keeps(path)
+
+    with Drafts(files, keeps) as drafts:
         if kept is not None:
             kept.prepare()
         report = working(
@@ -109,17 +112,6 @@ def _run(
         for one, draft in drafts.each():
             write_report(one, draft, report)
     return report
-
-
-def _data(catalog: "Catalog") -> "Iterator[Path]":
-    """The files of all sources, which must not be written over; those that are not there cannot be."""
-    from treadle.analyst import AnalystError
-
-    for source in catalog.sources.values():
-        try:
-            yield from catalog.files(source)
-        except AnalystError:
-            continue
 
 
 def _files(*, json: str | None, xml: str | None, html: str | None) -> "list[ReportFile]":

@@ -139,13 +139,11 @@ def _with_lines(
 
     from treadle.analyst import compare as compared
     from treadle.analyst import page
-    from treadle.analyst.asking.compare import sources_read
     from treadle.analyst.asking.drill import DrillRequest, drill
     from treadle.analyst.asking.export_lines import lines_behind, refuse_others
     from treadle.analyst.showing.export import Drafts
 
-    sources = sources_read(catalog, request)
-    with Drafts(exports, [file for source in sources for file in catalog.files(source)]) as drafts:
+    with Drafts(exports, catalog.keeps) as drafts:
         pages = [draft for export, draft in drafts.each() if export.format == "html"]
         others = [replace(export, path=draft) for export, draft in drafts.each() if export.format != "html"]
         for export in others:
