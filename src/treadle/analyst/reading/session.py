@@ -8,7 +8,6 @@ read, `faults` what the engine's errors mean.
 """
 
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +25,7 @@ from treadle.analyst.reading.ctrl_c import ctrl_c
 from treadle.analyst.reading.faults import fault, first_line
 from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.reading.progress import Progress
+from treadle.analyst.reading.scratch import Scratch
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
@@ -101,7 +101,7 @@ class Session:
         self.connections: dict[tuple[str, str], Database] = {}
 
     def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="treadle-", ignore_cleanup_errors=True)
+        self._scratch = Scratch()
         try:
             self._connection = self._opened()
             try:
@@ -110,7 +110,7 @@ class Session:
                 self._connection.close()
                 raise
         except BaseException:
-            self._folder.cleanup()
+            self._scratch.close()
             raise
         self._stop = self._connection.interrupt
         self.interrupt.on_set(self._stop)
@@ -135,14 +135,17 @@ class Session:
                 database.close()
         finally:
             self._connection.close()
-            self._folder.cleanup()
+            self._scratch.close()
         if kind is None and self._stamp() != self._stamps:
-            raise AnalystError("a file changed while it was read, so that the figures may mix old and new; ask again")
+            raise AnalystError(
+                "a file changed while it was read, so that the figures may mix old and new; ask again, or ask a copy "
+                "of it where it is written to all the time"
+            )
 
     @property
     def folder(self) -> Path:
         """Where temporary files of this session may be put."""
-        return Path(self._folder.name)
+        return self._scratch.path
 
     @property
     def seconds_left(self) -> float:

@@ -17,6 +17,7 @@ from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
 from msgspec import Struct
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.scratch import Scratch
 
 ExportFormat = Literal["json", "csv", "html", "parquet", "xlsx"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)
@@ -83,16 +84,18 @@ class Drafts(Generic[W]):
             if self._targets.count(target) > 1:
                 raise AnalystError(f"{target} would be written twice; give each export a file of its own")
         self._drafts: list[Path] = []
+        self._scratch: Scratch | None = None
 
     def __enter__(self) -> Self:
+        drafts = [one.with_name(f".{one.name[:80]}.{secrets.token_hex(6)}.part") for one in self._targets]
         try:
-            for target in self._targets:
-                draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
+            self._scratch = Scratch(drafts) if drafts else None
+            for draft in drafts:
                 draft.touch(0o666, exist_ok=False)
                 self._drafts.append(draft)
         except OSError as error:
             self._drop()
-            raise _unwritable(target, error) from error
+            raise _unwritable(self._targets[len(self._drafts)], error) from error
         return self
 
     def __exit__(
@@ -122,8 +125,12 @@ class Drafts(Generic[W]):
             raise _unwritable(target, error) from error
 
     def _drop(self) -> None:
-        for draft in self._drafts:
-            draft.unlink(missing_ok=True)
+        try:
+            for draft in self._drafts:
+                draft.unlink(missing_ok=True)
+        finally:
+            if self._scratch is not None:
+                self._scratch.close()
 
 
 def _target(export: Written, kept: Callable[[Path], str]) -> Path:
