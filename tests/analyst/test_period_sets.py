@@ -1,5 +1,6 @@
 """The year to date, the quarter to date and the last so many periods, held against a calendar counted by hand."""
 
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -79,3 +80,40 @@ def test_a_set_on_the_command_line() -> None:
 
     found = filters_of("--where", ["period ytd 202405", "period QTD 2024005", "period rolling 202402, 3"])
     assert [one.values for one in found] == [["202401", "202405"], ["202404", "202405"], ["202312", "202402"]]
+
+
+@pytest.mark.parametrize("begins", [4, 10])
+def test_days_meet_the_periods_of_a_fiscal_year_by_a_table_of_days(tmp_path: Path, begins: int) -> None:
+    """As the docs advise where the fiscal year is not the calendar year; 31 December and 1 January are in one."""
+
+    def period(day: date) -> tuple[int, int]:
+        return day.year - (day.month < begins), (day.month - begins) % 12 + 1
+
+    days = [date(2023, 1, 1) + timedelta(at) for at in range(730)]
+    posted = [day for day in days if day.day in (1, 28, 31)]
+    write_csv(tmp_path / "a.csv", ("period", "amount"), [(f"{day:%d.%m.%Y}", f"{day.month}.01") for day in posted])
+    write_csv(
+        tmp_path / "days.csv", ("day", "period"), [(f"{day:%d.%m.%Y}", "{}{:03}".format(*period(day))) for day in days]
+    )
+    (tmp_path / "s.yaml").write_text("""\
+sources:
+  a:
+    kind: csv
+    path: a.csv
+    dimensions: {period: {format: date(DD.MM.YYYY), mapping: {source: days, from: day, to: period}}}
+    measures: {amount: {decimals: 2}}
+  days:
+    kind: csv
+    path: days.csv
+    dimensions: {day: {format: date(DD.MM.YYYY)}, period: {format: fiscal_period}}
+    measures: {rows: {column: "*", aggregation: count}}
+""")
+    catalog = Catalog.load(tmp_path / "s.yaml")
+    for op, value, held in (
+        ("ytd", "2023005", [(2023, number) for number in range(1, 6)]),
+        ("qtd", "005/2023", [(2023, 4), (2023, 5)]),
+        ("rolling", ["202302", 4], [(2022, 11), (2022, 12), (2023, 1), (2023, 2)]),
+    ):
+        asked = QueryRequest(source="a", filters=[{"dimension": "period", "op": op, "value": value}])
+        expected = sum(Decimal(f"{day.month}.01") for day in posted if period(day) in held)
+        assert query(catalog, asked, bounds=QUICK).totals["amount"] == expected

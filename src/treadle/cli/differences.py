@@ -237,7 +237,7 @@ def _print_subtotals(found: "Comparison") -> None:
 def _bar(share: object) -> str:
     """A bar and the percentage."""
     part = float(str(share)) * 100
-    told = " <0.1 %" if 0 < part < 0.05 else f"{part:5.1f} %"
+    told = " <0.1 %" if 0 < part < 0.05 else ">99.9 %" if 99.95 <= part < 100 else f"{part:5.1f} %"
     return f"{_blocks(share, _WIDTH):<{_WIDTH}} {told}"
 
 
@@ -256,7 +256,7 @@ def _amount(value: object) -> str:
 
 
 def _percent(value: float | None, diff: object) -> str:
-    """A percentage; what is not zero does not look like it."""
+    """A percentage; what is not zero does not look like it, nor like 100 what is not."""
     from treadle.analyst.showing.classify import shown_rate
 
     if value is None:

@@ -198,12 +198,18 @@ def _carriers(
                 absolute_diff=gap_of(total, pair.places),
                 differences=count,
                 rows=keys,
-                share=percentage(Decimal(total), whole.get(currency) or Decimal(0)) or 0.0,
+                share=_share(Decimal(total), whole.get(currency) or Decimal(0)),
                 currency=currency,
             )
         )
     lacking = [sorted((row[0] for row in rows if not row[at]), key=_last) for at in (-2, -1)]
     return Carriers(made, lacking if every and not apart else None)
+
+
+def _share(part: Decimal, whole: Decimal) -> float:
+    """A part of all differences in percent, rounded to 4 decimals; 100 means all of them."""
+    found = percentage(part, whole) or 0.0
+    return 99.9999 if found >= 100 and part != whole else found
 
 
 def _place(width: int, at: int, row: Row) -> tuple[Any, ...]:

@@ -198,11 +198,17 @@ def percent(value: Decimal) -> str:
 
 
 def shown_rate(value: float) -> str:
-    """Returns a percentage as a column of them shows it: with two decimals, and no digit that a float does not have."""
+    """Returns a percentage as a column of them shows it: with two decimals, and no digit that a float does not have.
+
+    What is not 100 does not look like it.
+    """
+    if abs(value) != _WHOLE and f"{abs(value):.2f}" == f"{_WHOLE:.2f}":
+        return ">99.99" if abs(value) < _WHOLE else ">100.00"
     return f"{value:,.2f}" if abs(value) < _MOST_WITH_DECIMALS else f"{value:.2e}"
 
 
 _MOST_WITH_DECIMALS = 1e12
+_WHOLE = 100.0
 _LEAST_TOLD = Decimal("1e-12")
 
 

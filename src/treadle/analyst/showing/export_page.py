@@ -287,10 +287,10 @@ def _amount(value: Decimal | None) -> str:
 
 
 def _percentage(value: float | None, part: object) -> str:
-    """A percentage; that of a part which is not zero does not look like it."""
+    """A percentage; that of a part which is not zero does not look like it, nor that of one which is not all."""
     if value is None:
         return ""
-    return "&lt; 0.01" if part and value < 0.005 else shown_rate(value)
+    return "&lt; 0.01" if part and value < 0.005 else shown(shown_rate(value).replace(">", "> "))
 
 
 def _share(part: int, whole: int) -> float | None:
