@@ -353,3 +353,26 @@ def test_a_first_run_by_other_keys_is_not_said_to_be_the_first_that_was_asked(tm
     )
     assert told("EUR", "USD").endswith("which keys differ has not changed, nor by how much")
     assert told("EUR").endswith("nothing has changed")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE differences SET key = 'x'", "UPDATE differences SET key = '[1]'",
+        """UPDATE differences SET key = '{"account": "1"}'""", "UPDATE differences SET diff = 'x'",
+        "UPDATE runs SET started = 'yesterday'", "UPDATE verdicts SET minor = 'x'",
+        "UPDATE verdicts SET minor = NULL, major = NULL", "UPDATE verdicts SET outcome = 'fine'",
+    ],
+)  # fmt: skip
+def test_a_damaged_line_of_the_history_does_not_hide_what_was_found(tmp_path: Path, damage: str) -> None:
+    """It was an internal error, and the figures were lost."""
+    a, b = [("1", Decimal(1)), ("2", Decimal(9))], [("1", Decimal(1)), ("2", Decimal(7))]
+    run(tmp_path, a, b)
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        database.execute(damage)
+        database.commit()
+    (verdict,) = run(tmp_path, a, b, day=1).verdicts
+    assert verdict.outcome == "failed"
+    assert "what the last run found is damaged in the history" in verdict.sentence
+    (verdict,) = run(tmp_path, a, b, day=2).verdicts
+    assert verdict.sentence.endswith("nothing has changed")

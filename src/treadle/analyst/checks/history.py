@@ -16,12 +16,13 @@ from decimal import Decimal
 from hashlib import blake2b
 from os.path import relpath
 from pathlib import Path
+from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from treadle.analyst.checks.declared import told
-from treadle.analyst.checks.judging import Outcome
+from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, differing
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.showing.comparison import Comparison, Difference
@@ -157,7 +158,19 @@ class History:
 def _changes(
     database: sqlite3.Connection, verdict: Verdict, question: str, rows: list[Difference], whole: bool
 ) -> Changes:
-    """What is different from the last verdict that asked the same."""
+    """What is different from the last verdict that asked the same; a note where that cannot be read."""
+    try:
+        return _held_against(database, verdict, question, rows, whole)
+    except (ValueError, TypeError, ArithmeticError):
+        return Changes(
+            note="what the last run found is damaged in the history; what has changed is told from the next on"
+        )
+
+
+def _held_against(
+    database: sqlite3.Connection, verdict: Verdict, question: str, rows: list[Difference], whole: bool
+) -> Changes:
+    """What is different. Raises ValueError, TypeError or ArithmeticError where what is kept is nothing of ours."""
     last = database.execute(
         "SELECT verdicts.id, started, verdicts.outcome, question, whole, keys, matches, minor, major, missing_in_a, "
         "missing_in_b, total_a, total_b, total_diff FROM verdicts JOIN runs ON runs.id = run "
@@ -168,6 +181,8 @@ def _changes(
         return Changes()
     number, started, outcome, asked, was_whole, *figures = last
     since = datetime.fromisoformat(started)
+    if outcome not in OUTCOMES:
+        raise ValueError(outcome)
     if asked != question:
         return Changes(note=f"{_first_of(verdict)}; what has changed is told from the next one on")
     if not (whole and was_whole):
@@ -193,7 +208,7 @@ def _first_of(verdict: Verdict) -> str:
 def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Changes:
     def listed(keys: Keys) -> tuple[Change, ...]:
         ordered = sorted(keys.items(), key=lambda one: (one[1][1].copy_abs().copy_negate(), one[0]))
-        return tuple(Change(dict(json.loads(key)), status, diff) for key, (status, diff) in ordered)
+        return tuple(Change(_members(key), status, diff) for key, (status, diff) in ordered)
 
     return Changes(
         since=since,
@@ -214,6 +229,14 @@ def _question(found: Comparison, of: list[str], conditions: tuple[tuple[str, ...
 def _key(row: Difference) -> str:
     """A key as one text; the names go along, so that it can be read without the check."""
     return json.dumps([[name, told(value)] for name, value in row.key.items()], ensure_ascii=True)
+
+
+def _members(key: str) -> dict[str, Any]:
+    """What `_key` made a text of. Raises ValueError or TypeError if it is none of its texts."""
+    pairs = json.loads(key)
+    if not isinstance(pairs, list):
+        raise TypeError(key)
+    return dict(pairs)
 
 
 def _figures(found: Comparison | None) -> tuple[object, ...]:
