@@ -352,3 +352,30 @@ def test_codes_are_not(tmp_path: Path, codes: list[str]) -> None:
 def test_a_day_that_never_comes(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "valid_to;v\n31.12.9999;1,5\n31.01.2024;2,5\n")
     assert found.by("valid_to") == {"9999-12-31": D("1.50"), "2024-01-31": D("2.50")}
+
+
+@pytest.mark.parametrize("name", ["CALWEEK", "0CALWEEK", "KW", "Kalenderwoche", "week"])
+@pytest.mark.parametrize("spelled", ["2024{:02}", "{:02}/2024"])
+def test_weeks_are_no_fiscal_periods(tmp_path: Path, name: str, spelled: str) -> None:
+    """In a file of the first months all of them could be periods: the quarter of week 8 had weeks 7 and 8 then."""
+    rows = "".join(f"{spelled.format(week)};1.50\n" for week in range(1, 13))
+    found = Proposed(tmp_path, f"{name};AMOUNT\n{rows}")
+    (week,) = found.source.dimensions
+    assert str(week.format) == ""
+    assert found.totals()["amount"] == D("18.00")
+
+
+def test_periods_and_days_before_their_years_are_no_filled_up_numbers(tmp_path: Path) -> None:
+    """As numbers of an ALPHA field, from 012024 to 032024 there was February of 2023, too."""
+    rows = "".join(f"{at:02}2024;{at:02}012024;1.50\n" for at in range(1, 13))
+    found = Proposed(tmp_path, f"PERIOD;BUDAT;AMOUNT\n{rows}")
+    period, day = found.source.dimensions
+    assert str(period.format) == ""
+    assert any("PERIOD has periods such as 012024" in question for question in found.questions)
+    # 01/05 may be in January or in May, and is asked about.
+    assert str(day.format) == ""
+    rows = "".join(f"{at:02}012024;1.50\n" for at in range(1, 32))
+    found = Proposed(tmp_path, f"BUDAT;AMOUNT\n{rows}")
+    assert str(found.source.dimensions[0].format) == "date(DDMMYYYY)"
+    held = found.totals(filters=[{"dimension": "budat", "op": "between", "value": ["2024-01-30", "2024-02-02"]}])
+    assert held["amount"] == D("3.00")

@@ -44,6 +44,7 @@ def test_numbers_are_compared_as_numbers(world: Any, engine: str) -> None:
         (["A9"], "between", ["A9", "A10"], "'A9' and 'A10' are not spelled alike"),
         (["05/23"], "between", ["01/24", "12/24"], "'01/24' is not ordered"),
         (["2024.FEB"], "between", ["2024.JAN", "2024.MAR"], "'2024.JAN' is not ordered"),
+        (["022023"], "between", ["012024", "032024"], "'012024' may be a month and its year, or a number"),
     ],
     ids=lambda case: str(case),
 )

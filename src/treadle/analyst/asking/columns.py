@@ -47,7 +47,10 @@ _RATES = re.compile(
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _PERIODIC = re.compile(r"period|month|monat|fiscper|perio|jahrper", re.IGNORECASE)
+_WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
+_DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
+_YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
 _FEW, _CODE_LENGTH = 50, 4
 
 
@@ -157,6 +160,11 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
     if days := _days(name, distinct):
         return days
+    if _PERIODIC.search(name) and all(_YEAR_BEHIND.fullmatch(text) for text in distinct):
+        return Guess(
+            "dimension", "looks like periods before their years, of which no format makes fiscal periods",
+            question=f"{name} has periods such as {texts[0]}: a table that maps them to 2024001 puts them in order",
+        )  # fmt: skip
     if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _is_figure(name):
         return Guess("dimension", f"looks like years, such as {texts[0]}")
     if distinct <= CURRENCIES:
@@ -292,6 +300,8 @@ _SPELLINGS = (
     "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
     "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",
 )  # fmt: skip
+# Of eight digits that are no year first only the name says that they are days.
+_DIGITS = ("DDMMYYYY", "MMDDYYYY")
 
 
 def _days(name: str, distinct: set[str]) -> Guess | None:
@@ -299,7 +309,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     dates = [text for text in distinct if set(text) - set("0./-")]
     found = [
         spelling
-        for spelling in _SPELLINGS
+        for spelling in (*_SPELLINGS, *(_DIGITS if _DAILY.search(name) else ()))
         if dates and all((day := day_of(text, spelling)) and _likely(day) for text in dates)
     ]
     example = min(dates, default="")
@@ -320,8 +330,8 @@ def _likely(day: date) -> bool:
 
 
 def _canonical(name: str, text: str) -> str | None:
-    """YYYYPP, if the text is a fiscal period and no calendar day, nor a number such as an exchange rate or 2000.00."""
-    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+    """YYYYPP, if the text is a fiscal period and no calendar day or week, nor a number such as a rate or 2000.00."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or _WEEKLY.search(name):
         return None
     if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not _PERIODIC.search(name):
         return None

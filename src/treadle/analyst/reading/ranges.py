@@ -38,8 +38,8 @@ _DISORDERED = re.compile(
     rf"|(.*[\W\d_])?{_NAMED}([\W\d_].*)?",
     re.IGNORECASE,
 )
-# A month and a year, of which a number with four decimals cannot be told.
-_MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d"
+# A month and a year, of which a number with four decimals, or one filled up with zeros, cannot be told.
+_MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d|0{1,2}\d(19|20)\d\d"
 _SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
 
 
