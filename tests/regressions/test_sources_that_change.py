@@ -65,6 +65,40 @@ def test_warnings_are_not_of_another_state_of_a_sqlite_database_than_the_figures
     assert "leaving it out changes nothing" in found.warnings[0].message
 
 
+@pytest.mark.parametrize(("mode", "meanwhile"), [("WAL", "write"), ("WAL", "replace"), ("DELETE", "write")])
+def test_a_sqlite_file_with_a_log_is_read_in_one_state_while_others_write(
+    tmp_path: Path, mode: str, meanwhile: str
+) -> None:
+    """Each question was refused of a file to which an application wrote all the time."""
+    names, live = ("a", "b"), tmp_path / "live.db"
+    with closing(sqlite3.connect(live)) as application:
+        application.execute(f"PRAGMA journal_mode = {mode}")
+        for name in names:
+            application.execute(f"CREATE TABLE {name} (k TEXT, v TEXT)")
+            application.execute(f"INSERT INTO {name} VALUES ('1', '1.00'), ('2', '5.00')")
+        application.commit()
+
+        def tell(doing: str) -> None:
+            # Between the reading of one table and that of the other, and once both are read.
+            if meanwhile == "write":
+                for name in names:
+                    application.execute(f"UPDATE {name} SET v = CAST(v + 1 AS TEXT)")
+                application.commit()
+            elif doing == "looking at the differences":
+                (tmp_path / "copy.db").write_bytes(live.read_bytes())
+                (tmp_path / "copy.db").replace(live)
+
+        shape = {"dimensions": (Dimension(name="k"),), "measures": (Measure(name="v"),)}
+        sources = [Source(name=name, kind="sqlite", path="live.db", table=name, **shape) for name in names]  # type: ignore[arg-type]
+        catalog, request = Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b")
+        if (mode, meanwhile) == ("WAL", "write"):
+            found = compare(catalog, request, tell=tell)
+            assert found.summary.matches == found.summary.total_rows == 2
+        else:
+            with pytest.raises(AnalystError, match=r"changed while it was read.*or ask a copy"):
+                compare(catalog, request, tell=tell)
+
+
 def test_what_others_write_after_the_only_statement_is_no_fault(place: Path) -> None:
     def tell(doing: str) -> None:
         if doing == "looking at the differences":

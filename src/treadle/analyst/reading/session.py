@@ -32,6 +32,8 @@ from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import cast, literal
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from duckdb import DuckDBPyConnection
 
     from treadle.analyst.reading.database import Database
@@ -99,6 +101,7 @@ class Session:
         self._stops: list[Callable[[], None]] = []
         self.frames = place.frames
         self.connections: dict[tuple[str, str], Database] = {}
+        self.states: dict[Path, sqlite3.Connection] = {}
 
     def __enter__(self) -> Self:
         self._scratch = Scratch()
@@ -131,12 +134,14 @@ class Session:
         self._timer.join()
         self.interrupt.forget(self._stop)
         try:
+            for state in self.states.values():
+                state.close()
             for database in self.connections.values():
                 database.close()
         finally:
             self._connection.close()
             self._scratch.close()
-        if kind is None and self._stamp() != self._stamps:
+        if kind is None and self._changed():
             raise AnalystError(
                 "a file changed while it was read, so that the figures may mix old and new; ask again, or ask a copy "
                 "of it where it is written to all the time"
@@ -327,11 +332,17 @@ class Session:
         for stop in list(self._stops):
             stop()
 
+    def _changed(self) -> bool:
+        """Whether a file is another than it was, but for what was written behind the state that is read."""
+        logs = {_log_of(file) for file in self.states}
+        now, before = ([one for one in stamps if one[0] not in logs] for stamps in (self._stamp(), self._stamps))
+        return now != before
+
     def _stamp(self) -> list[tuple[Path, int, int, int]]:
         stamps = []
         for file in (file for files in self.files.values() for file in files):
             # What is written to a SQLite database may stand in its write-ahead log alone.
-            for part in (file, file.with_name(f"{file.name}-wal")):
+            for part in (file, _log_of(file)):
                 try:
                     state = part.stat()
                 except OSError:
@@ -340,3 +351,8 @@ class Session:
                     # A file may bear any date, but not another's place on the disk.
                     stamps.append((part, state.st_mtime_ns, state.st_size, state.st_ino))
         return stamps
+
+
+def _log_of(file: Path) -> Path:
+    """Where the write-ahead log of a SQLite file is, if it has one."""
+    return file.with_name(f"{file.name}-wal")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,9 +37,7 @@ def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight
     table = source.table.replace('"', '""')
     floating: set[str] = set()
     try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, check_same_thread=False)
-        ) as database:
+        with _opened(session, file) as database:
             stop = database.interrupt
             session.interrupt.on_set(stop)
             try:
@@ -63,6 +61,27 @@ def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight
         session.check()
         raise AnalystError(f"source {source.name!r}: {file.name} cannot be read: {error}") from error
     return replace(_staged(name, columns, floating, known), weight=weight)
+
+
+@contextmanager
+def _opened(session: Session, file: Path) -> Iterator[sqlite3.Connection]:
+    """The file, for all of a question in one state where that keeps nobody from writing: with a write-ahead log."""
+    if (known := session.states.get(file)) is not None:
+        yield known
+        return
+    database = sqlite3.connect(
+        f"file:{quote(str(file))}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+    )
+    try:
+        if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+            database.execute("BEGIN")
+            # It is in that state from the first that it reads.
+            database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            session.states[file] = database
+        yield database
+    finally:
+        if file not in session.states:
+            database.close()
 
 
 def read_json(session: Session, source: Source, demand: Demand) -> Table:
