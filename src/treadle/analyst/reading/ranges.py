@@ -125,10 +125,11 @@ def refused(key: Key, condition: Filter, why: str) -> AnalystError:
         f"alpha(10) or fiscal_period, or list the values with 'in'"
     )
     if condition.of_periods:
+        declared = "fiscal_period" in key.format.steps
+        otherwise = "" if declared else f": declare 'format: fiscal_period' where {key.name} spells these otherwise"
         advice = (
-            f"'ytd', 'qtd' and 'rolling' are of fiscal periods 1 to 16 of a year: declare 'format: fiscal_period' "
-            f"where {key.name} spells these otherwise; of weeks or another calendar, write a 'between', or list the "
-            f"values with 'in'"
+            f"'ytd', 'qtd' and 'rolling' are of fiscal periods 1 to 16 of a year{otherwise}; of weeks or another "
+            f"calendar, write a 'between', or list the values with 'in'"
         )
     elif "fiscal_period" in key.format.steps:
         advice = (
