@@ -115,6 +115,8 @@ def test_a_set_of_days_has_its_last_day_to_its_end(world: Any, engine: str, kind
         found = world.ask(filters=[{"dimension": "key", "op": op, "value": "2024-05-31"}])
         assert found.totals["amount"] == 4 + 8 + (2 if op == "ytd" else 0)
         assert found.filters == (f"key between ['{first}', '2024-05-31']",)
+    left = {"dimension": "key", "op": "ytd", "value": "2024-05-31", "inclusive": "left"}
+    assert world.total(filters=[left]) == 2
 
 
 @pytest.mark.parametrize("engine", ["csv", "postgres"])

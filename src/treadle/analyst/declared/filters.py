@@ -132,11 +132,12 @@ class Filter(BaseModel):
     @property
     def to_the_end(self) -> "Filter":
         """The filter for points in time: of a set of days, the last one is in it to its end."""
-        if self._of != "days" or self.values[1] == str(date.max):
+        if self._of != "days" or self.inclusive not in ("both", "right") or self.values[1] == str(date.max):
             return self
         first, last = map(str, self.values)
         after = date.fromisoformat(last) + timedelta(days=1)
-        return Filter(dimension=self.dimension, op="between", value=[first, str(after)], inclusive="left")
+        ends: Ends = "left" if self.inclusive == "both" else "neither"
+        return Filter(dimension=self.dimension, op="between", value=[first, str(after)], inclusive=ends)
 
     @property
     def fixes(self) -> bool:
