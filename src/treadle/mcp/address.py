@@ -21,8 +21,11 @@ async def over_http(url: str, headers: Mapping[str, str], auth: Any, told: str) 
     # Nothing compressed: a few bytes may be made to be very many.
     sent = {"accept-encoding": "identity", **headers}
     options: Any = {"timeout": httpx2.Timeout(30.0, read=None), "event_hooks": {"response": [_bounded]}}
+    # How many calls there are at once is for the runs to say: what waited here for a connection would pass for sent.
+    options["limits"] = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with (
         Poster(url, told, headers=sent, auth=auth, **options) as client,
+        client.posting(),
         streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_LINE) as streams,
     ):
         yield streams

@@ -1,21 +1,33 @@
 """Posting: the requests to a server at an address, each of which fails by itself. The transport of the official package
 would end the connection where one is cut off, and with it each other call, and does not tell a refusal from a failure.
 
+What wants no answer, such as what the person said or that a call is given up, is posted beside all else: the transport
+would send nothing more until the server has taken it, and end the connection where it is cut off.
+
 It also follows redirects within a server, and posts again for it: where whoever connects is redirected, all that comes
 after is sent to where that led, and what is redirected later is not followed. What a server did before it redirected a
 call is not known, and it would be made as often as there are redirects.
 """
 
 import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from http.client import responses
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import httpx2
 
 from treadle.mcp.unanswered import JUNK, Forgotten, Gone, Refused, marked
+from treadle.mcp.wanted import GivenUp, Heard, Requests, Wanted
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
 
 SESSION: Final = "mcp-session-id"
+_RESUMES: Final = "last-event-id"
 
 REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 406, 407, 410, 413, 415, 421, 429, 431})
 """What HTTP says of a request that was not carried out. Of others, such as 500, nobody knows."""
@@ -25,6 +37,17 @@ _OF_SESSIONS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
 
 _HANDSHAKE: Final = ("initialize", "server/discover")
 """What fails there is for whoever connects."""
+
+_CANCELLED: Final = "notifications/cancelled"
+_BEFORE_ALL_ELSE: Final = "notifications/initialized"
+
+TAKING: Final = 30.0
+"""Seconds that a server has to take what wants no answer."""
+
+LAST_WORDS: Final = 2.0
+"""Seconds that it has for what is under way to it as the connection ends, such as that a call is given up."""
+
+_log = logging.getLogger("treadle")
 
 
 class Unbounded(httpx2.RequestError):
@@ -44,27 +67,67 @@ class Poster(httpx2.AsyncClient):
         super().__init__(**options)
         self._told = told
         self._url = self._at = httpx2.URL(url)
+        self._requests = Requests()
+        self._beside: TaskGroup | None = None
+
+    @asynccontextmanager
+    async def posting(self) -> AsyncIterator[None]:
+        """While there is somebody to post."""
+        async with anyio.create_task_group() as self._beside:
+            yield
+            self._beside.cancel_scope.deadline = anyio.current_time() + LAST_WORDS
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """The answer to `request`, or an error of JSON-RPC in its place."""
         said = _object(await request.aread()) if request.method == "POST" else {}
-        if said.get("method") in _HANDSHAKE:
+        method = said.get("method")
+        if method in _HANDSHAKE:
             response = await super().send(request, **options)
             if not response.has_redirect_location:
                 self._at = request.url
             return response
         if request.url == self._url:
             request.url = self._at
-        if "method" not in said:
+        if request.method == "GET" and _RESUMES in request.headers:
+            return await self._heard(request, self._requests.resumed(), options)
+        if not said or method == _BEFORE_ALL_ELSE:
             return await super().send(request, **options)
+        if "id" in said and method is not None:
+            return await self._asked(request, said, options)
+        if method == _CANCELLED:
+            self._requests.give_up(said.get("params", {}).get("requestId"))
+        if self._beside is not None:
+            self._beside.start_soon(self._told_it, request, options)
+        return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+
+    async def _told_it(self, request: httpx2.Request, options: dict[str, Any]) -> None:
+        """Posts what wants no answer. Nobody waits for it, so that what fails is for the log."""
         try:
-            response = await super().send(request, **options)
+            with anyio.fail_after(TAKING):
+                response = await super().send(request, **options)
+                await response.aclose()
+        except Exception as error:  # `auth=` may raise anything
+            _log.warning("%s did not take what it was told, because of a %s", self._told, type(error).__name__)
+
+    async def _heard(self, request: httpx2.Request, wanted: Wanted, options: dict[str, Any]) -> httpx2.Response:
+        send = super().send
+        response = await wanted.waited(lambda: send(request, **options))
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = Heard(response.stream, wanted)
+        return response
+
+    async def _asked(self, request: httpx2.Request, said: dict[str, Any], options: dict[str, Any]) -> httpx2.Response:
+        try:
+            response = await self._heard(request, self._requests.begin(said["id"]), options)
             try:
                 lacks = await _lacks(response, said)
             except BaseException:
                 await response.aclose()
                 raise
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+        except GivenUp:
+            # An error would be for a reader that may be closed by now; what was accepted is only let go.
+            return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
             lacks = marked(Forgotten, f"cannot be reached: nobody answers at {self._told}")
         except Unbounded as error:
             lacks = marked(Gone, f"gave no answer that can be used: {error}")
@@ -74,15 +137,13 @@ class Poster(httpx2.AsyncClient):
             lacks = marked(Gone, f"was not asked, or its answer not read, because of a {type(error).__name__} here")
         if lacks is None:
             return response
-        body = {"jsonrpc": "2.0", "id": said.get("id"), "error": lacks}
+        body = {"jsonrpc": "2.0", "id": said["id"], "error": lacks}
         return httpx2.Response(HTTPStatus.BAD_GATEWAY, json=body, request=request)
 
 
 async def _lacks(response: httpx2.Response, said: dict[str, Any]) -> dict[str, Any] | None:
     """The error in the place of an answer to the message `said`; None where it is one."""
     status, kind = response.status_code, response.headers.get("content-type", "").lower()
-    if "id" not in said:
-        return None
     if 300 <= status < 400:
         await response.aclose()
         return marked(Gone, "answered with a redirect, which is not followed")
