@@ -1,6 +1,7 @@
 """TemporalQueue over a real development server: a workflow a run, decisions and cancellation as signals."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from needs import need
@@ -63,6 +64,14 @@ async def waits(agent, run_id):
         await asyncio.sleep(0.02)
 
 
+async def logged(caplog, words):
+    """Returns when a line with these words was written."""
+    while True:
+        if words in caplog.text:
+            return
+        await asyncio.sleep(0.02)
+
+
 async def test_each_run_is_driven_once_however_often_it_is_dispatched(clerk, done, file, cluster, queue):
     agent = clerk(file)
     ids = [await agent.submit(f"n{number}", to=queue, key="anna", priority=number) for number in range(6)]
@@ -87,6 +96,26 @@ async def test_decisions_come_as_signals_and_from_the_journal(clerk, done, file,
         for run_id in (signalled, recorded, refused):
             assert await outcome(cluster, run_id) == "answered"
     assert sorted(done) == ["ask: a", "ask: b"]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "denied", "deleted"])
+async def test_what_becomes_of_a_run_that_waits_without_its_queue_is_seen(
+    clerk, file, cluster, queue, monkeypatch, how
+):
+    """Its workflow waited for ever."""
+    monkeypatch.setattr("treadle.workers.temporal_workflow._LOOKS", timedelta(seconds=0.2))
+    agent = clerk(file)
+    run_id = await agent.submit("ask: pay", to=queue)
+    async with Working(queue, agent):
+        waiting = await waits(agent, run_id)
+        if how == "cancelled":
+            await agent.cancel(run_id)
+        elif how == "denied":
+            await agent.resume(waiting, deny=waiting.pending)
+        else:
+            await file.delete(run_id)
+        found = await asyncio.wait_for(outcome(cluster, run_id), 30)
+    assert found == {"cancelled": "cancelled", "denied": "answered", "deleted": "unknown"}[how]
 
 
 async def test_nothing_that_was_said_crosses_to_temporal(clerk, file, cluster, queue):
@@ -148,6 +177,27 @@ async def test_a_worker_that_ends_leaves_its_run_to_another(slow, file, cluster,
     assert (await file.list())[0].status == "running"
     async with Working(queue, agent):
         assert await outcome(cluster, run_id) == "answered"
+
+
+async def test_a_run_that_another_process_has_is_waited_for_in_plain_lines(
+    slow, tmp_path, file, cluster, queue, caplog
+):
+    """Each try was a traceback from within, ten in each heartbeat, for as long as the lease of a dead worker lasts."""
+    agent, begun = slow
+    caplog.set_level("INFO")
+    run_id = await agent.submit("go", to=queue)
+    async with SqliteJournal(tmp_path / "runs.db") as other:
+        holder = Agent(agent.model, tools=[*agent.tools.values()], journal=other, name="slow")
+        elsewhere = asyncio.get_running_loop().create_task(holder.drive(run_id))
+        await begun.wait()
+        async with Working(queue, agent):
+            await logged(caplog, "goes on elsewhere")
+            elsewhere.cancel()
+            await asyncio.wait([elsewhere])
+            assert await outcome(cluster, run_id) == "cancelled"
+    lines = [line for line in caplog.records if "goes on elsewhere" in line.getMessage()]
+    assert {(line.run_id, line.agent) for line in lines} == {(run_id, "slow")}
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize("heartbeat", [0.1, 10, 100])

@@ -44,7 +44,9 @@ async def settle_ended(
         if journal is not None:
             await _below(config, state, name, journal)
     except (BudgetUnavailable, JournalError) as error:
-        log.warning("what budgets say of run %s cannot be compared with its journal: %s", state.run_id, error)
+        about = {"run_id": state.run_id, "agent": state.agent}
+        words = "what budgets say of run %s cannot be compared with its journal: %s"
+        log.warning(words, state.run_id, error, extra=about)
 
 
 async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configuration], journal: Journal) -> None:

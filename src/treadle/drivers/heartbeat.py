@@ -185,7 +185,7 @@ def _let_go(journal: Leases, held: Held) -> None:
     try:
         journal.let_go(held.run_id, held.holder).add_done_callback(lambda done: done.cancelled() or done.exception())
     except JournalError as error:
-        log.info("the lease of run %s runs out by itself: %s", held.run_id, error)
+        log.info("the lease of run %s runs out by itself: %s", held.run_id, error, extra={"run_id": held.run_id})
 
 
 def where_of(journal: Leases) -> str:

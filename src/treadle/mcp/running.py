@@ -95,7 +95,10 @@ class Calls:
                     found = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
                 except MCPError as error:
                     _log.warning(
-                        "run %s waits: the client was to ask its person, and answers: %.500s", result.run_id, error
+                        "run %s waits: the client was to ask its person, and answers: %.500s",
+                        result.run_id,
+                        error,
+                        extra={"run_id": result.run_id, "agent": self._agent.name},
                     )
                     break
                 if not found or any(one.action == "cancel" for one in found.values()):

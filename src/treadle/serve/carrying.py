@@ -143,7 +143,7 @@ class Carrying:
         served_here = is_served(told_by(events).origin)
         if driven or not served_here or not await begun_beside(self._journal, events):
             return False
-        log.warning("run %s has ended: %s", run_id, BESIDE.detail)
+        log.warning("run %s has ended: %s", run_id, BESIDE.detail, extra={"run_id": run_id, "agent": whose.agent})
         await cancelled(self.agent_of(whose)._config, run_id, BESIDE)
         return True
 
@@ -167,7 +167,7 @@ class Carrying:
             found += [(line, await self._taken_up(line)) for line in held]
         unpaid = [line for line, how in found if how == "unpaid"]
         for line in unpaid:
-            log.error("run %s is taken up once its budget can be used", line.run_id)
+            log.error("run %s is taken up once its budget can be used", line.run_id, extra=_about(line))
         while unpaid:
             await asyncio.sleep(_AGAIN)
             unpaid = [line for line in unpaid if await self._taken_up(line) == "unpaid"]
@@ -216,13 +216,18 @@ class Carrying:
                     await asyncio.sleep(_AGAIN)
                     continue
                 if error.kind != "unavailable":
-                    log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
+                    log.warning("run %s was left and could not be taken up: %s", line.run_id, error, extra=_about(line))
             except Exception as error:
                 # It is there as it was; whoever resumes it is told the same.
                 why = redacted_text(str(error), getattr(self._journal, "redact", None))
-                log.warning("run %s was left and could not be taken up: %s", line.run_id, why)
+                log.warning("run %s was left and could not be taken up: %s", line.run_id, why, extra=_about(line))
             return "done"
         return "done"
+
+
+def _about(line: RunInfo) -> dict[str, object]:
+    """The fields of a line of the log about a run."""
+    return {"run_id": line.run_id, "agent": line.agent}
 
 
 def _is_to_go_on(line: RunInfo) -> bool:

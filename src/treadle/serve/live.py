@@ -229,7 +229,8 @@ class Live:
             if not told.done():
                 told.set_exception(Refused("unavailable", "the server is stopping", "Try again in a moment.", 5))
             elif run is not None and run.driven.given_up and not self._stopping:
-                log.warning("run %s was cancelled by something in it; it is left, and can be resumed", run.run_id)
+                words = "run %s was cancelled by something in it; it is left, and can be resumed"
+                log.warning(words, run.run_id, extra=_about(run))
                 self._stopped(run)
         except JournalConflict as error:
             self._failed(error, told, run)
@@ -248,14 +249,15 @@ class Live:
         if not told.done():
             told.set_exception(error)
         elif isinstance(error, JournalConflict):
-            log.warning("run %s is driven elsewhere now: %s", None if run is None else run.run_id, error)
+            run_id = None if run is None else run.run_id
+            log.warning("run %s is driven elsewhere now: %s", run_id, error, extra=_about(run))
         else:
             what, redact = f"run {None if run is None else run.run_id} stopped and can be resumed", self._redact
             if isinstance(error, _TOLD):
                 # It says what is away, and where; no line of code has anything to add.
-                log.error("%s: %s", what, redacted_text(str(error), redact))
+                log.error("%s: %s", what, redacted_text(str(error), redact), extra=_about(run))
             else:
-                log_raised(what, error, redact, level=logging.ERROR, log=log)
+                log_raised(what, error, redact, _about(run), level=logging.ERROR, log=log)
             if run is not None:
                 self._stopped(run)
 
@@ -325,3 +327,8 @@ class Live:
                 task.cancel()
             if feed.hearing is not None:
                 feed.hearing.feed = None
+
+
+def _about(run: Run | None) -> dict[str, object]:
+    """The fields of a line about a run."""
+    return {} if run is None else {"run_id": run.run_id, "agent": run.state.agent}

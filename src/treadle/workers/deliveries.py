@@ -106,7 +106,7 @@ class Deliveries:
         except (JournalError, BudgetUnavailable, QueueUnavailable, Misuse):
             raise
         except Exception as error:
-            what, about = f"run {run_id} was stopped by an error", {"run_id": run_id, "agent": agent}
+            what, about = f"run {run_id} was stopped by an error", about_run(run_id, agent)
             redact = getattr(self.agents[agent].journal, "redact", None)
             log_raised(what, error, redact, about, level=logging.ERROR)
             told = RunRaised(f"{what} of type {type(error).__name__}; the log of its worker has it")
@@ -120,10 +120,10 @@ class Deliveries:
         try:
             result = await one.drive(run_id, deps=deps, pausing=self.pausing)
         except (RunHeld, JournalConflict) as elsewhere:
-            log.info("run %s goes on elsewhere: %s", run_id, elsewhere)
+            log.info("run %s goes on elsewhere: %s", run_id, elsewhere, extra=about_run(run_id, agent))
             return Delivered("held" if isinstance(one.journal, Leases) else "elsewhere")
         except UnknownRun:
-            log.warning("run %s is not in the journal: it was deleted", run_id)
+            log.warning("run %s is not in the journal: it was deleted", run_id, extra=about_run(run_id, agent))
             return Delivered("unknown")
         return delivered(result)
 
@@ -149,9 +149,15 @@ class Deliveries:
                             "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
                             "agent.cancel(%r), or agent.resubmit(%r, to=queue) once what is said is mended",
                             line.run_id, agent.name, error, line.run_id, line.run_id,
+                            extra=about_run(line.run_id, agent.name),
                         )  # fmt: skip
             before = page[-1]
         return found
+
+
+def about_run(run_id: str, agent: str) -> dict[str, object]:
+    """The fields of a line about a run."""
+    return {"run_id": run_id, "agent": agent}
 
 
 def delivered(result: RunResult[Any]) -> Delivered:

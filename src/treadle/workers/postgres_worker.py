@@ -29,7 +29,7 @@ from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import JournalDamaged, JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped
+from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped, about_run
 from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
 from treadle.workers.schedule import Schedule
 
@@ -223,12 +223,13 @@ class PostgresWorker:
             later = time.time() + self._heartbeat / 10
             with suppress(AlreadyEnqueued):
                 await put(self._app, Order(run_id, agent, key, job.priority, later), None)
-        log.info("run %s: %s %s", run_id, found.status, found.reason)
+        log.info("run %s: %s %s", run_id, found.status, found.reason, extra=about_run(run_id, agent))
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:
         agent, run_id = self._deliveries.agents[schedule.agent], schedule.run_id(timestamp)
         if time.time() - timestamp > MISSED:
-            log.warning("run %s of schedule %s was missed, and is not begun any more", run_id, schedule.name)
+            words = "run %s of schedule %s was missed, and is not begun any more"
+            log.warning(words, run_id, schedule.name, extra=about_run(run_id, schedule.agent))
             return
         await agent.submit(schedule.input, to=self._queue, key=schedule.name, priority=schedule.priority, run_id=run_id)
 
@@ -282,7 +283,8 @@ class PostgresWorker:
                 with suppress(AlreadyEnqueued):
                     async with connection.transaction():
                         await put(self._app, order, lock_of(order, self._per_key), connection)
-                log.warning("the worker of run %s is silent: the run is queued for another", order.run_id)
+                words = "the worker of run %s is silent: the run is queued for another"
+                log.warning(words, order.run_id, extra=about_run(order.run_id, order.agent))
 
     async def _until_nothing_is_due(self, queues: Sequence[str]) -> None:
         """Returns when no run waits that is due, but behind one of an agent that this worker does not have.

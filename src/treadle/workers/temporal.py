@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
@@ -28,6 +28,7 @@ from treadle.workers.deliveries import (
     OrderRefused,
     QueueUnavailable,
     RunRaised,
+    about_run,
     at_once,
     checked_seconds,
 )
@@ -209,7 +210,8 @@ class _Activities:
         if found.status == "held":
             # Its owner may be dead, and its lease not run out yet.
             later = timedelta(seconds=self._heartbeat / 10)
-            raise ApplicationError(f"run {run_id} goes on elsewhere", type="Held", next_retry_delay=later)
+            words, calm = f"run {run_id} goes on elsewhere", ApplicationErrorCategory.BENIGN
+            raise ApplicationError(words, type="Held", next_retry_delay=later, category=calm)
         return {"status": found.status, "reason": found.reason}
 
     async def _delivered(self, agent: str, run_id: str) -> Delivered | Exception:
@@ -235,7 +237,8 @@ class _Activities:
                 await _refuse_what_may_be_old(decider, run_id, approved)
                 await decider.resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
             except (Misuse, UnknownRun) as error:
-                log.warning("a decision that was signalled to run %s is not taken: %s", run_id, error)
+                words = "a decision that was signalled to run %s is not taken: %s"
+                log.warning(words, run_id, error, extra=about_run(run_id, agent))
 
     @activity.defn(name=CANCEL)
     async def cancel(self, run_id: str, agent: str) -> None:
@@ -243,7 +246,7 @@ class _Activities:
         try:
             await self._deliveries.agents[agent].cancel(run_id)
         except UnknownRun:
-            log.warning("run %s is not in the journal: it was deleted", run_id)
+            log.warning("run %s is not in the journal: it was deleted", run_id, extra=about_run(run_id, agent))
 
 
 async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved: Sequence[str]) -> None:

@@ -26,6 +26,9 @@ ATTEMPTS: Final = 6
 _EVER: Final = timedelta(days=365)
 """A run's own limits say how long it may take."""
 
+_LOOKS: Final = timedelta(days=1)
+"""How often it is looked whether a run that waits was decided on, ended or deleted without a word to its workflow."""
+
 _SOON: Final = timedelta(minutes=1)
 _AGAIN: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=100),
@@ -70,7 +73,7 @@ class RunWorkflow:
                 if found["status"] not in ("waiting", "queued") and not self._go_on:
                     return found["reason"] or found["status"]
                 if found["status"] == "waiting" and not self._is_told_to_end():
-                    await workflow.wait_condition(self._is_news)
+                    await self._news()
                 if self._approved or self._denied:
                     said = [*names, self._approved, self._denied]
                     self._approved, self._denied = [], []
@@ -105,6 +108,13 @@ class RunWorkflow:
         self._cancelled = True
         if self._driving is not None:
             self._driving.cancel()
+
+    async def _news(self) -> None:
+        """Waits until the run may be gone on with."""
+        try:
+            await workflow.wait_condition(self._is_news, timeout=_LOOKS)
+        except asyncio.TimeoutError:  # noqa: UP041 - what this raises on every Python
+            return
 
     def _is_news(self) -> bool:
         return self._go_on or self._cancelled or bool(self._approved or self._denied)

@@ -192,7 +192,8 @@ class Share:
 
     def unwritten(self, error: BudgetUnavailable) -> None:
         """What the run has used could not be written."""
-        log.warning("run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error)
+        words = "run %s has used less than is set aside for it, which cannot be written: %s"
+        log.warning(words, self._run_id, error, extra={"run_id": self._run_id})
 
     @property
     def _place(self) -> Place:

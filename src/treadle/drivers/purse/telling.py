@@ -19,7 +19,7 @@ async def tell_whose(purses: Sequence[Purse], run_id: str) -> None:
         try:
             await patiently(purse.share.begin, LAST_WORD)
         except BudgetUnavailable as error:
-            log.warning("whose run %s is cannot be written: %s", run_id, error)
+            log.warning("whose run %s is cannot be written: %s", run_id, error, extra={"run_id": run_id})
 
 
 async def tell_used(purses: Sequence[Purse]) -> None:
