@@ -158,6 +158,21 @@ async def test_a_run_is_cancelled_in_the_middle_of_a_step(slow, file, cluster, q
     assert (await agent.drive(run_id)).stop.reason == "cancelled"
 
 
+@pytest.mark.parametrize("how", ["signal", "workflow"])
+async def test_a_workflow_that_is_cancelled_after_its_run_has_ended_says_how_that_ended(
+    clerk, file, cluster, queue, how
+):
+    """It said that the run was cancelled, which the journal has as answered."""
+    agent = clerk(file)
+    run_id = await agent.submit("pay", to=queue)
+    await agent.drive(run_id)
+    handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+    await (handle.signal("cancel") if how == "signal" else handle.cancel())
+    async with Working(queue, agent):
+        assert await outcome(cluster, run_id) == "answered"
+    assert (await agent.drive(run_id)).stop.reason == "answered"
+
+
 async def test_a_run_that_waits_is_cancelled_too(clerk, done, file, cluster, queue):
     agent = clerk(file)
     run_id = await agent.submit("ask: pay", to=queue)

@@ -241,12 +241,13 @@ class _Activities:
                 log.warning(words, run_id, error, extra=about_run(run_id, agent))
 
     @activity.defn(name=CANCEL)
-    async def cancel(self, run_id: str, agent: str) -> None:
-        """Ends a run as cancelled, unless it has ended or was deleted."""
+    async def cancel(self, run_id: str, agent: str) -> str:
+        """Ends a run as cancelled, unless it has ended or was deleted: why it ended."""
         try:
-            await self._deliveries.agents[agent].cancel(run_id)
+            return (await self._deliveries.agents[agent].cancel(run_id)).stop.reason
         except UnknownRun:
             log.warning("run %s is not in the journal: it was deleted", run_id, extra=about_run(run_id, agent))
+            return "cancelled"
 
 
 async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved: Sequence[str]) -> None:

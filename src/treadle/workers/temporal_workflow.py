@@ -84,8 +84,9 @@ class RunWorkflow:
             # A cancelled activity may not have begun, and an order to cancel is to stand in the journal.
             if isinstance(error, ActivityError) and not isinstance(error.cause, CancelledError):
                 raise
-        await workflow.execute_activity(CANCEL, args=names, start_to_close_timeout=_SOON, retry_policy=_AGAIN)
-        return "cancelled"
+        # It may have ended otherwise before the order reached it; a worker of an older version does not say.
+        ended = await workflow.execute_activity(CANCEL, args=names, start_to_close_timeout=_SOON, retry_policy=_AGAIN)
+        return str(ended or "cancelled")
 
     @workflow.signal
     def go_on(self) -> None:
