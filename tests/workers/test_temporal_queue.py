@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from needs import need
 
 need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
@@ -15,6 +16,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from treadle import Agent, ask_before, tool
 from treadle.journal import MemoryJournal, SqliteJournal
+from treadle.journal.holder import this_process
 from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
@@ -61,6 +63,14 @@ async def waits(agent, run_id):
         events = await agent.journal.read(run_id)
         if type(events[-1]).__name__ == "RunPaused" and events[-1].queued is None:
             return await agent.drive(run_id)
+        await asyncio.sleep(0.02)
+
+
+async def tried_again(handle):
+    """Returns when an activity of the workflow was tried twice."""
+    while True:
+        if any(one.attempt > 1 for one in (await handle.describe()).raw_description.pending_activities):
+            return
         await asyncio.sleep(0.02)
 
 
@@ -116,6 +126,25 @@ async def test_what_becomes_of_a_run_that_waits_without_its_queue_is_seen(
             await file.delete(run_id)
         found = await asyncio.wait_for(outcome(cluster, run_id), 30)
     assert found == {"cancelled": "cancelled", "denied": "answered", "deleted": "unknown"}[how]
+
+
+async def test_a_signal_to_a_run_that_another_process_has_is_kept_in_plain_lines(
+    clerk, done, file, cluster, queue, caplog
+):
+    """Each try was a traceback from within."""
+    agent = clerk(file)
+    run_id = await agent.submit("ask: pay", to=queue)
+    elsewhere = replace(this_process(""), name="another")
+    async with Working(queue, agent):
+        (call,) = (await waits(agent, run_id)).pending
+        assert await file.hold(run_id, elsewhere, 60) is None
+        handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+        await handle.signal("approve", call.key)
+        await tried_again(handle)
+        file.let_go(run_id, elsewhere)
+        assert await outcome(cluster, run_id) == "answered"
+    assert done == ["ask: pay"]
+    assert "Traceback" not in caplog.text
 
 
 async def test_nothing_that_was_said_crosses_to_temporal(clerk, file, cluster, queue):

@@ -16,7 +16,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
-from treadle.journal import UnknownRun
+from treadle.journal import RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
 from treadle.result import pending_in
@@ -208,11 +208,13 @@ class _Activities:
         if isinstance(found, Exception):
             raise found
         if found.status == "held":
-            # Its owner may be dead, and its lease not run out yet.
-            later = timedelta(seconds=self._heartbeat / 10)
-            words, calm = f"run {run_id} goes on elsewhere", ApplicationErrorCategory.BENIGN
-            raise ApplicationError(words, type="Held", next_retry_delay=later, category=calm)
+            raise self._held(run_id)
         return {"status": found.status, "reason": found.reason}
+
+    def _held(self, run_id: str) -> ApplicationError:
+        """That it is to be tried again soon: its owner may be dead, and its lease not run out yet."""
+        later, calm = timedelta(seconds=self._heartbeat / 10), ApplicationErrorCategory.BENIGN
+        return ApplicationError(f"run {run_id} goes on elsewhere", type="Held", next_retry_delay=later, category=calm)
 
     async def _delivered(self, agent: str, run_id: str) -> Delivered | Exception:
         """What has come of a delivery, or its error, which would end the group."""
@@ -236,6 +238,9 @@ class _Activities:
             try:
                 await _refuse_what_may_be_old(decider, run_id, approved)
                 await decider.resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
+            except RunHeld as error:
+                # It may be held for no longer than another decision about it takes.
+                raise self._held(run_id) from error
             except (Misuse, UnknownRun) as error:
                 words = "a decision that was signalled to run %s is not taken: %s"
                 log.warning(words, run_id, error, extra=about_run(run_id, agent))
