@@ -101,7 +101,7 @@ def test_hysteresis_it_acts_at_the_high_mark_and_then_not_before_it_is_reached_a
     for i in range(24):
         messages = [*messages, *exchange(f"c{i}", f"result {i}: " + "word " * 600)]
         tokens = tokens_of(messages)
-        edit = policy.edit(messages, tokens, Facts())
+        edit = policy.edit(messages, tokens, READS)
         assert (edit is not None) == (tokens >= 9000)
         if edit is not None:
             messages = list(edit.messages)
@@ -145,7 +145,7 @@ def test_a_cleared_result_says_what_was_there_and_how_to_get_it_back():
     assert told["beginning"].startswith("result 0: word")
     assert f'read_result with call_id "{name_of(messages[3])}"' in told["message"]
     assert [one.whole is not None for one in results] == [True] * 5 + [False] * 3
-    unread = ClearToolResults(500, 400).edit(messages, tokens_of(messages), Facts())
+    unread = ClearToolResults(500, 400).edit(messages, tokens_of(messages), READS)
     assert "Call the tool again" in unread.messages[3].text
 
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from treadle.context.corrected import result_content
 from treadle.context.redacting import Redact, kept_arguments
 from treadle.context.texts import estimate_text
+from treadle.kernel.calls import UNKNOWN
 from treadle.kernel.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 
 LONGEST: Final = 200
@@ -28,6 +29,8 @@ _HEAD: Final = (
     "shown any more:"
 )
 _PUT: Final = ", with the arguments that a person put in place of yours"
+_ERROR: Final = ", which was answered with an error"
+_DOUBT: Final = f"{_ERROR}: nobody knows whether it took effect"
 _EARLIER: Final = re.compile(r"- (\d+) more, earlier than these")
 
 
@@ -106,6 +109,27 @@ def made_below(result: ToolMessage | None, redact: Redact | None = None) -> Belo
     return Below(tuple([_told(one, redact) for one in told.made]), tuple([_told(one, redact) for one in told.unknown]))
 
 
+def is_in_doubt(result: ToolMessage | None) -> bool:
+    """Whether a result says that nobody knows what its call did; a tool that says so itself is taken at its word."""
+    if result is None:
+        return False
+    content = result_content(result if result.whole is None else replace(result, content=result.whole))
+    parts = (Text(content),) if isinstance(content, str) else content
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    if any(text.endswith(UNKNOWN) for text in texts):
+        return True
+    try:
+        return result.is_error and bool(texts) and msgspec.json.decode(texts[0], type=_Outcome).executed == "unknown"
+    except msgspec.MsgspecError:
+        return False
+
+
+class _Outcome(Struct):
+    """What the result of a call that has none of its own says."""
+
+    executed: bool | str | None = None
+
+
 def _told(call: str, redact: Redact | None) -> str:
     """A call as a run below told it; where it was cut, half of what is to be hidden would no longer be known for it."""
     name, _, given = call.partition("(")
@@ -140,4 +164,10 @@ def _line(call: ToolCall, result: ToolMessage | None, redact: Redact | None) -> 
     # Half of what is to be hidden would no longer be known for it.
     shown = _in_a_line(f"{call.name}({arguments if redact is None else kept_arguments(arguments, redact)})")
     shown += "" if edited is None else _PUT
-    return f"- {shown}{', which was answered with an error' if result is not None and result.is_error else ''}"
+    return f"- {shown}{_came_of(result)}"
+
+
+def _came_of(result: ToolMessage | None) -> str:
+    if is_in_doubt(result):
+        return _DOUBT
+    return _ERROR if result is not None and result.is_error else ""

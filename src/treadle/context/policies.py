@@ -152,7 +152,7 @@ class ClearToolResults(Struct, frozen=True):
             if after <= low or i >= recent:
                 break
             if isinstance(message, ToolMessage) and message.whole is None and not facts.keeps(message):
-                small = stub(message, facts.readable, facts.redact)
+                small = stub(message, facts.readable, message.name in facts.reads, facts.redact)
                 saved = weighed.tokens[i] - weighed.factor * estimate_tokens(small)
                 if saved > 0:
                     out[i], after = small, after - saved
@@ -187,7 +187,7 @@ class ShortenResult(Struct, frozen=True):
             size = estimate_tokens(message)
             if LIKELY * size <= self.max_tokens or message.whole is not None:
                 continue
-            short = shortened(message, self.max_tokens, facts.readable, facts.redact)
+            short = shortened(message, self.max_tokens, facts.readable, message.name in facts.reads, facts.redact)
             if short is not message:
                 changed[i] = short
                 saved += size - estimate_tokens(short)

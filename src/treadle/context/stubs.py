@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from treadle.context.corrected import result_text, told_before
-from treadle.context.done import made_below
+from treadle.context.done import is_in_doubt, made_below
 from treadle.context.redacting import Redact
 from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
@@ -51,8 +51,15 @@ def reference(call_id: str, content: str | tuple[Content, ...]) -> str:
     return f"{call_id}~{crc32(text_of(content).encode('utf-8', 'surrogatepass')):08x}"
 
 
-def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> ToolMessage:
-    """What stands in the place of a result that is cleared: what was there, and how to get it back."""
+def stub(message: ToolMessage, readable: bool, reads: bool, redact: Redact | None = None) -> ToolMessage:
+    """What stands in the place of a result that is cleared: what was there, and how to get it back.
+
+    Args:
+        message: the result.
+        readable: whether the model can read it with `read_result`.
+        reads: whether its tool only reads; a call of another is not to be made again for what it gave.
+        redact: that of the run's journal.
+    """
     text, given = _kept(message, redact), result_text(message)
     given = given if redact is None else redact(given)
     below = made_below(message, redact)
@@ -61,6 +68,8 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
         f'To read it call {READ_RESULT} with call_id "{reference(message.call_id, message.content)}".'
         if readable
         else "Call the tool again if you need it."
+        if reads
+        else "The call may have changed something: do not make it again only to see its result."
     )
     fields = {
         "cleared": True,
@@ -71,6 +80,7 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
         # What was done below stands nowhere else: a model that no longer saw it might do it again.
         **({"made": below.made} if below.made else {}),
         **({"unknown": below.unknown} if below.unknown else {}),
+        **({"executed": "unknown"} if is_in_doubt(message) else {}),
         "message": f"Cleared to make room. {again}",
     }
     cleared, told = msgspec.json.encode(fields).decode(), told_before(message, redact, LONGEST)
@@ -78,8 +88,10 @@ def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> 
     return replace(message, content=(Text(told), Text(cleared)) if told else cleared, whole=message.content)
 
 
-def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Redact | None = None) -> ToolMessage:
-    """`message` with the middle of its text left out, so that about `max_tokens` tokens are left of it."""
+def shortened(
+    message: ToolMessage, max_tokens: int, readable: bool, reads: bool, redact: Redact | None = None
+) -> ToolMessage:
+    """`message` with the middle of its text left out, so that about `max_tokens` tokens are left of it; see `stub`."""
     text = _kept(message, redact)
     room = int(len(text) * max_tokens / max(1.0, LIKELY * estimate_text(text)))
     if room >= len(text):
@@ -91,6 +103,8 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Red
         f' To read on from there call {READ_RESULT} with call_id "{name}" and offset {head}.'
         if readable
         else " Call the tool again, and ask for less at once, if you need them."
+        if reads
+        else " The call may have changed something: do not make it again only to see them."
     )
     below = made_below(message, redact)
     done = "".join([f" It made {one}." for one in below.made] + [f" It may have made {one}." for one in below.unknown])

@@ -356,7 +356,9 @@ def told(messages: Iterable[Message]) -> str:
                     lines.append(f"ASSISTANT calls {part.name} with {part.arguments or '{}'}")
         elif isinstance(message, ToolMessage):
             failed = " failed" if message.is_error else ""
-            lines.append(f"TOOL {message.name}{failed}: {shortened(message, LONGEST_TOLD, False).text}")
+            lines.append(
+                f"TOOL {message.name}{failed}: {shortened(message, LONGEST_TOLD, readable=False, reads=False).text}"
+            )
         elif isinstance(message, UserMessage):
             lines.append(f"USER: {message.text}")
     return "\n\n".join(lines)
