@@ -10,11 +10,12 @@ from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
+from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
-from treadle.models.offline.grammar.meaning import is_computing, is_turning
+from treadle.models.offline.grammar.meaning import UNITS, is_computing, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
-from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
+from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, stem, tokens
 
 Kind = Literal["quoted", "email", "code", "name", "number", "period", "time", "phrase"]
 
@@ -102,10 +103,12 @@ _ASK = (
     "translate|multiply|divide|evaluate|define|open|assign|reserve|renew|has|have)"
 )
 _DONE_TO = re.compile(
-    r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those)\b|[\"“'])", re.IGNORECASE
+    r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those|on|off)\b|[\"“'])", re.IGNORECASE
 )
 _SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh gb mb tb kb")
+_LABELS = word_set("id no nr sku po top min max kw tag am pm or and not to for up")
 _NAMES_TOO = ("may", "will")
+_DOING = ("do", "does", "did")
 _DETERMINERS = word_set(
     "whole entire full complete exact precise current present own overall all any each everybody everyone anybody "
     "anyone somebody someone nobody whoever whatever whichever back away called named titled entitled labelled labeled"
@@ -133,12 +136,17 @@ _DENIAL = re.compile(
 )
 _ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
-_CODE = re.compile(r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$")
+_CODE = re.compile(
+    r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$"
+)
 # A licence plate, and the number of a house with its street.
 _PLATE = re.compile(
     r"(?<![\w-])[A-ZÄÖÜ]{1,3}-[A-Z]{1,2} \d{1,4}(?![\w.,-])|"
     r"(?<![\w.,-])\d{1,4}[a-z]? (?:[A-Z][a-z]+ ){1,2}(?:Street|St|Lane|Road|Rd|Avenue|Ave|Way|Drive|Square)\b"
 )
+# What letters and a number are together, as a train or a flight is called: "ICE 71". Letters by which a tool calls
+# things, and those of money and units, are none of it.
+_LETTERED = re.compile(r"(?<![\w.,:-])([A-Z]{2,4}) \d{1,5}(?![\w.,:%-]*\w)(?!\s*[%€$£])")
 _NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
@@ -186,6 +194,10 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
         add(Value(next(group for group in match.groups() if group), "quoted", match.start(), match.end()))
     for match in _PLATE.finditer(text):
         add(Value(match.group(), "code", match.start(), match.end()))
+    for match in _LETTERED.finditer(text):
+        letters = match[1].lower()
+        if stem(letters) not in nouns and currency_of(letters) is None and letters not in _SHORT_UNITS | _LABELS:
+            add(Value(match.group(), "code", match.start(), match.end()))
     for start, end, digits in find_large_numbers(text):
         add(Value(digits, "number", start, end))
     for start, end, moment in find_times(text):
@@ -202,6 +214,9 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
         elif (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
+        if text[start].isupper() and re.search(r"(?<=\s)[A-Z]\w+ $", text[:start]):
+            # "Take Five" is what something is called.
+            continue
         add(Value(digits, "number", start, end))
     for start, end in _proper_names(text, words, nouns):
         add(Value(text[start:end], "name", start, end))
@@ -269,12 +284,13 @@ def _capital(token: Token) -> bool:
     return token.text[0].isupper()
 
 
-def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
+def phrases(clause: Clause, taken: frozenset[str], units: bool = False) -> tuple[Value, ...]:
     """The noun phrases of a clause that are not values already.
 
     Args:
         clause: the clause.
         taken: the stems of words that are part of no phrase, beside function words and verbs.
+        units: whether what a number counts, as "feet" in "6 feet", may be one.
     """
     runs: list[list[Token]] = [[]]
     for token in clause.tokens:
@@ -284,13 +300,14 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
         plain = not inside and not turns and not is_function_word(token.text) and not verb
         plain = (
             plain
-            and token.stem not in taken
+            and (token.stem not in taken or _is_gerund(clause, token))
             and not _is_degree(clause, token)
             and not _is_done(clause, token, runs[-1])
             and not _is_order(clause, token)
             and not _is_told(clause, token)
             and clause.words_before(token.start, 1) != ("who",)
-            and not (re.search(r"\d\s*$", clause.text[: token.start]) and token.low in _SHORT_UNITS)
+            and not _is_unit(clause, token, units)
+            and not _is_what_one_does(clause, token)
         )
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
@@ -302,6 +319,23 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
     return tuple(
         Value(clause.text[run[0].start : run[-1].end], "phrase", run[0].start, run[-1].end) for run in runs if run
     )
+
+
+def _is_unit(clause: Clause, token: Token, units: bool) -> bool:
+    """Whether a word says what a number before it counts, as "euros" in "20 euros": nothing is called by that."""
+    measures = token.low in _SHORT_UNITS or (not units and (token.low in UNITS or token.stem in CURRENCIES))
+    numbers = [value for value in clause.values if value.kind == "number" and value.end <= token.start]
+    return measures and any(not clause.text[value.end : token.start].strip() for value in numbers)
+
+
+def _is_what_one_does(clause: Clause, token: Token) -> bool:
+    """Whether a word is the verb of what somebody does, as "consume" in "What did the office meter consume in May?"."""
+    does = next((each for each in clause.tokens if each.low in _DOING), None)
+    after = clause.words_after(token.end, 1)
+    if does is None or token.start < does.end or (after and not is_function_word(after[0])):
+        return False
+    behind = [each for each in clause.tokens if each.start >= does.end and not is_function_word(each.text)]
+    return token in behind[1:] and not any(is_verb(each.text) for each in behind)
 
 
 def _is_degree(clause: Clause, token: Token) -> bool:

@@ -25,6 +25,7 @@ from treadle.models.offline.plan.refusals import (
 )
 from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool
 
 _COMPARING = word_set("most same equal largest biggest higher lower larger smaller greater than more less")
@@ -89,7 +90,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     told = [(value.start, value.end) for value in clause.values]
     turning += [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
     turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
+    wording = " ".join(speech.texts).lower()
     phrases = [*meaning.turning_phrases(clause.text)]
+    phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
     turning += [span for span in phrases if not _covered(span, clause, used)]
     for value in clause.values:
         if overlaps(value.start, value.end, used):
@@ -109,7 +112,6 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     )
     spare += senses.spare()
     counted = [match.span(1) for match in (*_COUNTED.finditer(clause.text), *_HEAD.finditer(clause.text))]
-    wording = " ".join(speech.texts).lower()
     harmless += [m.span() for m in _RATE.finditer(clause.text) if re.search(rf"\b{m.group().lower()}\b", wording)]
     harmless += [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
     for token in clause.tokens:
@@ -122,6 +124,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             spoken += not meaning.is_idle(token.text)
         elif overlaps(*span, harmless):
             continue
+        elif token.low == "more" and "more" in speech.wording and any(end + 1 == token.start for _, end in used):
+            # "Ten more clamps", of a tool that orders more.
+            spoken += 1
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
         elif not meaning.is_idle(token.text) or token.low in meaning.ASKED_FOR:
@@ -194,6 +199,7 @@ class _Speech:
         chosen = {stem(str(each)) for t in tools for p in t.params for each in p.enum}
         # Where a tool has a choice of codes, such as currencies, one that is not among them is as good as none of them.
         self.codes = any(p.enum and all(meaning.is_code(str(each)) for each in p.enum) for t in tools for p in t.params)
+        self.people = {stem(word) for word in PEOPLE}
         self.names = frozenset(word for tool in tools for word in tool.name_stems)
         self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
         self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
@@ -238,7 +244,7 @@ class _Speech:
         low, word = token.low, token.stem
         if meaning.is_negation(low):
             return False
-        if low == "who" and any(word in self.own for word in self.who):
+        if low == "who" and (any(word in self.own for word in self.who) or self.people & self.names):
             return True
         if low in meaning.ASKED_FOR:
             return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.asked) or low in self.wording

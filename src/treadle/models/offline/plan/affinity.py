@@ -16,7 +16,7 @@ from treadle.models.offline.grammar.english import (
     WEEKDAYS,
     word_set,
 )
-from treadle.models.offline.grammar.meaning import is_calendar_name
+from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of, number_fit
@@ -37,6 +37,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _MONTH = re.compile(r"\d{4}-?\d{2}")
 _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
+_STARTS = (("start",), ("end",), ("at",), ("begin",))
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
@@ -87,6 +88,10 @@ def is_time(param: Param) -> bool:
 
 def named_from(param: Param, value: Value, clause: Clause) -> int:
     """Where a value starts with the parameter's own name before it, as "as of" before a day for `as_of`."""
+    if param.shape == "number":
+        before = next((token for token in reversed(clause.tokens) if token.end <= value.start), None)
+        own = before is not None and before.stem in param.stems and is_turning(before.low)
+        return before.start if before is not None and own and before.low != "top" else value.start
     words = r"\s+".join(re.escape(word) for word in parts(param.name))
     match = re.search(rf"\b{words}\s+(?:the\s+)?$", clause.text[: value.start], re.IGNORECASE)
     return value.start if match is None or not is_date(param) else match.start()
@@ -101,6 +106,16 @@ def is_zone(param: Param) -> bool:
     """Whether the parameter takes an IANA time zone."""
     words = parts(param.name)
     return "timezone" in words or "tz" in words or words[-2:] == ("time", "zone")
+
+
+def is_version(param: Param) -> bool:
+    """Whether the parameter takes the version of something."""
+    return "version" in param.nouns and param.shape == "text"
+
+
+def is_unit(param: Param) -> bool:
+    """Whether the parameter takes what something is counted in."""
+    return "unit" in param.stems or is_currency(param)
 
 
 def is_currency(param: Param) -> bool:
@@ -132,6 +147,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         return number_fit(param, value, clause, cue)
     if is_weekday(param) and param.shape == "text":
         return 3.0 if singular(value.text.lower()) in WEEKDAYS else 0.0
+    if value.kind == "time" and parts(param.name)[-1:] in _STARTS and param.shape == "text" and not is_time(param):
+        return 0.0 if "format" in param.schema or "YYYY" in param.description else 2.0 + cue
     if is_time(param) or value.kind == "time":
         return 3.0 + cue if is_time(param) and _shows_time(value) else 0.0
     if is_date(param):
@@ -146,6 +163,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
             return 0.0
         fits = direction(param) and clause.words_before(value.start, 1) in prepositions(param)
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0
+    if is_version(param) and re.search(r"\d", value.text):
+        return 3.0 + cue
     if is_zone(param):
         return 3.0 if zone_of(value.text) and _is_place(value, clause) else 0.3 if value.kind == "name" else 0.0
     if is_currency(param):

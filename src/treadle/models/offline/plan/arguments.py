@@ -15,6 +15,7 @@ from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import (
     closest,
     likeness,
+    singular,
     stem,
 )
 from treadle.models.offline.plan import affinity as fits
@@ -134,6 +135,8 @@ class _Filler:
                 found = [each for each in found if not self._is_no_choice(param, each)]
                 if found:
                     self._set(param, found[0].name, found[0].start, found[0].end)
+                    sole = sum(found[0].name.lower() in each.choices for each in self.box.tools) == 1
+                    self.out.telling += sole and not self.clause.is_yes_or_no
                     values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
                     self._spread(values[0], self.can.coordinated(values[0], values))
 
@@ -333,13 +336,12 @@ class _Filler:
                 strange = names and value.kind == "phrase" and self.vocabulary.is_listed(param.nouns)
                 if strange and closest(value.text, names) is None:
                     continue
-                if value.kind == "phrase" and value.text.lower() in self.box.choices:
+                if value.kind == "phrase" and {value.text.lower(), singular(value.text.lower())} & self.box.choices:
                     continue
                 if self.tool.change is not None and is_strange(self.tool, param, value, self.clause):
                     continue
-                if is_of_many(self.tool, param, value, self.clause) or is_led_astray(
-                    self.tool, param, value, self.clause
-                ):
+                strange = is_of_many(self.tool, param, value, self.clause) or self.can.is_of_a_kind(param, value)
+                if strange or is_led_astray(self.tool, param, value, self.clause):
                     continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue

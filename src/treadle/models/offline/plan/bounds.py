@@ -20,7 +20,7 @@ from treadle.models.offline.plan.toolbox import Param
 
 _YEARLY = word_set("after before since until year")
 _TO = re.compile(r"^\s*(?:to|and|-|–|until|till|through|up to)\s*[$€£]?$", re.IGNORECASE)
-_ON = re.compile(r"\s+(?:on|onwards?|and (?:later|after))\b(?!\s+\w)", re.IGNORECASE)
+_ON = re.compile(r"\s+(?:on|onwards?|(?:and|or) (?:later|after))\b(?!\s+\w)", re.IGNORECASE)
 _NUMBER_OPS = tuple(
     (re.compile(rf"(?:\b|^|\s)(?:{pattern})\s*[$€£]?$", re.IGNORECASE), op)
     for pattern, op in (
@@ -90,8 +90,9 @@ def _numbers(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
     spans = _named(clause, params, start, end)
     about_money = bool(re.search(r"[$€£]", clause.text[value.start - 1 : end + 2]))
     sole = len({tuple(_own(p)) for p in params}) == 1 and unit_after(last or value, clause) is None
-    named = [p for p in params if any(alike(word, own) == 1.0 for word in about for own in _own(p))]
-    fitting = params if about_money or sole else named
+    named = percent or [p for p in params if any(alike(word, own) == 1.0 for word in about for own in _own(p))]
+    bare = [p for p in params if not _own(p)]
+    fitting = params if about_money or sole else named or bare
     low = next((p for p in fitting if bound_of(p) == "low"), None)
     high = next((p for p in fitting if bound_of(p) == "high"), None)
     number = plain_number(value.text)
@@ -116,9 +117,11 @@ def _years(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
     high = next((p for p in params if bound_of(p) == "high"), None)
     match, op = _operator(_DAY_OPS, clause.text[: value.start])
     last = _last(value, clause) if op == "range" else None
-    if match is None or (op == "range" and (last is None or not last.text.isdigit())):
+    opened = _ON.match(clause.text, value.end) if op == "range" and last is None else None
+    if match is None or (opened is None and op == "range" and (last is None or not last.text.isdigit())):
         return []
-    start, end = _named(clause, params, match.start(), (last or value).end)
+    op = ">=" if opened is not None else op
+    start, end = _named(clause, params, match.start(), opened.end() if opened is not None else (last or value).end)
     first, final = int(value.text), int((last or value).text)
     lower, upper = (low, first, ">="), (high, final, "<=")
     wanted = {"range": [lower, upper], "=": [lower, upper], ">=": [lower], ">": [(low, final, ">")], "<=": [upper]}

@@ -56,6 +56,16 @@ class Candidates:
         ]
         return bool(named) and len(named) >= len(wanted)
 
+    def is_of_a_kind(self, param: Param, value: Value) -> bool:
+        """Whether a word says of what kind the things are that a tool tells of, where it takes several texts that may
+        be left out: "Polish books" are none of that title."""
+        texts = [p for p in self.tool.params if p.shape == "text" and p.name not in self.out.arguments]
+        options = [p for p in texts if not p.required and not p.enum and not fits.is_date(p)]
+        after = next((token for token in self.clause.tokens if token.start >= value.end), None)
+        if after is None or len(options) < 2 or param not in options:
+            return False
+        return self.clause.text[value.end : after.start] == " " and after.stem in self.tool.name_stems
+
     def _led_by(self, value: Value) -> str:
         """The word before a value, or before its article."""
         words = self.clause.words_before(value.start, 2)
@@ -86,15 +96,23 @@ class Candidates:
                 alike = alike and (value.kind == "phrase") == (first.kind == "phrase")
             if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
                 run.append(value)
-        return run[1:]
+        mere = len(run) == 2 and self.clause.text[run[0].end : run[1].start].strip() == ","
+        # "Paris, Texas" is one place, as nothing says "and".
+        return [] if mere and run[0].kind == "name" else run[1:]
 
     def values(self, param: Param) -> list[Value]:
         """The values still to be had, noun phrases of the clause among them."""
         everything = list(self.clause.values)
         if param.shape != "number":
-            found = phrases(self.clause, self.asking(param)) or phrases(self.clause, self._own_words())
-            everything += [value for value in found if not self._is_label(value)]
+            found = self.phrases(param) or phrases(self.clause, self._own_words(), fits.is_unit(param))
+            # Of "Deploy billing 2.4.2" both are wanted.
+            versions = any(fits.is_version(each) for each in self.tool.required)
+            everything += [value for value in found if versions or not self._is_label(value)]
         return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
+
+    def phrases(self, param: Param) -> tuple[Value, ...]:
+        """The noun phrases that no tool has a word of."""
+        return phrases(self.clause, self.asking(param), fits.is_unit(param))
 
     def _is_label(self, phrase: Value) -> bool:
         """Whether words only say what is called so right behind them: "parcel" in "parcel 1Z-884"."""

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLAIN_VERBS
 from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
-from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, tokens
+from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, stem, tokens
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
+from treadle.models.offline.plan.switches import switched
+from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.transcript import LONGEST, Exchange, Turn
 
 _ADDS = re.compile(r"^\W*(?:and|also|then|plus|same|another|likewise|next|now)\b", re.IGNORECASE)
@@ -28,6 +31,11 @@ _PRONOUN = re.compile(
     r"\b(?:it|they|them|its|their|that one|those|these|he|she|his|her|him|(?<=from )there|(?<=to )there)\b",
     re.IGNORECASE,
 )
+# "Close them" is an order, and says nothing of the question before it.
+_COMMANDS = re.compile(
+    r"^\W*(?:please )?[a-z]+ (?:it|them|this|that|these|those|the|all|both|each|every)\b", re.IGNORECASE
+)
+_SOMEBODY = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
 _BY = re.compile(r"\s*\b(?:by|per)\s+\w+(?:\s*(?:,|and)\s*\w+)*\s*(?=[?.!]?$)", re.IGNORECASE)
 _BACK = frozenset({"back", "backwards", "reverse", "reversed", "versa"})
 _SHORT = 6
@@ -71,22 +79,43 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     clauses = split_clauses(bare)
     if not clauses:
         return Meant(question)
-    subject = next((v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None)
+    subject = _somebody_told(made[-1], question, planner) or next(
+        (v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None
+    )
     clause = planner.box.read(clauses[0], planner.today)
     choice = planner.chooser.choose(clause)
     spoken = choice is not None and choice.spoken and not _is_breakdown(clause)
+    commands = _COMMANDS.match(bare) is not None and clause.command not in (None, *PLAIN_VERBS)
     own, rest = [Meant(question)], []
     if subject is not None and not _narrowed(made):
         own = [*_with_pronoun(question, subject, planner), *own]
-        if choice is not None and spoken and any(param.shape == "text" for param in choice.filling.missing):
+        if (
+            choice is not None
+            and spoken
+            and not commands
+            and any(param.shape == "text" for param in choice.filling.missing)
+        ):
             rest.append(Meant(f"{bare.rstrip(' ?.!')} of {subject}?", True))
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     led = bare != question.strip()
-    if len(clauses) == 1 and (led or len(clause.tokens) <= _SHORT) and words:
+    if len(clauses) == 1 and not commands and (led or len(clause.tokens) <= _SHORT) and words:
         text = _rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
         if text and text != earlier and not _asks_of_a_change(question, text, planner):
             rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
+
+
+def _somebody_told(made: Exchange, question: str, planner: Planner) -> str | None:
+    """Whom "she" means where somebody was asked for: the one who was told, and not the one who was named."""
+    tool = planner.box.named(made.tool)
+    people = {stem(word) for word in PERSON_WORDS | PEOPLE}
+    told = (
+        made.result
+        if isinstance(made.result, str) and re.fullmatch(r"[^\W\d]\w*(?: [^\W\d]\w*)?", made.result)
+        else None
+    )
+    asked = tool is not None and bool(people & set(tool.name_stems))
+    return told if asked and _SOMEBODY.search(question) is not None else None
 
 
 def _asks_of_a_change(question: str, text: str, planner: Planner) -> bool:
@@ -175,10 +204,13 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
         else:
             edits.append(Edit(replaced.start, replaced.end, chosen.written))
         used.append((chosen.start, chosen.end))
+    for start, end in _switched(follow, made, planner):
+        extra.append(follow.text[start:end])
+        used.append((start, end))
     spans = list(used)
     told = {word for tool in planner.box.tools for word, weight in tool.weights.items() if weight >= 1.0}
     asking = frozenset(t.stem for t in follow.tokens if groups_of(t.stem) or t.stem in told)
-    nouns = () if breakdown else phrases(follow, asking)
+    nouns = () if breakdown else phrases(follow, asking, units=True)
     free = [value for value in free if not overlaps(value.start, value.end, spans)]
     for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
         place = _counterpart(earlier, follow, value, made, planner)
@@ -214,6 +246,13 @@ def _choices(
         if len(said) == 1 and said[0] not in [each for each, _ in found]:
             found.append((said[0], there[0] if len(there) == 1 else None))
     return found
+
+
+def _switched(follow: Clause, made: Sequence[Exchange], planner: Planner) -> list[tuple[int, int]]:
+    """Where a follow-up names what the tools of the question before it switch: "only part-time"."""
+    tools = [tool for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
+    said = [switched(param, follow) for tool in tools for param in tool.params if param.shape == "boolean"]
+    return [(min(spans)[0], max(spans)[1]) for _, spans in filter(None, said)]
 
 
 def _led_in(follow: Clause, value: Value) -> str:

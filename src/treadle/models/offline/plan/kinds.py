@@ -31,6 +31,7 @@ _TIME = re.compile(
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
     re.IGNORECASE,
 )
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\b")
 _TIMED = word_set("year month day week quarter hour date time minute timestamp epoch")
 
 
@@ -96,5 +97,6 @@ def _is_somebody(found: Field) -> bool:
 def _is_number(found: Field) -> bool:
     return (
         not isinstance(found.value, bool)
+        and _DATE.match(str(found.value)) is None
         and re.search(r"\d|\b(?:no|none|nobody|nothing)\b", str(found.value)) is not None
     )

@@ -14,7 +14,7 @@ from treadle.models.offline.plan.toolbox import Param
 
 LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
 HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
-_TIMES = word_set("since until after before")
+_ALONE = word_set("since until after before below above over under")
 _COMPARED = re.compile(r"\b(?:between|above|below|than)\s*[$€£]?(?:[\d.,]+\s*\w*\s+and\s+[$€£]?)?$", re.IGNORECASE)
 _INCLUSIVE = re.compile(
     r"\b(?:or (?:on|after|before|more|less|fewer|newer|older|above|below|equal)|(?:and|or) (?:later|earlier)|on or|"
@@ -27,7 +27,7 @@ _STRICT = re.compile(
     r"after|before|above|below|over|under|exclusiv\w*|exclud\w+|strictly)\b",
     re.IGNORECASE,
 )
-_STRICT_NAMES = word_set("after before")
+_STRICT_NAMES = word_set("after before above below over under")
 _IDENTIFIERS = word_set("id number no nr")
 _PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
 _PLAIN = frozenset(stem(word) for word in word_set("value amount number x n input num quantity measurement"))
@@ -35,6 +35,7 @@ _MONEY = frozenset(
     stem(word)
     for word in word_set("bill principal fee payment loan income expense price cost budget salary deposit money total")
 )
+_PAID = frozenset(stem(word) for word in word_set("amount price sum money fee"))
 _COUNTS = frozenset(
     stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
 )
@@ -86,7 +87,7 @@ def is_limit(param: Param) -> bool:
 def bound_of(param: Param) -> str:
     """ "low" or "high" where the parameter bounds a figure, as `min_seats` does, else empty."""
     words = parts(param.name)
-    if len(words) < 2 and not _TIMES & set(words):
+    if len(words) < 2 and not _ALONE & set(words):
         return ""
     ends = {words[0], words[-1]}
     return "low" if ends & LOW else "high" if ends & HIGH else ""
@@ -143,6 +144,9 @@ def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
 
 def _limit(value: Value, clause: Clause, cue: float) -> float:
     before, after = clause.words_before(value.start, 1), clause.words_after(value.end, 1)
+    if before == ("row",):
+        # "Row 7" is one of them.
+        return cue
     top = before and before[0] in ("top", "first", "limit", "last", "only", "max")
     ranked = after and after[0] in ("largest", "biggest", "highest", "lowest", "smallest", "most", "top")
     return 2.0 if top or ranked else max(cue - 0.5, 0.0)
@@ -151,13 +155,21 @@ def _limit(value: Value, clause: Clause, cue: float) -> float:
 def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     """By the unit or the thing after the number, else by the noun before it, else by what is left."""
     least = 0.6 if param.required else 0.0
+    before = clause.words_before(value.start, 1)
+    cents = "." in value.text and bool(_PAID & set(param.stems))
+    if before and before[0] in parts(param.name) and before[0] != clause.command and cue:
+        # "Room 104" is the room, whatever stands behind it.
+        return cue + least + (0.0 if counts(param) else 0.6)
+    if cents and before == (clause.command,) and not param.required:
+        return cue + 1.2
     unit = unit_after(value, clause)
     if unit is None:
-        before = clause.words_before(value.start, 1)
         if before and before[0] == singular(parts(param.name)[-1]) != parts(param.name)[-1]:
             # "Day 2" is one of the days, not two of them.
             return 0.0
-        named = before and before[0] != clause.command and is_plain_noun(before[0], stem(before[0]))
+        # "Pay Nordkraft 62.40": what is paid, and to whom.
+        paid = param.required and bool(_PAID & set(param.stems)) and _is_behind_name(value, clause)
+        named = not paid and before and before[0] != clause.command and is_plain_noun(before[0], stem(before[0]))
         if named and not cue and not before[0][0].isdigit():
             return 0.0
         asked_for = before and before[0] in ("of", "for", "buy", "order", "sell", "ship") and counts(param)
@@ -178,6 +190,12 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
         return cue + least + 1.2
     # "the price of 20 gizmos": what stands before the number is of the things, not of the number.
     return least if _PLAIN & set(param.stems) else 0.0
+
+
+def _is_behind_name(value: Value, clause: Clause) -> bool:
+    """Whether an amount of money, with its cents, stands right behind a name."""
+    names = [other for other in clause.values if other.kind == "name" and other.end <= value.start]
+    return "." in value.text and any(not clause.text[name.end : value.start].strip() for name in names)
 
 
 def unit_after(value: Value, clause: Clause) -> str | None:

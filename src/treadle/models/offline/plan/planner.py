@@ -22,9 +22,10 @@ from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.kinds import of_another_kind, said_yes_to_less
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
+from treadle.models.offline.plan.pricing import multiplier, number_of_things
 from treadle.models.offline.plan.refusals import shared_number
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
-from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -138,7 +139,20 @@ class Planner:
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
+            self._call_for_many(tool, outcome)
         return outcome
+
+    def _call_for_many(self, tool: KnownTool, outcome: Outcome) -> None:
+        """What several cost, once the price of one is told."""
+        number, times = number_of_things(outcome.clause, tool, outcome.used), multiplier(self.box.tools)
+        figure = headline(outcome.done[-1].result) if outcome.done else None
+        if number is None or times is None or (outcome.done and figure is None):
+            return
+        outcome.used.append((number.start, number.end))
+        outcome.tools.append(times)
+        if figure is not None:
+            first, second = (param.name for param in times.params)
+            self._call(times, {first: plain_number(number.text), second: plain_number(str(figure))}, outcome)
 
     def _taken_twice(self, tool: KnownTool, arguments: Json, done: Sequence[Exchange]) -> str | None:
         """What an option of the tool takes that a tool before it took for something else: of "How many members does

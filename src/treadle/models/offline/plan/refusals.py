@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from treadle.models.offline.grammar.currencies import SIGNS, money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_negation
-from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
+from treadle.models.offline.grammar.meaning import is_idle, is_negation
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.affinity import is_currency
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps
@@ -25,6 +25,16 @@ _CONDITION = re.compile(
 )
 _ASKED_FOR = re.compile(
     r"^\W*(?:(?:what|which|how)(?:['’]s| is| are)|(?:list|show|give me|tell me)(?: all| me)?) the (\w+)\W*$",
+    re.IGNORECASE,
+)
+# The things that are to be found, or said.
+_WANTED = re.compile(
+    r"^\W*(?:please )?(?:find|list|show|get|give me|tell me|search|which|what)(?: me)?(?: all| the| our| my)* (\w+)\b",
+    re.IGNORECASE,
+)
+_SORT = re.compile(
+    r"^\W*(?:please )?(?:find|list|show|get|give me|tell me|search|which|what|how many)"
+    r"(?: me)?(?: are)?(?: all| the| our| my)* ([a-z-]+) (\w+s)\b",
     re.IGNORECASE,
 )
 # Where a value stands in the clause alone makes no more of a difference than that.
@@ -139,6 +149,11 @@ def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
 
     "What is the weather?" does not ask for weather warnings, nor "List the employees" for their birthdays.
     """
+    match = _WANTED.match(clause.text)
+    if match is not None and not overlaps(*match.span(1), used) and all(_only_before(match[1], t) for t in tools):
+        return [match.span(1)]
+    if (other := _of_another_sort(clause, tools, used)) is not None:
+        return [other]
     match = _ASKED_FOR.match(clause.text)
     if match is None or used:
         return []
@@ -150,6 +165,32 @@ def of_another_thing(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
         if stem(kind) == asked != stem(head) and singular(head) != head and not heads:
             return [match.span(1)]
     return []
+
+
+def _of_another_sort(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> Span | None:
+    """The word that says which of many are wanted, of a tool that has others of them in its name: of "the even numbers"
+    `prime_numbers` has none."""
+    match = _SORT.match(clause.text)
+    if match is None or overlaps(*match.span(1), used) or is_idle(match[1]) or is_function_word(match[1]):
+        return None
+    said = {token.stem for token in clause.tokens}
+    for tool in tools:
+        *_, sort, head = ("", "", *tool.name_stems)
+        if head != stem(match[2]) or not sort or is_verb(parts(tool.name)[-2]):
+            continue
+        if sort not in said and stem(match[1]) not in tool.weights and not any(alike(sort, each) for each in said):
+            return match.span(1)
+    return None
+
+
+def _only_before(thing: str, tool: KnownTool) -> bool:
+    """Whether a tool speaks of a thing only to say of what kind another one is: a "mail address" is no mail."""
+    asked = stem(thing.lower())
+    said = [list(tokens(tool.spec.description)), list(tokens(" ".join(parts(tool.name))))]
+    after = [([*words, None])[at + 1] for words in said for at, word in enumerate(words) if word.stem == asked]
+    kinds = [word is not None and is_plain_noun(word.text, word.stem) for word in after]
+    told = {word for p in tool.params for word in p.stems} | {word for each in tool.outputs for word in each.stems}
+    return bool(kinds) and all(kinds) and singular(thing.lower()) != thing.lower() and asked not in told
 
 
 def in_other_money(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:

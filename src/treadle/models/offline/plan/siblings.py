@@ -7,7 +7,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.currencies import currency_of
 from treadle.models.offline.grammar.english import word_set
-from treadle.models.offline.grammar.question import Clause, Value, phrases
+from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.candidates import Candidates
 from treadle.models.offline.plan.filling import Filling
@@ -54,7 +54,7 @@ class Siblings:
         ranked = sorted(
             (
                 (score, value)
-                for value in [*self.clause.values, *phrases(self.clause, self.can.asking(group[0]))]
+                for value in [*self.clause.values, *self.can.phrases(group[0])]
                 if (score := self._joined(group[0], value)) > 0 and not overlaps(value.start, value.end, spans)
             ),
             key=lambda pair: (-pair[0], pair[1].start),

@@ -11,6 +11,12 @@ from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import is_function_word, parts, stem
 from treadle.models.offline.plan.toolbox import Param
 
+# "Turn on the light", "switch the light in the hall off".
+_TURNED = re.compile(
+    r"^\W*(?:please |now )?(turn|switch|put|set)\b"
+    r"(?:\s+(on|off)\b(?=\s+[a-z])|[^.?!]*?\s(on|off)(?=(?: again)?(?:,? please)?\W*$|\s+(?:in|at|of)\b))",
+    re.IGNORECASE,
+)
 _INCLUDING = word_set("include includes including included with counting plus and also")
 _HAVING = word_set("has have is with include includes including only show")
 
@@ -18,9 +24,11 @@ _HAVING = word_set("has have is with include includes including only show")
 def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
     """True where a clause names what a parameter is about, false where it denies it, with the stretches that say so;
     None if it does not speak of it."""
+    if {"on", "off"} & set(parts(param.name)):
+        return _turned(param, clause)
     words = [stem(word) for word in parts(param.name) if not is_function_word(word) and word not in _HAVING]
-    said = [token for token in clause.tokens if token.stem in words]
-    if not words or {token.stem for token in said} != set(words):
+    said = [token for token in clause.tokens if set(map(stem, parts(token.text))) & set(words)]
+    if not words or {stem(word) for token in said for word in parts(token.text)} != set(words):
         return None
     before = [token for token in clause.tokens if token.end <= said[0].start][-3:]
     if {"include", "including", "with"} & set(parts(param.name)) and not any(t.low in _INCLUDING for t in before):
@@ -31,3 +39,12 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
     if denied is not None and param.schema.get("default", None) is False:
         return None
     return denied is None, [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]
+
+
+def _turned(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
+    """The same for what is itself called "on": whether something is to be turned on, or off."""
+    match = _TURNED.match(clause.text)
+    if match is None or any(is_negation(token.text) for token in clause.tokens):
+        return None
+    said = 2 if match[2] else 3
+    return match[said].lower() in parts(param.name), [match.span(1), match.span(said)]

@@ -26,9 +26,10 @@ _OPPOSITE = {"from": ("to", "into", "onto"), "to": ("from",), "into": ("from",),
 _SPEECH = re.compile(
     r"(?:\b(?:because(?: of)?|due to|since|about|regarding|saying|says|concerning|that)\W*(?:the |an? )?|:\s*)$"
 )
+_UP_TO = re.compile(r"\bup to (?:the )?$", re.IGNORECASE)
 _OF_PEOPLE = word_set("for to by of with")
 _AT = word_set("to into in on onto at")
-_PEOPLE = word_set(
+PEOPLE = word_set(
     "doctor teacher driver nurse agent trainer coach tutor lawyer landlord host sender receiver payee buyer seller "
     "artist author writer composer director painter adopter worker mayor keeper "
     "athlete child adult parent relative heir witness judge hero captain pilot waiter actor "
@@ -112,7 +113,8 @@ def _leads_spoken_of(tool: KnownTool, given: Given, clause: Clause) -> list[tupl
     name"."""
     found = []
     for param, value in given:
-        leads = [token for token in clause.tokens if token.end <= value.start and token.low not in _ARTICLES][-1:]
+        skipped = [token for token in clause.tokens if token.end <= value.start and token.low not in _ARTICLES]
+        leads = [token for token in skipped if token.stem not in _own_nouns(param)][-1:]
         found += [(token.start, token.end) for token in leads if token.low in told_leads(tool, param)]
     return found
 
@@ -121,6 +123,8 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     """Whether a number says which one of what a tool calls by its noun and the parameter's: "bus 7" for the line of "a
     bus line"."""
     before = clause.words_before(value.start, 1)
+    if _UP_TO.search(clause.text[: value.start]) and param.required:
+        return any(told.split()[-1] in param.name for told in re.findall(r"\bup to an? \w+", tool.spec.description))
     integer = (
         value.kind == "number" and param.shape == "number" and "number" not in param.types and value.text.isdigit()
     )
@@ -135,7 +139,8 @@ def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> in
     after, led = re.match(r"[\"”']?\s+([\w-]+)", clause.text[value.end :]), fits.led_by(param, value, clause)
     if fits.direction(param) and led in _OPPOSITE:
         return 5 * ((led,) in fits.prepositions(param))
-    if value.kind in ("email", "period", "time") or fits.is_date(param) or fits.is_time(param):
+    typed = value.kind in ("email", "period", "time") or fits.is_date(param) or fits.is_time(param)
+    if typed or (fits.is_version(param) and re.search(r"\d", value.text)):
         return 4 * (fits.affinity(param, value, clause) > 0)
     if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
         return 4
@@ -147,7 +152,7 @@ def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> in
         return 0
     if led in told:
         return 3
-    if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | _PEOPLE):
+    if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE):
         return 0
     if led in ("to", "into") and told & _AT:
         return 2
@@ -162,7 +167,7 @@ def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> in
     )
     if _OBJECT in told and commanded and (not is_function_word(led) or led == ""):
         return 2
-    person = any(stem(word) in param.nouns for word in PERSON_WORDS | _PEOPLE)
+    person = any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
     place = any(stem(word) in param.nouns for word in PLACE_WORDS)
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
     if value.text.startswith("Dr") and {"doctor", "physician"} & set(param.nouns):
@@ -243,8 +248,12 @@ def _unclear(tool: KnownTool, given: Given, clause: Clause) -> tuple[Value, Valu
 def _mixed_up(loose: Given) -> tuple[tuple[Param, Value], tuple[Param, Value]] | None:
     """A mere word for somebody and a name for something else: of "Grant the lab access to Jette" both are the wrong way
     round."""
-    people = {stem(word) for word in PERSON_WORDS | _PEOPLE}
-    somebody = [(p, v) for p, v in loose if people & set(p.nouns) and v.kind == "phrase" and v.text.islower()]
+    people = {stem(word) for word in PERSON_WORDS | PEOPLE}
+    somebody = [
+        (p, v)
+        for p, v in loose
+        if people & set(p.nouns) and (v.kind == "code" or (v.kind == "phrase" and v.text.islower()))
+    ]
     something = [(p, v) for p, v in loose if not people & set(p.nouns) and v.kind == "name"]
     return (somebody[0], something[0]) if somebody and something else None
 

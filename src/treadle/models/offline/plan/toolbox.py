@@ -38,6 +38,7 @@ _ONLY_TELLING = PLAIN_VERBS | word_set(
     "retrieve total average evaluate round solve locate display print"
 )
 _PARTICLES = word_set("back up out off down away")
+_TURNING = word_set("turn switch")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
@@ -114,6 +115,11 @@ class KnownTool:
         """The parameters that a call cannot do without."""
         return tuple(param for param in self.params if param.required)
 
+    @cached_property
+    def choices(self) -> frozenset[str]:
+        """The names that it offers to choose from, in lower case."""
+        return frozenset(each.lower() for p in self.params for each in p.enum if isinstance(each, str))
+
     @property
     def _begun(self) -> tuple[str, str]:
         """The first two words of its description; "back" and its like belong to the verb."""
@@ -127,23 +133,29 @@ class KnownTool:
         verb = singular(told)
         plain = (verb in PLAIN_VERBS or verb in TELLING_VERBS) and verb != "give"
         plain = plain or is_function_word(verb)
-        return frozenset() if plain or article not in ("a", "an", "the") else frozenset({verb})
+        if plain or article not in ("a", "an", "the"):
+            return frozenset()
+        return _TURNING if verb in _TURNING else frozenset({verb})
 
     @property
     def called(self) -> frozenset[str]:
         """The verbs that the tool itself is called and described by."""
-        return self._opening | {*parts(self.name)[:1]}
+        return self._opening | self._verbs
+
+    @property
+    def _verbs(self) -> frozenset[str]:
+        """The verbs of its name: in "place_order" and "make_refund" the second word is one too."""
+        first, *rest = parts(self.name) or ("",)
+        return frozenset({first, *rest[:1]} if first in LIGHT_VERBS else {first})
 
     @property
     def change(self) -> frozenset[str] | None:
         """The verbs that command this tool, if it or its name says that it changes something; else None."""
-        first, *rest = parts(self.name) or ("",)
+        first = (*parts(self.name), "")[0]
         if self.spec.changes is False:
             return None
         if self.spec.changes:
-            # In "place_order" and "make_refund" the verb is the second word.
-            verbs = {first, *rest[:1]} if first in LIGHT_VERBS else {first}
-            return self._opening.union(verbs, *(group for group in CHANGES if verbs & group))
+            return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
         if first == "give":
             # What is given may be a price or a raise: the description tells.
             told, article = (*parts(self.summary), "", "")[:2]
@@ -156,10 +168,10 @@ class KnownTool:
             return None
         numbers = [param for param in self.params if param.shape == "number"]
         adds = first == "add" and len(numbers) == len(self.params) >= 2
-        groups = [group for group in CHANGES if first in group]
+        groups = [group for group in CHANGES if self._verbs & group]
         if not groups and first.isalpha():
             return self._told_change(first)
-        return self._opening.union(*groups) | {first} if groups and not adds else None
+        return self._opening.union(self._verbs, *groups) if groups and not adds else None
 
     def _told_change(self, first: str) -> frozenset[str] | None:
         """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
@@ -306,9 +318,7 @@ class Toolbox:
         self.tools = tuple(read_tool(spec) for spec in specs)
         self._rarity: dict[str, float] = {}
         # What a tool offers as a choice is the name of nothing else.
-        self.choices = frozenset(
-            each.lower() for tool in self.tools for p in tool.params for each in p.enum if isinstance(each, str)
-        )
+        self.choices = frozenset(name for tool in self.tools for name in tool.choices)
         called = [words for tool in self.tools for words in (tool.name_stems, *(p.nouns for p in tool.params))]
         self._nouns = frozenset(word for words in called for word in words)
 
