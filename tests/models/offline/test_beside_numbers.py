@@ -359,3 +359,85 @@ def test_a_code_is_no_member_where_a_name_is() -> None:
 def test_even_numbers_are_no_primes() -> None:
     assert "even" in asked([prime_numbers], "List the even numbers between 1 and 10")[1]
     assert not asked([prime_numbers], "List the even numbers between 1 and 10")[1].startswith("Left out")
+
+
+@tool(effect="read")
+def contacts(city: str | None = None, vip: bool | None = None) -> list[str]:
+    """Lists contacts.
+
+    Args:
+        city: where they live.
+        vip: only important ones.
+    """
+    return ["Ida"]
+
+
+@tool(effect="read")
+def phone(contact: str) -> str:
+    """Phone number of a contact."""
+    return "+49 1"
+
+
+@tool(effect="read")
+def water_temperature(tank: int) -> float:
+    """Water temperature of a tank in degrees Celsius."""
+    return 24.5
+
+
+@tool
+def add_to_cart(customer: str, product: str, quantity: int = 1) -> str:
+    """Adds a product to the cart of a customer."""
+    return "ok"
+
+
+@tool(effect="read")
+def departures(airport: str, after: str | None = None) -> list[str]:
+    """Lists the departures from an airport.
+
+    Args:
+        airport: its name.
+        after: not before this time, as HH:MM.
+    """
+    return ["LH 400"]
+
+
+def test_only_some_are_some_of_those_before() -> None:
+    calls, _ = asked([contacts], "List the contacts in Graz", "Only VIP ones.")
+    assert calls == [("contacts", {"city": "Graz", "vip": True})]
+
+
+def test_her_address_is_nobody() -> None:
+    assert asked([phone], "What is Ida's phone number?", "And her address?")[0] == []
+
+
+@tool(effect="read")
+def last_watered(plant: str) -> date:
+    """Day on which a plant was last watered."""
+    return date(2026, 11, 25)
+
+
+def test_whether_something_is_so_is_answered_by_no_other_figure() -> None:
+    assert not asked([last_watered], "Does the fern need water?")[1].startswith("Left out")
+    assert not asked([water_temperature], "Is tank 3 clean?")[1].startswith("Left out")
+
+
+def test_a_number_before_a_thing_is_how_many_of_it() -> None:
+    calls, _ = asked([add_to_cart], "Add 2 lamps to Vera's cart.")
+    assert calls == [("add_to_cart", {"customer": "Vera", "product": "lamps", "quantity": 2})]
+
+
+def test_a_time_behind_the_name_of_its_parameter() -> None:
+    calls, _ = asked([departures], "Departures from Oslo after 17:00")
+    assert calls == [("departures", {"airport": "Oslo", "after": "17:00"})]
+
+
+def test_a_condition_is_taken_away() -> None:
+    told = "List the contacts in Graz", "Only VIP ones."
+    assert asked([contacts], *told, "Now without the city.")[0] == [("contacts", {"vip": True})]
+    assert asked([contacts], *told, "Now without the company.")[0] == []
+
+
+def test_what_was_paid_is_not_paid_again_without_its_reference() -> None:
+    first = "Pay Anna 20 euros with the reference rent"
+    assert len(asked([pay], first)[0]) == 1
+    assert asked([pay], first, "Now without the reference")[0] == []

@@ -149,19 +149,20 @@ def _main_words(
     given = [(value.start, value.end) for value in clause.values if overlaps(value.start, value.end, used)]
     for start, end in spare:
         word, named = clause.text[start:end], (start, end) in names
-        if not named and meaning.is_idle(word):
-            continue
         before = (*clause.words_before(start, 1), "")[0]
-        subject = before in _SUBJECTS or any(
-            clause.text[to:start] == " " and _AUXILIARY.search(clause.text[:at]) for at, to in used
-        )
+        named_subject = any(clause.text[to:start] == " " and _AUXILIARY.search(clause.text[:at]) for at, to in used)
+        subject = before in _SUBJECTS or named_subject
+        if not named and meaning.is_idle(word) and not (named_subject and clause.is_yes_or_no):
+            continue
         rest = clause.text[end:].strip(" ?.!").lower()
         does = subject and (not rest or rest in _LEFT_BEHIND) and not named
         label = any(clause.text[end:at] == " " for at, _ in given)
         counted = _COUNTED.search(clause.text) is not None and word.endswith(("ed", "en"))
         led = next((each for each in clause.words_before(start, 2) if each not in ("the", "a", "an")), "")
+        # "Is tank 3 clean?" is answered by no temperature of it, "Does the fern need water?" by no day.
+        whether = clause.is_yes_or_no and (not rest or named_subject) and not named
         alone = named and (start == 0 or not given or before in ("and", "or"))
-        if alone or does or label or counted or before in _BEING or led in _LEADING:
+        if alone or does or whether or label or counted or before in _BEING or led in _LEADING:
             found.append((start, end))
     return found
 

@@ -94,7 +94,7 @@ def named_from(param: Param, value: Value, clause: Clause) -> int:
         return before.start if before is not None and own and before.low != "top" else value.start
     words = r"\s+".join(re.escape(word) for word in parts(param.name))
     match = re.search(rf"\b{words}\s+(?:the\s+)?$", clause.text[: value.start], re.IGNORECASE)
-    return value.start if match is None or not is_date(param) else match.start()
+    return value.start if match is None or not (is_date(param) or is_time(param)) else match.start()
 
 
 def is_search(param: Param) -> bool:

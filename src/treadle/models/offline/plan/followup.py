@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
 from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, stem, tokens
 from treadle.models.offline.plan.conditions import conditions
+from treadle.models.offline.plan.dropping import dropped, without
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
 from treadle.models.offline.plan.switches import switched
@@ -35,6 +36,8 @@ _PRONOUN = re.compile(
 _COMMANDS = re.compile(
     r"^\W*(?:please )?[a-z]+ (?:it|them|this|that|these|those|the|all|both|each|every)\b", re.IGNORECASE
 )
+_ONLY = re.compile(r"^\W*(?:and |but |now |ok |please )*(?:only|just)\b", re.IGNORECASE)
+_WHOSE = ("my", "your", "his", "her", "its", "our", "their")
 _SOMEBODY = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
 _BY = re.compile(r"\s*\b(?:by|per)\s+\w+(?:\s*(?:,|and)\s*\w+)*\s*(?=[?.!]?$)", re.IGNORECASE)
 _BACK = frozenset({"back", "backwards", "reverse", "reversed", "versa"})
@@ -75,6 +78,12 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
         return Meant(question)
+    if (field := dropped(question)) is not None:
+        less = without(planner.box.read(earlier, planner.today), field, made, planner.box)
+        again = planner.chooser.choose(planner.box.read(less, planner.today)) if less else None
+        # What was done is not done once more, with less.
+        told = again is not None and again.tool.change is None
+        return Meant(less, True) if told else Meant(question, lost=("without",))
     bare = _LEAD.sub("", question).strip()
     clauses = split_clauses(bare)
     if not clauses:
@@ -102,6 +111,9 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         text = _rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
         if text and text != earlier and not _asks_of_a_change(question, text, planner):
             rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
+    if _ONLY.match(question) and clause.is_fragment:
+        # "Only VIP ones" are some of those before, and never all that are so.
+        return _best(rest, planner) or Meant(question, lost=(clause.text,))
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
 
 
@@ -205,12 +217,15 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
             edits.append(Edit(replaced.start, replaced.end, chosen.written))
         used.append((chosen.start, chosen.end))
     for start, end in _switched(follow, made, planner):
-        extra.append(follow.text[start:end])
+        extra.append(follow.text[start:end].lower())
         used.append((start, end))
     spans = list(used)
     told = {word for tool in planner.box.tools for word, weight in tool.weights.items() if weight >= 1.0}
     asking = frozenset(t.stem for t in follow.tokens if groups_of(t.stem) or t.stem in told)
     nouns = () if breakdown else phrases(follow, asking, units=True)
+    if any(follow.words_before(noun.start, 1) in [(word,) for word in _WHOSE] for noun in nouns):
+        # "Her address" is something of hers, and takes the place of nobody.
+        return ""
     free = [value for value in free if not overlaps(value.start, value.end, spans)]
     for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
         place = _counterpart(earlier, follow, value, made, planner)

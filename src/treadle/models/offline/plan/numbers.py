@@ -185,7 +185,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
         plain = _PLAIN & set(param.stems) and not (_is_money(unit) and counts(param))
         return 0.0 if counts(param) and not plain else cue + least
     if counts(param):
-        return cue + least + 0.8 + (1.2 if unit in param.words else 0.0)
+        return cue + least + (0.8 if param.required else 1.2) + (1.2 if unit in param.words else 0.0)
     if unit in param.words or any(alike(unit, word) for word in param.nouns):
         return cue + least + 1.2
     # "the price of 20 gizmos": what stands before the number is of the things, not of the number.

@@ -16,6 +16,7 @@ from treadle.models.offline.plan.toolbox import KnownTool
 _COSTING = re.compile(r"\b(?:costs?|prices?|how much (?:is|are|for))\b", re.IGNORECASE)
 _PRICES = frozenset(stem(word) for word in word_set("price cost"))
 _PER = re.compile(r"\bper (\w+)", re.IGNORECASE)
+_OF = re.compile(r"(\w+) of(?: the)?", re.IGNORECASE)
 _ONE = word_set("piece item unit one article product")
 
 
@@ -28,7 +29,9 @@ def number_of_things(clause: Clause, tool: KnownTool, used: Sequence[tuple[int, 
     free = [v for v in clause.values if v.kind == "number" and not overlaps(v.start, v.end, used)]
     if len(free) != 1 or tool.change is not None:
         return None
-    beside = any(start >= free[0].end and not clause.text[free[0].end : start].strip() for start, _ in used)
+    gaps = [clause.text[free[0].end : start].strip() for start, _ in used if start >= free[0].end]
+    # "3 packs of ibuprofen", where one pack is what the price is of.
+    beside = any(not gap or ((of := _OF.fullmatch(gap)) and stem(of[1]) in tool.told) for gap in gaps)
     return free[0] if beside else None
 
 
