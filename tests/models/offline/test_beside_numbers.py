@@ -441,3 +441,53 @@ def test_what_was_paid_is_not_paid_again_without_its_reference() -> None:
     first = "Pay Anna 20 euros with the reference rent"
     assert len(asked([pay], first)[0]) == 1
     assert asked([pay], first, "Now without the reference")[0] == []
+
+
+@tool(effect="read")
+def free_bikes(station: str) -> int:
+    """Number of free bikes at a station."""
+    return 6
+
+
+@tool
+def rent(station: str, rider: str) -> str:
+    """Rents a bike at a station to a rider."""
+    return "ok"
+
+
+@tool(effect="read")
+def room_price(room_type: Literal["single", "double", "suite"], nights: int = 1, breakfast: bool = False) -> int:
+    """Price of a stay."""
+    return 90
+
+
+@tool
+def redirect(parcel: str, address: str) -> str:
+    """Sends a parcel to another address."""
+    return "ok"
+
+
+@tool
+def refer(patient: str, doctor: str) -> str:
+    """Refers a patient to a doctor."""
+    return "ok"
+
+
+def test_to_return_what_was_lent_is_no_question() -> None:
+    assert asked([free_bikes, rent], "Return the bike of Lotta.")[0] == []
+
+
+def test_what_is_counted_may_be_said_again() -> None:
+    calls, _ = asked([room_price], "What does a double room cost for 3 nights?", "And for 2 nights?", "With breakfast?")
+    assert calls == [("room_price", {"room_type": "double", "nights": 2, "breakfast": True})]
+
+
+def test_my_office_is_no_address() -> None:
+    assert asked([redirect], "Redirect PX9914 to my office.")[0] == []
+    calls, _ = asked([redirect], 'Redirect PX9914 to "Mill Lane 4".')
+    assert calls == [("redirect", {"parcel": "PX9914", "address": "Mill Lane 4"})]
+
+
+def test_a_doctor_is_not_referred_to_a_patient() -> None:
+    assert asked([refer], "Refer Dr. Vogt to Tim Wolf")[0] == []
+    assert asked([refer], "Refer Tim Wolf to Dr. Vogt")[0] == [("refer", {"patient": "Tim Wolf", "doctor": "Dr. Vogt"})]

@@ -35,6 +35,7 @@ _HANDED_IN = frozenset(
         "answer result output summary response reply text content message conclusion final solution value"
     )
 )
+_LENDING = word_set("rent lend loan borrow hire checkout")
 _NUMBERS = frozenset({"number", "integer"})
 
 
@@ -149,6 +150,9 @@ class Chooser:
 
     def _commands_another(self, commanded: str) -> bool:
         """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
+        if commanded == "return":
+            # Where things are lent, to return one is no way to ask for it.
+            return any(tool.change is not None and _LENDING & tool.called for tool in self.box.tools)
         changing = bool(commanded) and commanded not in PLAIN_VERBS
         return changing and any(tool.change is not None and commanded in tool.change for tool in self.box.tools)
 

@@ -223,6 +223,7 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
     told = {word for tool in planner.box.tools for word, weight in tool.weights.items() if weight >= 1.0}
     asking = frozenset(t.stem for t in follow.tokens if groups_of(t.stem) or t.stem in told)
     nouns = () if breakdown else phrases(follow, asking, units=True)
+    nouns = tuple(noun for noun in nouns if not _is_counted_before(earlier, follow, noun))
     if any(follow.words_before(noun.start, 1) in [(word,) for word in _WHOSE] for noun in nouns):
         # "Her address" is something of hers, and takes the place of nobody.
         return ""
@@ -268,6 +269,12 @@ def _switched(follow: Clause, made: Sequence[Exchange], planner: Planner) -> lis
     tools = [tool for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
     said = [switched(param, follow) for tool in tools for param in tool.params if param.shape == "boolean"]
     return [(min(spans)[0], max(spans)[1]) for _, spans in filter(None, said)]
+
+
+def _is_counted_before(earlier: Clause, follow: Clause, noun: Value) -> bool:
+    """Whether a noun behind a number only says again what is counted: the nights of "and for 2 nights?"."""
+    behind = any(v.kind == "number" and follow.text[v.end : noun.start] == " " for v in follow.values)
+    return behind and {token.stem for token in tokens(noun.text)} <= {token.stem for token in earlier.tokens}
 
 
 def _led_in(follow: Clause, value: Value) -> str:

@@ -55,6 +55,7 @@ _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _STEP_NAMES = word_set("by increment delta step")
 _LASTING = word_set("renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
+_REACHED = frozenset(stem(word) for word in word_set("address email mail phone telephone iban"))
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -78,9 +79,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     if param.stems[-1:] == ("id",) and value.kind == "phrase" and after is not None and after.stem in param.nouns:
         # "The contaminated sample" says which one it is, and is no identifier.
         return True
-    if value.kind == "phrase" and before[:1] and before[0] in _WHOSE and "name" in param.description:
-        # "My brother" is nobody's name.
-        return True
+    if value.kind == "phrase" and before[:1] and before[0] in _WHOSE:
+        # "My brother" is nobody's name, "my office" no address.
+        return "name" in param.description or bool(_REACHED & set(param.nouns))
     sole = sum(other.shape == "text" for other in tool.required) == 1
     if sole and before[:1] == ("by",) and param.stems[-1:] != ("by",) and not set(param.nouns) & _DOERS:
         # "A song by Nena" says whose it is, and not which.

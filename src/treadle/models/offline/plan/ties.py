@@ -255,6 +255,11 @@ def _mixed_up(loose: Given) -> tuple[tuple[Param, Value], tuple[Param, Value]] |
         if people & set(p.nouns) and (v.kind == "code" or (v.kind == "phrase" and v.text.islower()))
     ]
     something = [(p, v) for p, v in loose if not people & set(p.nouns) and v.kind == "name"]
+    doctors = [(p, v) for p, v in loose if {"doctor", "physician"} & set(p.nouns) and not v.text.startswith("Dr")]
+    titled = [pair for pair in loose if pair[1].text.startswith("Dr.") and pair not in doctors]
+    if doctors and titled and not {"doctor", "physician"} & set(titled[0][0].nouns):
+        # "Refer Dr. Vogt to Tim Wolf"
+        return titled[0], doctors[0]
     return (somebody[0], something[0]) if somebody and something else None
 
 
