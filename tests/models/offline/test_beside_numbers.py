@@ -313,7 +313,12 @@ def test_what_is_called_on_is_turned(question: str, room: str, on: bool) -> None
 
 @pytest.mark.parametrize(
     "question",
-    ["Don't turn on the light in the hall", "Switch off all the lights.", "Turn on the light in the hall on Monday"],
+    [
+        "Don't turn on the light in the hall",
+        "Switch off all the lights.",
+        "Turn on the light in the hall on Monday",
+        "Turn the hall light off and on",
+    ],
 )
 def test_what_is_called_on_is_not_turned_against_a_word(question: str) -> None:
     assert asked([set_light], question)[0] == []
@@ -332,6 +337,7 @@ def test_a_version_is_one_value() -> None:
 
 def test_an_amount_with_its_cents_stands_behind_whom_it_is_paid_to() -> None:
     assert asked([pay], "Pay Nordkraft 62.40")[0] == [("pay", {"payee": "Nordkraft", "amount": 62.4})]
+    assert asked([pay], "Pay Nordkraft 1.250")[0] == []
 
 
 def test_the_noun_before_a_number_says_what_it_is() -> None:

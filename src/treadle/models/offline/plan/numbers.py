@@ -35,6 +35,7 @@ _MONEY = frozenset(
     stem(word)
     for word in word_set("bill principal fee payment loan income expense price cost budget salary deposit money total")
 )
+_CENTS = re.compile(r"\.\d\d$")
 _PAID = frozenset(stem(word) for word in word_set("amount price sum money fee"))
 _COUNTS = frozenset(
     stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
@@ -156,7 +157,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     """By the unit or the thing after the number, else by the noun before it, else by what is left."""
     least = 0.6 if param.required else 0.0
     before = clause.words_before(value.start, 1)
-    cents = "." in value.text and bool(_PAID & set(param.stems))
+    cents = _CENTS.search(value.text) is not None and bool(_PAID & set(param.stems))
     if before and before[0] in parts(param.name) and before[0] != clause.command and cue:
         # "Room 104" is the room, whatever stands behind it.
         return cue + least + (0.0 if counts(param) else 0.6)
@@ -195,7 +196,9 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
 def _is_behind_name(value: Value, clause: Clause) -> bool:
     """Whether an amount of money, with its cents, stands right behind a name."""
     names = [other for other in clause.values if other.kind == "name" and other.end <= value.start]
-    return "." in value.text and any(not clause.text[name.end : value.start].strip() for name in names)
+    return _CENTS.search(value.text) is not None and any(
+        not clause.text[name.end : value.start].strip() for name in names
+    )
 
 
 def unit_after(value: Value, clause: Clause) -> str | None:

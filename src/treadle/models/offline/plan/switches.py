@@ -17,6 +17,7 @@ _TURNED = re.compile(
     r"(?:\s+(on|off)\b(?=\s+[a-z])|[^.?!]*?\s(on|off)(?=(?: again)?(?:,? please)?\W*$|\s+(?:in|at|of)\b))",
     re.IGNORECASE,
 )
+_FROM_TO = re.compile(r"\bfrom (?:on to off|off to on)\b", re.IGNORECASE)
 _INCLUDING = word_set("include includes including included with counting plus and also")
 _HAVING = word_set("has have is with include includes including only show")
 
@@ -44,7 +45,8 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
 def _turned(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
     """The same for what is itself called "on": whether something is to be turned on, or off."""
     match = _TURNED.match(clause.text)
-    if match is None or any(is_negation(token.text) for token in clause.tokens):
+    both = {token.low for token in clause.tokens} >= {"on", "off"} and _FROM_TO.search(clause.text) is None
+    if match is None or both or any(is_negation(token.text) for token in clause.tokens):
         return None
     said = 2 if match[2] else 3
     return match[said].lower() in parts(param.name), [match.span(1), match.span(said)]
