@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, MemoryJournal, ask_before, deny
 from treadle.kernel.events import ToolsListed
-from treadle.mcp import MCPServer, ServerFailed
+from treadle.mcp import MCPServer, ServerFailed, listing
 from treadle.mcp.naming import LONGEST, tool_names
 from treadle.mcp.secrets import Secrets
 from treadle.testing import ScriptedModel
@@ -58,6 +58,19 @@ async def test_a_list_that_is_too_long_is_refused(script):
 async def test_of_a_long_list_what_is_wanted_can_be_named():
     evil = server("def listed(params): return {'tools': [tool(f't{i}') for i in range(300)]}", only=["t7"])
     assert [one.name for one in await evil.listed()] == ["evil__t7"]
+
+
+async def test_a_page_without_tools_is_not_the_end_of_the_list():
+    pages = "{None: ([tool()], 'a'), 'a': ([], 'b'), 'b': ([tool('u')], None)}[params.get('cursor')]"
+    script = f"def listed(params): return dict(zip(('tools', 'nextCursor'), {pages}))"
+    assert [one.name for one in await server(script).listed()] == ["evil__t", "evil__u"]
+
+
+async def test_a_list_of_no_end_without_tools_is_given_up(monkeypatch):
+    monkeypatch.setattr(listing, "STARTING", 1.0)
+    with pytest.raises(ServerFailed, match="did not list its tools within 1 s"):
+        await server("def listed(params): return {'tools': [], 'nextCursor': 'on'}").listed()
+    assert quiet()
 
 
 async def test_of_what_is_no_tool_is_told_what_is_wrong():

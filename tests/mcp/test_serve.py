@@ -185,10 +185,13 @@ async def test_hosts_and_origins_are_looked_at():
             await status("http://127.0.0.1:80/mcp", origin="https://evil.example"),
             await status("http://127.0.0.1:80/mcp", origin="null"),
             await status("http://127.0.0.1.evil.example:80/mcp"),
+            await status("http://127.0.0.1:80/mcp", origin="https://localhost.evil.example"),
         ]
         allowed = [
             await status("http://127.0.0.1:8000/mcp"),
             await status("http://localhost:8000/mcp", origin="http://localhost:8000"),
+            await status("http://localhost:8000/mcp", origin="https://localhost"),
+            await status("http://127.0.0.1/mcp", origin="https://[::1]:8443"),
             await status("http://tools.example/mcp", origin="https://page.example"),
         ]
     assert all(code in (403, 421) for code in refused), refused

@@ -57,7 +57,7 @@ class Listing:
                     page = await client.list_tools(cursor=cursor)
                     found += page.tools
                     cursor = page.next_cursor
-                    if cursor is None or not page.tools:
+                    if cursor is None:
                         return found
         except TimeoutError:
             raise ServerFailed(f"the server {self._name} did not list its tools within {STARTING:g} s") from None

@@ -85,9 +85,10 @@ def app_of(
     from mcp.server.transport_security import TransportSecuritySettings
 
     local = ["127.0.0.1", "localhost", "[::1]"]
+    here = [*[f"{host}:*" for host in local], *local]
     security = TransportSecuritySettings(
-        allowed_hosts=[*[f"{host}:*" for host in local], *local, *hosts],
-        allowed_origins=[*[f"http://{host}:*" for host in local], *origins],
+        allowed_hosts=[*here, *hosts],
+        allowed_origins=[*[f"{scheme}://{host}" for scheme in ("http", "https") for host in here], *origins],
     )
     return server.streamable_http_app(streamable_http_path=path, transport_security=security)
 
