@@ -49,9 +49,10 @@ class ByHand(Trial):
             while command := await run.judged():
                 match command:
                     case PrepareStep():
-                        if await compact(run) and not isinstance(command := await run.judged(), PrepareStep):
-                            continue
-                        run.feed(run.prepare(command))
+                        if await compact(run):
+                            command = await run.judged()
+                        if isinstance(command, PrepareStep):
+                            run.feed(run.prepare(command))
                     case CallModel():
                         await self._call(run)
                     case RunTools(records=records):
