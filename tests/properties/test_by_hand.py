@@ -69,17 +69,19 @@ class ByHand(Trial):
 
 def by_hand(setup, thinks):
     hooks = Hooks(reacts=setup.hooks.reacts, calls=setup.hooks.calls, on_event=setup.hooks.on_event)
-    # What came of a reply that broke off is known to who heard its pieces.
-    script = tuple(turn for turn in setup.script if thinks or not isinstance(turn, Breaks))
+    if not thinks:
+        # What came of a reply that broke off is known to who heard its pieces alone.
+        whole = tuple(turn for turn in setup.script if not isinstance(turn, Breaks))
+        setup = replace(setup, script=whole, second=None, dialect="", bound=None)
     return replace(
         setup,
-        script=script,
         hooks=hooks,
         steers=(),
         one_step=False,
         prepare=0,
+        output_mode=None,
         server=None,
-        bound=setup.bound if thinks else None,
+        traced="",
     )
 
 
