@@ -15,8 +15,8 @@ from treadle.kernel.messages import Message, Text, ToolCall, ToolMessage, UserMe
 
 WORDS = "A person put these arguments in place of yours: "
 NO_RESULT = '{"error":true,"message":"No result was recorded'
-BEGINNING = 200
-"""Characters of the arguments that stay where a result is cleared."""
+BEGINNING = 200 - 64
+"""Characters of the arguments that stay where a result is cleared, at least: no figure among them is cut in two."""
 
 
 def put_by_people(events: Sequence[Event]) -> dict[str, str | None]:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.context.redacting import Redact, kept_arguments
+from treadle.context.unbroken import end_before
 from treadle.kernel.messages import Content, Text, ToolMessage, text_of
 from treadle.kernel.reply import CORRECTED
 
@@ -37,7 +38,9 @@ def told_before(result: ToolMessage, redact: Redact | None, longest: int | None 
         return ""
     # Half of what is to be hidden would no longer be known for it.
     shown = edited if redact is None else kept_arguments(edited, redact)
-    return f"{CORRECTED}{shown}" if longest is None or len(shown) <= longest else f"{CORRECTED}{shown[:longest]}…"
+    if longest is None or len(shown) <= longest:
+        return f"{CORRECTED}{shown}"
+    return f"{CORRECTED}{shown[: end_before(shown, longest)]}…"
 
 
 def as_kept(result: ToolMessage, redact: Redact, passed: Callable[[Any], Any]) -> ToolMessage:

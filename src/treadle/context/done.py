@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from treadle.context.corrected import result_content
 from treadle.context.redacting import Redact, kept_arguments
 from treadle.context.texts import estimate_text
+from treadle.context.unbroken import end_before
 from treadle.kernel.calls import UNKNOWN
 from treadle.kernel.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 
@@ -145,7 +146,7 @@ def _told(call: str, redact: Redact | None) -> str:
 
 def _in_a_line(call: str) -> str:
     line = " ".join(call.split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return line if len(line) <= LONGEST else f"{line[: end_before(line, LONGEST)]}…"
 
 
 def _result_of(call: ToolCall, messages: Sequence[Message], place: int) -> ToolMessage | None:

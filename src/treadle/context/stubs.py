@@ -13,6 +13,7 @@ from treadle.context.corrected import result_text, told_before
 from treadle.context.done import is_in_doubt, made_below
 from treadle.context.redacting import Redact
 from treadle.context.texts import estimate_text
+from treadle.context.unbroken import end_before, start_after
 from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
 
@@ -76,7 +77,7 @@ def stub(message: ToolMessage, readable: bool, reads: bool, redact: Redact | Non
         "tool": message.name,
         "characters": len(text),
         **({"attachments": parts} if parts else {}),
-        **({"beginning": given[:BEGINNING]} if given else {}),
+        **({"beginning": given[: _beginning(given)]} if given else {}),
         # What was done below stands nowhere else: a model that no longer saw it might do it again.
         **({"made": below.made} if below.made else {}),
         **({"unknown": below.unknown} if below.unknown else {}),
@@ -88,6 +89,10 @@ def stub(message: ToolMessage, readable: bool, reads: bool, redact: Redact | Non
     return replace(message, content=(Text(told), Text(cleared)) if told else cleared, whole=message.content)
 
 
+def _beginning(given: str) -> int:
+    return end_before(given, BEGINNING) if len(given) > BEGINNING else BEGINNING
+
+
 def shortened(
     message: ToolMessage, max_tokens: int, readable: bool, reads: bool, redact: Redact | None = None
 ) -> ToolMessage:
@@ -97,7 +102,8 @@ def shortened(
     if room >= len(text):
         return message
     head = int(room * HEAD)
-    tail = len(text) - (room - head)
+    tail = start_after(text, len(text) - (room - head))
+    head = end_before(text, head)
     name = reference(message.call_id, message.content)
     more = (
         f' To read on from there call {READ_RESULT} with call_id "{name}" and offset {head}.'

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic_core import to_json, to_jsonable_python
 
+from treadle.context.unbroken import end_before, start_after
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception, words_of
@@ -205,14 +206,18 @@ def _shortened(shown: Mapping[str, Any], most: int) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` with its middle replaced by a note of how much was left out, if it is longer than `limit` characters."""
+    """`text` with its middle replaced by a note of how much was left out, if it is longer than `limit` characters.
+
+    No figure is cut in two: a part of one would be read as another.
+    """
     if len(text) <= limit:
         return text
     kept = limit - len(_left_out(len(text)))
     if kept < 2:
         return text[:limit]
     tail = kept // 3
-    return text[: kept - tail] + _left_out(len(text) - kept) + text[len(text) - tail :]
+    head, rest = end_before(text, kept - tail), start_after(text, len(text) - tail)
+    return text[:head] + _left_out(rest - head) + text[rest:]
 
 
 def _left_out(count: int) -> str:

@@ -1,6 +1,7 @@
 """read_result: the tool with which a model reads what a context policy cleared or shortened."""
 
 from treadle.context.stubs import READ_RESULT, reference
+from treadle.context.unbroken import end_before
 from treadle.kernel.messages import ToolMessage, text_of
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import ToolError
@@ -23,7 +24,7 @@ async def read_result(call_id: str, offset: int = 0, *, context: ToolContext) ->
         raise ToolError(
             f"The result has {len(text)} characters; offset {offset} is outside it.", argument="offset", given=offset
         )
-    end = min(len(text), offset + PAGE)
+    end = end_before(text, offset + PAGE) if len(text) > offset + PAGE else len(text)
     more = f" To read on call {READ_RESULT} with offset {end}." if end < len(text) else " This is its end."
     return f"{text[offset:end]}\n[Characters {offset} to {end} of {len(text)}.{more}]"
 
