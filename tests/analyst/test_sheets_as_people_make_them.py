@@ -115,3 +115,46 @@ def test_hidden_rows_and_sheets_count_and_a_number_is_what_the_cell_holds(tmp_pa
         measures=(Measure(name="amount"),),
     )
     assert query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK).totals["amount"] == 1234597
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"), [('t="e"><v>#N/A</v>', "B3 (#N/A)"), ("><f>1+1</f>", "B3 (a formula without a value)")]
+)
+@pytest.mark.parametrize("placed", [True, False])
+def test_an_error_is_refused_in_files_that_do_not_say_where_a_cell_is(
+    tmp_path: Path, cell: str, told: str, placed: bool
+) -> None:
+    """A cell need not have its place: the figure was told without the one that had an error in it."""
+    with xlsxwriter.Workbook(str(tmp_path / "written.xlsx")) as made:
+        sheet = made.add_worksheet("S")
+        for at, row in enumerate([["company", "amount"], [1001, 10], [1001, 777]]):
+            sheet.write_row(at, 0, row)
+    with zipfile.ZipFile(tmp_path / "written.xlsx") as whole, zipfile.ZipFile(tmp_path / "s.xlsx", "w") as out:
+        for name in whole.namelist():
+            held = whole.read(name)
+            if name.endswith("sheet1.xml"):
+                assert b"><v>777</v>" in held
+                held = held.replace(b"><v>777</v>", f" {cell}".encode().replace(b" >", b">"))
+                held = held if placed else re.sub(rb'(<row|<c) r="\w+"', rb"\1", held)
+            out.writestr(name, held)
+    source = Source(
+        name="s",
+        kind="xlsx",
+        path="s.xlsx",
+        dimensions=(Dimension(name="company"),),
+        measures=(Measure(name="amount"),),
+    )
+    catalog = Catalog([source], tmp_path)
+    with pytest.raises(AnalystError, match=re.escape(f"has cells without a value: {told}")):
+        query(catalog, QueryRequest(source="s", dimensions=["company"]), bounds=QUICK)
+
+
+def test_a_sheet_that_has_no_table_of_cells_is_told_as_that(tmp_path: Path) -> None:
+    """A sheet of a chart alone, or one whose part is not there."""
+    book(tmp_path / "written.xlsx", ROWS)
+    with zipfile.ZipFile(tmp_path / "written.xlsx") as whole, zipfile.ZipFile(tmp_path / "s.xlsx", "w") as out:
+        for name in whole.namelist():
+            out.writestr(name, whole.read(name).replace(b'Target="worksheets/', b'Target="./worksheets/'))
+    source = Source(name="s", kind="xlsx", path="s.xlsx", measures=(Measure(name="amount"),))
+    with pytest.raises(AnalystError, match=r"source 's': s.xlsx names the sheet S, but has no table of cells for it"):
+        query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK)

@@ -8,10 +8,11 @@ asked for: the reader has no value for it, and no value is not zero. Uses python
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from treadle.analyst.declared.errors import AnalystError
@@ -51,7 +52,8 @@ def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
 
 def sheet_names(file: Path, told: str) -> list[str]:
     """Returns the names of a workbook's sheets. Raises AnalystError if it cannot be read."""
-    return list(_opened(file, told).sheet_names)
+    with _reading(file, told) as calamine:
+        return list(calamine.CalamineWorkbook.from_path(str(file)).sheet_names)
 
 
 def sheet_of(file: Path, named: str, told: str) -> str:
@@ -72,19 +74,24 @@ def sheet_of(file: Path, named: str, told: str) -> str:
 
 def sheet_rows(file: Path, sheet: str, told: str) -> list[list[Any]]:
     """Returns the cells of a sheet, all rows equally long, an empty text for what is empty."""
-    found = _opened(file, told).get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-    return list(found)
+    with _reading(file, told) as calamine:
+        book = calamine.CalamineWorkbook.from_path(str(file))
+        return list(book.get_sheet_by_name(sheet).to_python(skip_empty_area=False))
 
 
-def _opened(file: Path, told: str) -> Any:
+@contextmanager
+def _reading(file: Path, told: str) -> Iterator[Any]:
+    """The reader; what it finds wrong with the file, when it is opened or later, is told as that."""
     try:
         calamine = import_module("python_calamine")
     except ImportError as error:
         raise AnalystError(f"{told}: Excel files are read by python-calamine: pip install 'treadle[excel]'") from error
     try:
-        return calamine.CalamineWorkbook.from_path(str(file))
+        yield calamine
     except calamine.PasswordError as error:
         raise AnalystError(f"{told}: {file.name} is protected by a password; save it without one") from error
+    except calamine.WorksheetNotFound as error:
+        raise AnalystError(f"{told}: {file.name} names the sheet {error}, but has no table of cells for it") from error
     except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError) as error:
         raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
 
@@ -127,20 +134,17 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
     merged: list[str] = []
     try:
         with zipfile.ZipFile(file) as book, book.open(_part(book, sheet)) as part:
-            for _, cell in ElementTree.iterparse(part):  # noqa: S314 - expat bounds what entities expand to
+            for cell, line, column in _placed(part):
                 if cell.tag.endswith("}mergeCell") and _over_lines(cell.get("ref", ""), columns, header):
                     merged.append(cell.get("ref", ""))
-                if not cell.tag.endswith("}c"):
+                if not cell.tag.endswith("}c") or line <= header or column not in columns:
                     continue
                 value = next((child.text for child in cell if child.tag.endswith("}v")), None)
                 formula = any(child.tag.endswith("}f") for child in cell)
-                place = re.fullmatch(r"([A-Z]+)(\d+)", cell.get("r", ""))
                 # A formula whose outcome is an empty text was computed: it stands there as a text, with nothing in it.
                 emptied = cell.get("t") == "str" and any(child.tag.endswith("}v") for child in cell)
-                bad = cell.get("t") == "e" or (formula and value is None and not emptied)
-                cell.clear()
-                if bad and place and int(place[2]) > header and _number(place[1]) in columns:
-                    wrong.append(f"{place[0]} ({value or 'a formula without a value'})")
+                if cell.get("t") == "e" or (formula and value is None and not emptied):
+                    wrong.append(f"{_letters(column)}{line} ({value or 'a formula without a value'})")
                     if len(wrong) == _MOST_SHOWN:
                         break
     except (zipfile.BadZipFile, KeyError, ElementTree.ParseError) as error:
@@ -158,6 +162,25 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
         )
 
 
+def _placed(part: IO[bytes]) -> Iterator[tuple[ElementTree.Element, int, int]]:
+    """What a sheet's file holds, in order, each with the numbers of the line and the column of the cell before its end.
+
+    A cell need not say where it is: it stands behind the one before it then, and a line below the one before it.
+    """
+    line = column = 0
+    for event, item in ElementTree.iterparse(part, ("start", "end")):  # noqa: S314 - expat bounds what entities expand to
+        if event == "start":
+            if item.tag.endswith("}row"):
+                line, column = int(item.get("r") or line + 1), 0
+            continue
+        if item.tag.endswith("}c"):
+            place = re.fullmatch(r"([A-Z]+)(\d+)", item.get("r", "").upper())
+            column, line = (_number(place[1]), int(place[2])) if place else (column + 1, line)
+        yield item, line, column
+        if item.tag.endswith(("}c", "}row")):
+            item.clear()
+
+
 def _over_lines(place: str, columns: set[int], header: int) -> bool:
     """Whether merged cells, such as A2:B5, cover several lines of the columns below the header."""
     found = re.fullmatch(r"([A-Z]+)(\d+):([A-Z]+)(\d+)", place)
@@ -172,6 +195,15 @@ def _number(letters: str) -> int:
     found = 0
     for letter in letters:
         found = found * 26 + ord(letter) - 64
+    return found
+
+
+def _letters(column: int) -> str:
+    """The name of a column: A for 1, AA for 27."""
+    found = ""
+    while column:
+        column, rest = divmod(column - 1, 26)
+        found = chr(65 + rest) + found
     return found
 
 
