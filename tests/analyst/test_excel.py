@@ -52,6 +52,21 @@ def test_a_comparison(make: Any, tmp_path: Path) -> None:
     assert [line[1] for line in found[1:]] == ["y", "z", "x"]
 
 
+def test_moments_are_written_as_they_are_or_as_text(tmp_path: Path) -> None:
+    """Excel rounds to the second that it shows: the last moment of a day was the next day, and two keys were one."""
+    moments = ["2024-01-31 23:59:59.999999", "2024-01-31 23:59:59.999998", "2024-01-31 12:30:15", "2024-02-01 00:00:00",
+               "1900-01-01 00:00:00", "1900-01-02 06:00:00", "9999-12-31 23:59:59.999999"]  # fmt: skip
+    (tmp_path / "s.csv").write_text("\n".join(["at,amount", *[f"{moment},1" for moment in moments]]))
+    at = (Dimension(name="at", type="timestamp"),)
+    source = Source(name="s", kind="csv", path="s.csv", dimensions=at, measures=(Measure(name="amount"),))
+    request = QueryRequest(source="s", dimensions=["at"])
+    found = query(Catalog([source], tmp_path), request, exports=[tmp_path / "out.xlsx"])
+    written = Source(name="s", kind="xlsx", path="out.xlsx", table="figures", dimensions=at, measures=source.measures)
+    assert query(Catalog([written], tmp_path), request).rows == found.rows
+    assert len(found.rows) == len(moments)
+    assert isinstance(sheet(tmp_path / "out.xlsx", "figures")[3][0], datetime)
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.html", "x.txt"])
 def test_a_query_is_written_to_no_other_kind(make: Any, tmp_path: Path, name: str) -> None:
     with pytest.raises(AnalystError, match=r"cannot be written|is written to"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
@@ -145,6 +146,17 @@ def test_a_line_break_in_a_text_begins_no_line_of_a_query_file(make: Make, tmp_p
         rows = list(csv.reader(lines))
     assert sorted(rows[1:]) == sorted([[("'" if text[0] == "\r" else "") + text, "1.00"], ["z", "2.00"]])
     assert held.count(b"\r") == text.count("\r")
+
+
+def test_an_empty_text_is_another_key_than_none_in_a_query_file_too(make: Make, tmp_path: Path) -> None:
+    """Both were nothing between two commas: read again, they were one key with one figure."""
+    rows = [("", 1), (None, 2), ('"', 3), (" ", 4), ("a,b", 5), ("'", 6)]
+    request = QueryRequest(source="a", dimensions=["company"])
+    found = query(Catalog([make("a", rows)], tmp_path), request, exports=[tmp_path / "q.csv"])
+    again = replace(make("a", []), path="q.csv")
+    read = query(Catalog([again], tmp_path), request)
+    assert read.rows == found.rows
+    assert len(found.rows) == len(rows)
 
 
 def test_several_measures_and_no_dimensions(make: Make, tmp_path: Path) -> None:

@@ -1,20 +1,17 @@
 """Spreadsheet: rows as files for programs that show tables, and compute what looks like a formula.
 
 Text that such a program would compute is marked as text. An Excel file holds numbers in floating point, which keeps 15
-digits: an amount of more is written as text, so that no digit is lost. Excel files need XlsxWriter, which is imported
-when one is written.
+digits: an amount of more is written as text, so that no digit is lost, and so is a time that is finer than a second.
+Excel files need XlsxWriter, which is imported when one is written.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
-
-from msgspec import Struct
+from typing import Any
 
 from treadle.analyst.declared.errors import AnalystError
 
@@ -25,27 +22,32 @@ _KEPT_DIGITS = 15
 _MOST_TEXT = 32_767
 _FIRST_YEAR = 1900
 _FORMULA = re.compile("[\t\r\n]| *[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_QUOTED = re.compile('[,"\r\n]')
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
 
 Rows = Iterable[Sequence[Any]]
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Rows) -> None:
-    """Writes rows to a CSV file; text that would be computed begins with an apostrophe."""
+    """Writes rows to a CSV file; text that would be computed begins with an apostrophe.
+
+    As in the files of comparisons, an empty text is one in quotes, and nothing at all no value.
+    """
     with path.open("w", encoding="utf-8", newline="") as out:
-        # With another end of lines, Python before 3.13 quotes no carriage return, at which programs begin a line.
-        writer = csv.writer(_Lines(out))
-        writer.writerow([_guarded(name) for name in columns])
-        writer.writerows([_guarded(cell) if isinstance(cell, str) else _told(cell) for cell in row] for row in rows)
+        out.write(_line([_field(_guarded(name)) for name in columns]))
+        out.writelines(
+            _line([_field(_guarded(cell)) if isinstance(cell, str) else str(_told(cell)) for cell in row])
+            for row in rows
+        )
 
 
-class _Lines(Struct, frozen=True):
-    """A file whose lines are written as `csv` ends them, and end as a program expects it of a CSV file."""
+def _field(text: str) -> str:
+    return '"{}"'.format(text.replace('"', '""')) if not text or _QUOTED.search(text) else text
 
-    out: TextIO
 
-    def write(self, line: str) -> int:
-        return self.out.write(line.removesuffix("\r\n") + "\n")
+def _line(fields: Sequence[str]) -> str:
+    """A line of fields; what has nothing in it would be no line to who reads it."""
+    return (",".join(fields) or '""') + "\n"
 
 
 def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> None:
@@ -81,7 +83,7 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
                             continue
                         case bool():
                             sheet.write_boolean(number, at, cell)
-                        case datetime() if cell.year >= _FIRST_YEAR and cell.tzinfo is None:
+                        case datetime() if _fits_a_cell(cell):
                             sheet.write_datetime(number, at, cell, times)
                         case date() if not isinstance(cell, datetime) and cell.year >= _FIRST_YEAR:
                             sheet.write_datetime(number, at, cell, days)
@@ -93,6 +95,15 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
                             sheet.write_string(number, at, str(_told(cell))[:_MOST_TEXT])
     finally:
         book.close()
+
+
+def _fits_a_cell(moment: datetime) -> bool:
+    """Whether a cell shows a moment as it is.
+
+    What is finer than a second is rounded there, the last moment of a day to the next day. Of the first day that Excel
+    knows, which stands for no date in some databases, XlsxWriter writes the time of day alone.
+    """
+    return moment.tzinfo is None and not moment.microsecond and moment.date() > date(_FIRST_YEAR, 1, 1)
 
 
 def _writer() -> Any:
