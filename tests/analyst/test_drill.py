@@ -212,6 +212,18 @@ async def test_a_model_is_shown_rows_only_when_a_person_agrees(tmp_path: Path) -
     assert '"total_rows":1' in done.tool_calls_made[0].result.text.replace(" ", "")
 
 
+async def test_a_model_that_is_told_numbers_is_told_those_of_rows_too(tmp_path: Path) -> None:
+    from treadle.analyst import analyst_skill
+
+    catalog = Catalog([source(tmp_path, "a", [("1", "x", Decimal("5.10"))]), source(tmp_path, "b", [])], tmp_path)
+    skill = analyst_skill(catalog, lines="allow", numbers=True)
+    (tool,) = [tool for tool in skill.tools if tool.name == "drill"]
+    told = (await tool.function(source_a="a", source_b="b", key={"account": "1"})).for_model["a"]
+    assert (told["total"], told["total_exact"]) == (5.1, "5.10")
+    assert (told["rows"][0]["amount"], told["rows"][0]["amount_exact"]) == (5.1, "5.10")
+    assert told["rows"][0]["values"]["amount"] == "5.10"
+
+
 def test_default_filters_hold_beside_a_key_as_they_did_in_the_comparison(tmp_path: Path) -> None:
     """Of a key that the comparison calls missing, because a default filter left its rows out, none are shown."""
     (tmp_path / "a.csv").write_text("company,amount\n1001,5\n1002,7\n")

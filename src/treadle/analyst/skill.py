@@ -68,7 +68,7 @@ def analyst_skill(
             (a person must approve each call), or `allow`.
     """
     known = sample_catalog() if catalog is None else catalog
-    drilling = [] if lines == "never" else [_drill_tool(known, bounds, lines == "ask")]
+    drilling = [] if lines == "never" else [_drill_tool(known, bounds, numbers, lines == "ask")]
     return Skill(
         name="analyst",
         instructions=f"{INSTRUCTIONS}\nThe sources are: {', '.join(known.sources)}.",
@@ -230,7 +230,7 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
     return tool(compare_sources, effect="read", timeout=_timeout(bounds))
 
 
-def _drill_tool(catalog: Catalog, bounds: Bounds | None, approval: bool) -> Tool:
+def _drill_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool, approval: bool) -> Tool:
     async def drill(
         source_a: Annotated[str, Field(description="name of the first source")],
         source_b: Annotated[str, Field(description="name of the second source")],
@@ -257,7 +257,8 @@ def _drill_tool(catalog: Catalog, bounds: Bounds | None, approval: bool) -> Tool
             limit=limit,
         )
         found = await _in_thread(partial(drill_rows, catalog, request, bounds=bounds))
-        return ToolResult(for_model=found.to_dict(), for_app=found.to_dict())
+        told = found.to_dict(numbers=numbers)
+        return ToolResult(for_model=told, for_app=told)
 
     return tool(drill, effect="read", timeout=_timeout(bounds), needs_approval=approval)
 

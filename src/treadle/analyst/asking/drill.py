@@ -169,9 +169,13 @@ class Drilled(Struct, frozen=True, kw_only=True):
     pairs: int
     note: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, decimals as text so that no digit is lost."""
-        data: dict[str, Any] = plain(self)
+    def to_dict(self, *, numbers: bool = False) -> dict[str, Any]:
+        """Returns JSON values, decimals as text so that no digit is lost.
+
+        Args:
+            numbers: amounts as floats, with their exact text beside them, such as `total_exact`.
+        """
+        data: dict[str, Any] = plain(self, numbers=numbers)
         return data
 
 
