@@ -9,7 +9,7 @@ import anyio
 import duckdb
 import pytest
 
-from treadle.analyst import AnalystError, Catalog, Measure, Source, analyst_skill
+from treadle.analyst import AnalystError, Catalog, Dimension, Measure, Source, analyst_skill
 from treadle.tools import Skill, Tool, ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -100,3 +100,38 @@ async def test_cancelling_a_tool_stops_the_engine(tmp_path: Path) -> None:
         await used(analyst_skill(Catalog([source], tmp_path)), "query_source", source="endless")
     assert scope.cancelled_caught
     assert threading.active_count() <= threads + 1  # anyio keeps one idle worker
+
+
+@pytest.mark.parametrize("lines", [40, 1500])
+async def test_no_total_and_no_warning_is_cut_from_what_a_model_is_shown(tmp_path: Path, lines: int) -> None:
+    """Of two measures and a hundred differences the sentences and warnings on the first were cut, and the totals of the
+    second; of many rows behind a key the total of A. Now there are fewer rows, and it is said how many."""
+    for name, more in (("a", 0), ("b", 7)):
+        rows = [f"{at:06d},{at * 98_765_431 + at * more}.50,{at + more},{'text ' * 20}" for at in range(lines)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["account,amount,pieces,words", *rows]))
+    measures = (Measure(name="amount"), Measure(name="pieces", unit="PC"))
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=(Dimension(name="account"),), measures=measures)
+        for name in ("a", "b")
+    ]
+    skill = analyst_skill(Catalog(sources, tmp_path), lines="allow")
+
+    async def shown(name: str, **arguments: Any) -> Any:
+        output = await named(skill, name).call(arguments)
+        assert "characters left out" not in str(output.content)
+        return json.loads(str(output.content))
+
+    sides = {"source_a": "a", "source_b": "b"}
+    found = await shown("compare_sources", **sides, top=100)
+    for one in (found, *found["more"]):
+        assert one["interpretation"]
+        assert one["summary"]["total_diff"]
+        many = len(one["top_differences"])
+        assert many == min(lines - (one is found), 100) or one["note"].startswith(f"top_differences shows the {many} ")
+    found = await shown("query_source", source="a", dimensions=["account"], limit=1000)
+    assert len(found["rows"]) == lines or found["note"].startswith(f"{len(found['rows'])} of {lines} rows")
+    assert set(found["totals"]) == {"amount", "pieces"}
+    found = await shown("drill", **sides, key={}, limit=200)
+    many = len(found["a"]["rows"])
+    assert many == lines or f"only the first {many} rows of each side are shown" in found["note"]
+    assert [found[side]["total_rows"] for side in "ab"] == [lines, lines]

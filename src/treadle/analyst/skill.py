@@ -4,6 +4,7 @@ The tools run the engine in a thread and stop it when they are cancelled; the mo
 gets the whole.
 """
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -12,11 +13,12 @@ from typing import Annotated, Any, Literal, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from msgspec.structs import replace
 from pydantic import Field, ValidationError
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.compare import CompareRequest, compare
-from treadle.analyst.asking.drill import DrillRequest
+from treadle.analyst.asking.drill import Drilled, DrillRequest
 from treadle.analyst.asking.drill import drill as drill_rows
 from treadle.analyst.asking.query import QueryRequest, query
 from treadle.analyst.asking.sample import sample_catalog
@@ -26,6 +28,7 @@ from treadle.analyst.declared.filters import Filters, Scalar
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
+from treadle.analyst.showing.comparison import Comparison
 from treadle.tools import Skill, Tool, ToolResult, tool
 
 T = TypeVar("T")
@@ -48,6 +51,8 @@ You answer questions about figures in named data sources. The engine computes, y
 
 _SHOWN_ROWS = 50
 _KEPT_ROWS = 10_000
+_MOST_TEXT = 50_000
+"""Characters of a result that a model is shown."""
 
 
 def analyst_skill(
@@ -161,11 +166,14 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
         )
         found = await _in_thread(partial(query, catalog, request, bounds=bounds))
         return ToolResult(
-            for_model=_with_groups(found.to_dict(rows=limit, explain=explain, numbers=numbers)),
+            for_model=_fitting(
+                min(limit, len(found.rows)),
+                lambda rows: _with_groups(found.to_dict(rows=rows, explain=explain, numbers=numbers)),
+            ),
             for_app=found.to_dict(explain=True, numbers=numbers),
         )
 
-    return tool(query_source, effect="read", timeout=_timeout(bounds))
+    return tool(query_source, effect="read", timeout=_timeout(bounds), max_output=_MOST_TEXT)
 
 
 def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
@@ -223,11 +231,11 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
         )
         found = await _in_thread(partial(compare, catalog, request, bounds=bounds))
         return ToolResult(
-            for_model=found.to_dict(explain=explain, numbers=numbers),
+            for_model=_fitting(top, lambda rows: _largest(found, rows).to_dict(explain=explain, numbers=numbers)),
             for_app=found.to_dict(rows=True, explain=True, numbers=numbers),
         )
 
-    return tool(compare_sources, effect="read", timeout=_timeout(bounds))
+    return tool(compare_sources, effect="read", timeout=_timeout(bounds), max_output=_MOST_TEXT)
 
 
 def _drill_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool, approval: bool) -> Tool:
@@ -257,10 +265,39 @@ def _drill_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool, approval
             limit=limit,
         )
         found = await _in_thread(partial(drill_rows, catalog, request, bounds=bounds))
-        told = found.to_dict(numbers=numbers)
-        return ToolResult(for_model=told, for_app=told)
+        return ToolResult(
+            for_model=_fitting(limit, lambda rows: _first(found, rows).to_dict(numbers=numbers)),
+            for_app=found.to_dict(numbers=numbers),
+        )
 
-    return tool(drill, effect="read", timeout=_timeout(bounds), needs_approval=approval)
+    return tool(drill, effect="read", timeout=_timeout(bounds), needs_approval=approval, max_output=_MOST_TEXT)
+
+
+def _fitting(rows: int, told: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """What is told with at most `rows` rows in each list, or with as many as fit.
+
+    What would be cut of a longer text may be a total or a warning, of which no row takes the place.
+    """
+    while True:
+        shown = told(rows)
+        if not rows or len(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) <= _MOST_TEXT:
+            return shown
+        rows //= 2
+
+
+def _largest(found: Comparison, rows: int) -> Comparison:
+    """A comparison with so many of its largest differences, and of those of its further measures."""
+    more = tuple(_largest(other, rows) for other in found.more)
+    return replace(found, top_differences=found.top_differences[:rows], more=more)
+
+
+def _first(found: Drilled, rows: int) -> Drilled:
+    """What is behind a key with so many rows of each side."""
+    if max(len(found.a.rows), len(found.b.rows)) <= rows:
+        return found
+    note = f"only the first {rows} rows of each side are shown here, as more would be too long"
+    a, b = (replace(side, rows=side.rows[:rows]) for side in (found.a, found.b))
+    return replace(found, a=a, b=b, note=f"{found.note}; {note}" if found.note else note)
 
 
 def _with_groups(told: dict[str, Any]) -> dict[str, Any]:
