@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_a_column_of_several_types_is_refused() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(AnalystError, match="cannot be held exactly"):
         Catalog.of({"x": pandas.DataFrame({"v": [D("1"), 1.5, "x"]})})
+
+
+def test_days_and_times_in_one_column_are_refused() -> None:
+    """Arrow takes the time from each where a day is the first: two keys were one."""
+    pandas = pytest.importorskip("pandas")
+    days = [date(2024, 1, 1), datetime(2024, 1, 1, 5)]
+    with pytest.raises(AnalystError, match="column 'at' holds days and times"):
+        Catalog.of({"x": pandas.DataFrame({"at": pandas.Series(days, dtype=object), "amount": [1, 2]})})
+    held = pandas.DataFrame({"at": pandas.Series([*days[:1], None, pandas.NaT], dtype=object), "amount": [1, 2, 4]})
+    found = query(Catalog.of({"x": held}), QueryRequest(source="x", dimensions=["at"], measures=["amount"]))
+    assert [(row["at"], row["amount"]) for row in found.rows] == [(days[0], 1), (None, 6)]
 
 
 def test_what_has_yet_to_be_computed_says_what_to_do() -> None:

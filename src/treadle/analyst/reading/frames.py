@@ -4,6 +4,7 @@ pandas and Polars are never imported here: what they make is recognised by its o
 imported when the first frame is read.
 """
 
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 
@@ -32,9 +33,23 @@ def arrow_table(name: str, frame: object) -> Any:
     if isinstance(frame, pyarrow.RecordBatchReader):
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
     try:
-        return _readable(pyarrow, pyarrow.table(frame))
+        table = pyarrow.table(frame)
+        _refuse_moments(name, frame, [field.name for field in table.schema if pyarrow.types.is_date(field.type)])
+        return _readable(pyarrow, table)
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
+
+
+def _refuse_moments(name: str, frame: Any, days: list[str]) -> None:
+    """Raises AnalystError for a column of days and times: Arrow takes the time from each where a day is the first."""
+    kinds: Any = getattr(frame, "dtypes", None)
+    for day in days if hasattr(kinds, "get") else []:
+        # What is no time at all, NaT, is an instance of the class too, and is unlike itself.
+        if str(kinds.get(day)) == "object" and any(isinstance(one, datetime) and one == one for one in frame[day]):
+            raise AnalystError(
+                f"source {name!r}: column {day!r} holds days and times; have all of one kind, as by pandas.to_datetime",
+                given=name,
+            )
 
 
 def _readable(pyarrow: Any, table: Any) -> Any:
