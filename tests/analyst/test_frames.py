@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -78,12 +78,23 @@ def test_a_column_of_several_types_is_refused() -> None:
         Catalog.of({"x": pandas.DataFrame({"v": [D("1"), 1.5, "x"]})})
 
 
-def test_days_and_times_in_one_column_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (datetime(2024, 1, 1, 5), "days and times without a zone"),
+        (datetime(2024, 1, 1, 5, tzinfo=UTC), "days and times with a zone"),
+    ],
+)
+def test_days_and_times_in_one_column_are_refused(other: datetime, told: str) -> None:
     """Arrow takes the time from each where a day is the first: two keys were one."""
     pandas = pytest.importorskip("pandas")
-    days = [date(2024, 1, 1), datetime(2024, 1, 1, 5)]
-    with pytest.raises(AnalystError, match="column 'at' holds days and times"):
+    days = [date(2024, 1, 1), other]
+    with pytest.raises(AnalystError, match=f"column 'at' holds {told}"):
         Catalog.of({"x": pandas.DataFrame({"at": pandas.Series(days, dtype=object), "amount": [1, 2]})})
+    zoned = [datetime(2024, 1, 1, 5), datetime(2024, 1, 1, 7, tzinfo=timezone(timedelta(hours=2)))]
+    for mixed in (zoned, zoned[::-1]):
+        with pytest.raises(AnalystError, match="column 'at' holds times with a zone and times without a zone"):
+            Catalog.of({"x": pandas.DataFrame({"at": pandas.Series(mixed, dtype=object), "amount": [1, 2]})})
     held = pandas.DataFrame({"at": pandas.Series([*days[:1], None, pandas.NaT], dtype=object), "amount": [1, 2, 4]})
     found = query(Catalog.of({"x": held}), QueryRequest(source="x", dimensions=["at"], measures=["amount"]))
     assert [(row["at"], row["amount"]) for row in found.rows] == [(days[0], 1), (None, 6)]

@@ -4,7 +4,7 @@ pandas and Polars are never imported here: what they make is recognised by its o
 imported when the first frame is read.
 """
 
-from datetime import datetime
+from datetime import date, datetime, time
 from importlib import import_module
 from typing import Any
 
@@ -34,22 +34,37 @@ def arrow_table(name: str, frame: object) -> Any:
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
     try:
         table = pyarrow.table(frame)
-        _refuse_moments(name, frame, [field.name for field in table.schema if pyarrow.types.is_date(field.type)])
+        _refuse_mixed_times(name, frame, [one.name for one in table.schema if pyarrow.types.is_temporal(one.type)])
         return _readable(pyarrow, table)
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
 
 
-def _refuse_moments(name: str, frame: Any, days: list[str]) -> None:
-    """Raises AnalystError for a column of days and times: Arrow takes the time from each where a day is the first."""
+def _refuse_mixed_times(name: str, frame: Any, columns: list[str]) -> None:
+    """Raises AnalystError for a column of days and times, or of times with a zone and without one.
+
+    Arrow makes all of them what the first one is: it takes the time from the others, or the zone, or takes it for UTC.
+    """
     kinds: Any = getattr(frame, "dtypes", None)
-    for day in days if hasattr(kinds, "get") else []:
-        # What is no time at all, NaT, is an instance of the class too, and is unlike itself.
-        if str(kinds.get(day)) == "object" and any(isinstance(one, datetime) and one == one for one in frame[day]):
+    for column in columns if hasattr(kinds, "get") else []:
+        if str(kinds.get(column)) != "object":
+            continue
+        found = sorted({_time_of(value) for value in frame[column]} - {""})
+        if len(found) > 1:
             raise AnalystError(
-                f"source {name!r}: column {day!r} holds days and times; have all of one kind, as by pandas.to_datetime",
+                f"source {name!r}: column {column!r} holds {' and '.join(found)}; have all of one kind, as by "
+                "pandas.to_datetime",
                 given=name,
             )
+
+
+def _time_of(value: Any) -> str:
+    # What is no time at all, NaT, is an instance of the class too, and is unlike itself.
+    if not isinstance(value, (date, time)) or value != value:
+        return ""
+    if not isinstance(value, (datetime, time)):
+        return "days"
+    return "times without a zone" if value.tzinfo is None else "times with a zone"
 
 
 def _readable(pyarrow: Any, table: Any) -> Any:
