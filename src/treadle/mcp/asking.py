@@ -9,6 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -55,8 +56,24 @@ class _Call(Struct, frozen=True, eq=False):
     redact: Redact | None
 
 
+class _Open(Struct, eq=False):
+    """What the application is asked: for which call, if that is known, in which loop, and whether it is asked `again`
+    in another where that call's loop has no more to do with it.
+    """
+
+    call: _Call | None
+    loop: asyncio.AbstractEventLoop
+    answer: Future[Any]
+    again: bool = False
+
+
+_OURS: ContextVar[_Call | None] = ContextVar("ours", default=None)
+"""The call that something is done for. The official package carries it to what a server says with the answer to it."""
+
+
 class Person:
-    """Whom a server asks: the application, in the event loop of a call that is under way, and in no other.
+    """Whom a server asks: the application, in the event loop of a call that is under way, and in no other: that of the
+    call that it asks about, where it says so, as each does in the newest version of the protocol, and over HTTP.
 
     Args:
         server: its name.
@@ -67,30 +84,43 @@ class Person:
         self._server, self._secrets = server, secrets
         self._lock = threading.Lock()
         self._under_way: list[_Call] = []
-        self._open: list[tuple[asyncio.AbstractEventLoop, Future[Any]]] = []
+        self._open: list[_Open] = []
         self._left = 0
         self._holding: list[Held] = []
         self._given_up = WeakSet[Any]()
 
     @contextmanager
     def during_call(self, redact: Redact | None = None) -> Iterator[None]:
-        """While a call of this event loop is under way the server may ask. What is open when its last ends is dropped:
-        nobody needs the answer any more. `redact` is that of the run's journal.
+        """While a call of this event loop is under way the server may ask. What it asks about it is dropped as it ends:
+        nobody needs the answer any more. What may be about another call is asked on in this loop while that has one,
+        and then in another, unless the last here was given up: it may have been about that. `redact` is that of the
+        run's journal.
         """
-        loop = asyncio.get_running_loop()
-        call = _Call(loop, redact)
+        call, given_up = _Call(asyncio.get_running_loop(), redact), False
         with self._lock:
             self._under_way.append(call)
             self._left = MOST_QUESTIONS
+        before = _OURS.set(call)
         try:
             yield
+        except asyncio.CancelledError:
+            given_up = True
+            raise
         finally:
+            _OURS.reset(before)
             with self._lock:
                 self._under_way.remove(call)
-                goes_on = any(one.loop is loop for one in self._under_way)
-                over = [] if goes_on else [one for one in self._open if one[0] is loop]
-            for _, question in over:
-                question.cancel()
+                over = [one for one in self._open if self._is_over(one, call)]
+                for one in over:
+                    one.again = one.call is None and not given_up
+            for one in over:
+                one.answer.cancel()
+
+    def _is_over(self, asked: _Open, call: _Call) -> bool:
+        """Whether nobody waits for an answer in a loop any more, now that `call` has ended."""
+        if asked.call is not None:
+            return asked.call is call
+        return asked.loop is call.loop and not any(one.loop is call.loop for one in self._under_way)
 
     @contextmanager
     def holding(self, held: Held, session: Any) -> Iterator[None]:
@@ -154,31 +184,37 @@ class Person:
         return await self._from_loop(answer, "sampling=") or nobody
 
     async def _from_loop(self, answer: Callable[[], Coroutine[Any, Any, T]], option: str) -> T | None:
-        """What `answer` gives, in the event loop of a call that is under way; None where there is none, where too much
-        was asked, and where what was given as `option` fails, which is logged.
+        """What `answer` gives, in the event loop of the call that it is about, or of one that is under way; None where
+        there is none, where too much was asked, and where what was given as `option` fails, which is logged.
         """
         with self._lock:
             self._left -= 1
-            if not self._under_way or self._left < 0:
+            if self._left < 0:
                 return None
-            calls = [*self._under_way]
-            loop = calls[-1].loop
-            future = asyncio.run_coroutine_threadsafe(answer(), loop)
-            self._open.append((loop, future))
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling() > 0:
-                raise
-        except Exception as error:
-            # What is wrong here is not for the server to read.
-            what = f"{option} of the server {self._server} failed; it is told that nobody answered"
-            log_raised(what, error, _all_of(calls), level=logging.ERROR)
-        finally:
+        task, ours = asyncio.current_task(), _OURS.get()
+        while True:
             with self._lock:
-                self._open.remove((loop, future))
-        return None
+                calls = [one for one in self._under_way if ours in (None, one)]
+                if not calls:
+                    return None
+                loop = calls[-1].loop
+                asked = _Open(ours, loop, asyncio.run_coroutine_threadsafe(answer(), loop))
+                self._open.append(asked)
+            try:
+                return await asyncio.wrap_future(asked.answer)
+            except asyncio.CancelledError:
+                if task is not None and task.cancelling() > 0:
+                    raise
+                if not asked.again:
+                    return None
+            except Exception as error:
+                # What is wrong here is not for the server to read.
+                what = f"{option} of the server {self._server} failed; it is told that nobody answered"
+                log_raised(what, error, _all_of(calls), level=logging.ERROR)
+                return None
+            finally:
+                with self._lock:
+                    self._open.remove(asked)
 
 
 def _all_of(calls: Sequence[_Call]) -> Redact | None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -58,7 +59,8 @@ class Link:
         self._manager = start_blocking_portal(name=f"treadle mcp {name}")
         self._portal = self._manager.__enter__()
         self._stop = self._portal.call(anyio.Event)
-        self._served = self._portal.start_task_soon(self._serve)
+        # It belongs to none of the runs that use it: not even to the call that has it made.
+        self._served = Context().run(self._portal.start_task_soon, self._serve)
 
     @property
     def gone(self) -> bool:
