@@ -124,6 +124,24 @@ async def test_an_activation_happens_once(tmp_path: Path, together: bool) -> Non
     assert second == "The skill pdf is active already: its instructions stand above."
 
 
+async def test_an_activation_happens_once_however_much_stands_in_the_folder(tmp_path: Path) -> None:
+    """It was cut where the names of its files were long, not known again, and told anew: 50,000 tokens each time."""
+    folder = skill_in(tmp_path, "pdf", body="<skill_files " * 7_600)
+    for deep, longest in ((3, 220), (6, 200)):
+        inside = folder.joinpath(*["d" * 240] * deep)
+        inside.mkdir(parents=True, exist_ok=True)
+        for number in range(100):
+            (inside / f"{number:03}{'f' * longest}").touch()
+    model, _ = scripted(
+        [PDF], [PDF], [(READ, {"skill": "pdf", "path": f"{'d' * 240}/" * 3 + "000" + "f" * 220})], "Done."
+    )
+    first, second, read = results(await Agent(model, skills=[tmp_path]).run("Go."))
+    assert first.count("/000f") == 1, "what is listed is what can be read"
+    assert first.count("f" * 220) == 100
+    assert second == "The skill pdf is active already: its instructions stand above."
+    assert read == ""
+
+
 async def test_an_activation_happens_once_in_a_conversation(tmp_path: Path) -> None:
     skill_in(tmp_path, "pdf", body="The instructions.")
     conversation = Conversation()

@@ -20,6 +20,9 @@ LARGEST = 5_000_000
 MOST_LISTED = 100
 """Files of a folder that are listed."""
 
+LONGEST_PATH = 1_000
+"""Characters of the path of a file that is read, or listed."""
+
 _DEEPEST = 6
 _MOST_SEEN = 2000
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and os.listdir in os.supports_fd
@@ -66,7 +69,8 @@ def read_text(folder: Path, path: str, largest: int = LARGEST) -> str:
 
 
 def listed(folder: Path) -> list[str]:
-    """The paths of the files in `folder`, in order, without the SKILL.md, hidden ones and links; `MOST_LISTED` at most.
+    """The paths of the files in `folder`, in order, without the SKILL.md, hidden ones, links, and those that are not
+    read by such a path; `MOST_LISTED` at most.
 
     Of a folder that is deeper, or has more, than anybody would list, what comes first is looked at.
     """
@@ -74,7 +78,7 @@ def listed(folder: Path) -> list[str]:
         _require_in_place(folder)
     except OSError:
         return []
-    found = sorted(_walked(folder, "", [_MOST_SEEN], 0))
+    found = sorted(path for path in _walked(folder, "", [_MOST_SEEN], 0) if _followed(path) is not None)
     return [path for path in found if path not in ("SKILL.md", "skill.md")][:MOST_LISTED]
 
 
@@ -101,18 +105,25 @@ def _is_text(name: str) -> bool:
 
 
 def _names(path: str) -> list[str]:
-    names = path.split("/")
-    while names and names[0] == ".":
-        names = names[1:]
-    leads_out = not names or any(name in ("", ".", "..") for name in names)
-    odd = "\0" in path or "\\" in path or len(path) > 1000 or len(names) > 2 * _DEEPEST or ":" in "".join(names[:1])
-    if leads_out or odd:
+    names = _followed(path)
+    if names is None:
         raise ToolError(
             f"{path!r:.200} is no path of a file in the skill's folder; give one such as 'references/guide.md'",
             argument="path",
             given=path[:200],
         )
     return names
+
+
+def _followed(path: str) -> list[str] | None:
+    """The names of a path that is followed; None if it leads out, or is odd."""
+    names = path.split("/")
+    while names and names[0] == ".":
+        names = names[1:]
+    leads_out = not names or any(name in ("", ".", "..") for name in names)
+    too_long = len(path) > LONGEST_PATH or len(names) > 2 * _DEEPEST
+    odd = "\0" in path or "\\" in path or ":" in "".join(names[:1])
+    return None if leads_out or too_long or odd else names
 
 
 def _require_in_place(folder: Path) -> None:

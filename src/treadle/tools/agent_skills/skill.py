@@ -38,6 +38,11 @@ MOST = 100
 PAGE = 20_000
 """Characters of a file that one call returns: some 5,000 tokens."""
 
+_LONGEST = 3 * LARGEST
+"""Characters of all that is told of one: its SKILL.md and `MOST_LISTED` paths, in which each tag may have become a
+quarter longer. What was cut would not be known again, and told as often as it is asked for.
+"""
+
 _TAGS = re.compile(r"<(?=/?\s*(?:skill_content|skill_files|available_skills)\b)", re.IGNORECASE)
 _TOOL = re.compile(r"[\w-]{1,64}")
 
@@ -222,7 +227,7 @@ def _tools(folders: Mapping[str, SkillFolder]) -> Sequence[Tool[..., Any]]:
             # One after the other, so that the second of two calls for one skill sees what the first has brought.
             resource=ACTIVATE,
             keep=True,
-            max_output=2 * LARGEST,
+            max_output=_LONGEST,
         ),
         Tool.from_schema(
             READ,
