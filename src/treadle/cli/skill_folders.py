@@ -105,7 +105,10 @@ def tell_of_unused(question: str) -> None:
     project = project_folder()
     roots = [user_folder(), *([] if project is None else [project / INSIDE])]
     if name and any(path.name == name for root in roots for path in folders_in(root)):
-        why = "the offline planner follows none, and others only what treadle skills ls shows as used"
+        why = (
+            "the offline planner follows none, and others only what treadle skills ls shows as used, or those that "
+            "--agent, --tools or --skill names where one is given"
+        )
         note(f"the skill {visible(name)} is not followed: {why}")
 
 
