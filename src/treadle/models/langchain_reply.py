@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
 from treadle.models.checked import is_object
 from treadle.models.counts import told_usage
@@ -83,6 +84,7 @@ class Reading:
         self._id = ""
         self._calls: list[_Call] = []
         self._whole: list[ToolCall] = []
+        self._unnamed = 0
 
     def feed(self, message: "AIMessage") -> list[ModelEvent]:
         """The events that a chunk, or a whole message, makes."""
@@ -180,6 +182,10 @@ class Reading:
         call.pieces.append(text)
         if not call.started and call.name and text:
             return call.start()
+        if text and not call.started and self._usage is None:
+            # It is heard of once it has a name, and paid for where the reply breaks off before.
+            self._unnamed += estimate_text(text)
+            return [UsageReported(Usage(0, self._unnamed, estimated=True))]
         return [ToolCallDelta(call.id, text)] if text and call.started else []
 
 
