@@ -83,17 +83,11 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         used: the stretches that went into arguments, filters and comparisons.
     """
     speech = _Speech(tools, clause)
-    turning: list[tuple[int, int]] = []
+    wording = " ".join(speech.texts).lower()
+    turning = _signs(clause, wording, used)
     spare: list[tuple[int, int]] = []
     spoken = 0
     harmless = meaning.harmless_phrases(clause.text)
-    told = [(value.start, value.end) for value in clause.values]
-    turning += [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
-    turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
-    wording = " ".join(speech.texts).lower()
-    phrases = [*meaning.turning_phrases(clause.text)]
-    phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
-    turning += [span for span in phrases if not _covered(span, clause, used)]
     for value in clause.values:
         if overlaps(value.start, value.end, used):
             spoken += 1
@@ -137,6 +131,17 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     turning, spare = turning + moved, [span for span in spare if span not in moved]
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _signs(clause: Clause, wording: str, used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What makes the question another one by its form: numbers that are none, signs, and phrases that are not the
+    tools' own."""
+    told = [(value.start, value.end) for value in clause.values]
+    turning = [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
+    turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
+    phrases = [*meaning.turning_phrases(clause.text)]
+    phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
+    return turning + [span for span in phrases if not _covered(span, clause, used)]
 
 
 def _main_words(
