@@ -69,7 +69,8 @@ def hide(text: str) -> str:
     """A redact function: `HIDDEN`, where that is all that is said, or stands in a longer text."""
     for said, kept in HIDDEN.items():
         text = text.replace(said, kept)
-    return text
+    # What a skill allows is said in a line of its own, which is no word of anybody's.
+    return text.replace("<skill_content", "[skill]").replace("allowed-tools", "[allowed]")
 
 
 class Recording(SlowJournal):

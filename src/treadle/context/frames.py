@@ -7,6 +7,8 @@ skills are kept as they are, so is a frame. Neighbours: `treadle.tools.agent_ski
 import re
 from typing import Final
 
+from treadle.context.redacting import Redact, kept_text
+
 ACTIVATE: Final = "activate_skill"
 """The tool whose result has one."""
 
@@ -22,9 +24,13 @@ def frame_in(text: str) -> "re.Match[str] | None":
     return found[-1] if found else None
 
 
-def with_frame(kept: str, before: str) -> str:
-    """`kept`, what a journal keeps of the text `before`, with the frame that was in that."""
-    said, found = frame_in(before), frame_in(kept)
-    if said is None or not _WRITTEN.fullmatch(said[0]) or (found is not None and found[0] == said[0]):
-        return kept
-    return f"{said[0]}\n{kept}" if found is None else f"{kept[: found.start()]}{said[0]}{kept[found.end() :]}"
+def beside_frame(redact: Redact) -> Redact:
+    """What passes a text through `redact`, but for the frame in it."""
+
+    def kept(text: str) -> str:
+        found = frame_in(text)
+        if found is None or not _WRITTEN.fullmatch(found[0]):
+            return kept_text(text, redact)
+        return kept_text(text[: found.start()], redact) + found[0] + kept_text(text[found.end() :], redact)
+
+    return kept

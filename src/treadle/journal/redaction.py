@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.context import corrected
-from treadle.context.frames import ACTIVATE, with_frame
+from treadle.context.frames import ACTIVATE, beside_frame
 from treadle.context.redacting import kept_arguments, kept_text
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
@@ -43,7 +43,6 @@ from treadle.kernel.messages import (
     ListedTool,
     ModelSettings,
     Opaque,
-    Text,
     Thinking,
     ToolCall,
     ToolMessage,
@@ -142,14 +141,15 @@ def text_as_kept(text: str, redact: Redact | None) -> str:
 def _struct(value: S, redact: Redact) -> S:
     kind = type(value)
     kept = KEPT.get(kind, frozenset())
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in value.__struct_fields__:
         before = getattr(value, name)
         if before is None or name in kept:
             continue
-        after = kept_arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
-        if name == "content" and _may_be_framed(value):
-            after = _framed(before, after)
+        if name == "arguments" and kind in ARGUMENTS:
+            after: Any = kept_arguments(before, redact)
+        else:
+            after = _any(before, beside_frame(redact) if name == "content" and _may_be_framed(value) else redact)
         if after is not before:
             changed[name] = after
     if not changed:
@@ -166,9 +166,8 @@ def _any(value: Any, redact: Redact) -> Any:
         found = kept_text(value, redact)
         return value if found == value else found
     if isinstance(value, ToolMessage) and value.edited is not None:
-        kept = corrected.as_kept(value, redact, lambda content: _any(content, redact))
-        if _may_be_framed(value):
-            kept = replace(kept, content=_framed(value.content, kept.content))
+        passed = beside_frame(redact) if _may_be_framed(value) else redact
+        kept = corrected.as_kept(value, redact, lambda content: _any(content, passed))
         return value if kept == value else kept
     if isinstance(value, Struct):
         return _struct(value, redact)
@@ -186,21 +185,6 @@ def _may_be_framed(value: object) -> bool:
     if isinstance(value, UserMessage):
         return bool(value.skill)
     return isinstance(value, ToolFinished | ToolReacted) or (isinstance(value, ToolMessage) and value.name == ACTIVATE)
-
-
-def _framed(before: Any, after: Any) -> Any:
-    """What is kept of a content, with the frame of a skill that was in it: what may be offered follows from that."""
-    if isinstance(before, str):
-        return with_frame(after, before)
-    if not isinstance(before, tuple):
-        return after
-    parts = [
-        replace(kept, text=with_frame(kept.text, was.text))
-        if isinstance(was, Text) and isinstance(kept, Text)
-        else kept
-        for was, kept in zip(before, after, strict=True)
-    ]
-    return after if all(map(_is, parts, after)) else tuple(parts)
 
 
 def _is(one: object, other: object) -> bool:
