@@ -18,6 +18,7 @@ from treadle import (
     handoff,
     tool,
 )
+from treadle.journal.redaction import redacted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 from treadle.tools.agent_skills.skill import ACTIVATE
@@ -135,11 +136,15 @@ def without_names(text: str) -> str:
     return text.replace("pdf", "***").replace("fill", "***")
 
 
+def without_tags(text: str) -> str:
+    return text.replace("<skill_content", "[skill]")
+
+
 def from_outside(call: Any, output: Any) -> str:
     return f"From outside:\n{output.content}"
 
 
-@pytest.mark.parametrize("redact", [hidden, without_names])
+@pytest.mark.parametrize("redact", [hidden, without_names, without_tags])
 @pytest.mark.parametrize("how", ["activated", "typed", "before", "rewritten", "corrected"])
 @pytest.mark.parametrize("forked", [False, True])
 def test_a_run_stays_narrowed_where_its_journal_redacts_what_a_skill_said(
@@ -162,6 +167,9 @@ def test_a_run_stays_narrowed_where_its_journal_redacts_what_a_skill_said(
             paused = await first.run("Go.")
             if how == "corrected":
                 paused = await first.resume(paused.run_id, approve={paused.pending[0].call_id: {"name": "pdf"}})
+        kept = list(await journal.read(paused.run_id))
+        # What is written again, as into a fork, a conversation or another journal, stays as it is.
+        assert list(redacted(paused.run_id, 0, kept, redact, "")) == kept
         model = ScriptedModel([[SHRED], [FILL]])
         again = Agent(
             model, tools=[fill, shred], skills=[tmp_path], journal=journal,
