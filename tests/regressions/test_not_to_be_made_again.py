@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from treadle import Agent, ClearToolResults, KeepFirstAndRecent, ToolError, tool
+from treadle import Agent, ClearToolResults, KeepFirstAndRecent, ToolError, deny, tool
 from treadle.models import ContextOverflow
 from treadle.testing import ScriptedModel
 from treadle.tools.errors import OutcomeUnknown
@@ -66,6 +66,20 @@ async def test_of_a_payment_in_doubt_a_notice_says_so():
     lines = notice.text.splitlines()
     assert '- pay({"amount":13}), which was answered with an error: nobody knows whether it took effect' in lines
     assert '- pay({"amount":2})' in lines
+
+
+async def test_of_a_payment_that_was_not_allowed_a_notice_says_that_it_was_not_made():
+    """It was told as one that was answered with an error, which may have been made."""
+    context = KeepFirstAndRecent(high=3_000, low=1_500)
+    rules = [deny("pay", when=lambda arguments: arguments["amount"] == 1)]
+    calls = (("pay", {"amount": 1}), ("pay", {"amount": "much"}), ("pay", {"amount": 2}), *LOOKS)
+    result = await agent(*calls, most=10**6, context=context, approvals=rules).run("go")
+    notice = next(one for one in result.messages if one.role == "user" and one.left_out)
+    assert [line for line in notice.text.splitlines() if line.startswith("- pay")] == [
+        '- pay({"amount":1}), which was not made',
+        '- pay({"amount":"much"}), which was answered with an error',
+        '- pay({"amount":2})',
+    ]
 
 
 async def test_the_stub_of_a_payment_in_doubt_says_so():

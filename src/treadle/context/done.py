@@ -31,6 +31,7 @@ _HEAD: Final = (
 )
 _PUT: Final = ", with the arguments that a person put in place of yours"
 _ERROR: Final = ", which was answered with an error"
+_NOT_MADE: Final = ", which was not made"
 _DOUBT: Final = f"{_ERROR}: nobody knows whether it took effect"
 _EARLIER: Final = re.compile(r"- (\d+) more, earlier than these")
 
@@ -112,17 +113,22 @@ def made_below(result: ToolMessage | None, redact: Redact | None = None) -> Belo
 
 def is_in_doubt(result: ToolMessage | None) -> bool:
     """Whether a result says that nobody knows what its call did; a tool that says so itself is taken at its word."""
+    return executed_as_told(result) == "unknown"
+
+
+def executed_as_told(result: ToolMessage | None) -> bool | str | None:
+    """Whether a result says that its call was made: "unknown" where nobody knows, None where it does not say so."""
     if result is None:
-        return False
+        return None
     content = result_content(result if result.whole is None else replace(result, content=result.whole))
     parts = (Text(content),) if isinstance(content, str) else content
     texts = [part.text for part in parts if isinstance(part, Text)]
     if any(text.endswith(UNKNOWN) for text in texts):
-        return True
+        return "unknown"
     try:
-        return result.is_error and bool(texts) and msgspec.json.decode(texts[0], type=_Outcome).executed == "unknown"
+        return msgspec.json.decode(texts[0], type=_Outcome).executed if result.is_error and texts else None
     except msgspec.MsgspecError:
-        return False
+        return None
 
 
 class _Outcome(Struct):
@@ -169,6 +175,10 @@ def _line(call: ToolCall, result: ToolMessage | None, redact: Redact | None) -> 
 
 
 def _came_of(result: ToolMessage | None) -> str:
-    if is_in_doubt(result):
-        return _DOUBT
-    return _ERROR if result is not None and result.is_error else ""
+    match executed_as_told(result):
+        case "unknown":
+            return _DOUBT
+        case False:
+            return _NOT_MADE
+        case _:
+            return _ERROR if result is not None and result.is_error else ""

@@ -6,8 +6,8 @@ Told to the run above, and to a client to which an agent is served.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from treadle.context.done import made_below
-from treadle.kernel.calls import UNKNOWN, CallRecord, plain
+from treadle.context.done import executed_as_told, made_below
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import ToolMessage
 from treadle.tools import Tool
 from treadle.tools.output import cut
@@ -55,8 +55,5 @@ def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[
 
 def _executed(result: ToolMessage | None) -> bool | str:
     """Whether the call of `result` was executed, as the model was told: True where nothing else was said."""
-    if result is None or result.text.endswith(UNKNOWN):
-        return "unknown"
-    said = plain(result.text) if result.is_error else None
-    executed = said.get("executed", True) if isinstance(said, dict) else True
-    return executed if isinstance(executed, (bool, str)) else True
+    said = "unknown" if result is None else executed_as_told(result)
+    return True if said is None else said
