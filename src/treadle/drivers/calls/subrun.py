@@ -49,6 +49,10 @@ MOST_LOOKS = 5
 """How often a run below is looked at that another process still adds to."""
 
 
+class OfAnEarlierRun(Misuse):
+    """A run stands under the name of one below that worked for an earlier run of the name above, deleted without it."""
+
+
 def run_id_of(parent: Run, record: CallRecord) -> str:
     """The name of the run that works on a call; the same whenever the call is taken up again."""
     return run_id_below(parent.run_id, len(parent.state.steps), record.id, record.made)
@@ -91,7 +95,7 @@ async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, R
     found: dict[str, Run] = {}
     for record in records:
         if record.status in ("interrupted", "approved") and _may_be_left(parent, record):
-            child = await _taken_up_again(parent, record)
+            child = await _own_taken_up_again(parent, record)
             if child is not None:
                 found[record.id] = child
     return found
@@ -146,6 +150,14 @@ async def _taken_up_again(parent: Run, record: CallRecord) -> Run | None:
     raise conflict
 
 
+async def _own_taken_up_again(parent: Run, record: CallRecord) -> Run | None:
+    """As `_taken_up_again`, where nothing is begun: another run under the name is then no concern of this one's."""
+    try:
+        return await _taken_up_again(parent, record)
+    except OfAnEarlierRun:
+        return None
+
+
 async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
     child = await _taken_up_again(parent, record)
     if child is not None:
@@ -182,7 +194,7 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     child = parent.begun.pop(record.id, None)
     begun_here = record.status == "started" and _agent(parent, record) is not None
     if child is None and record.result is None and (begun_here or _may_be_left(parent, record)):
-        child = await _taken_up_again(parent, record)
+        child = await _own_taken_up_again(parent, record)
     if child is None:
         return None
     if not child.finished:
@@ -203,12 +215,20 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
 
     Raises:
         JournalError: the journal cannot be read.
+        OfAnEarlierRun: what stands there under its name is another.
     """
+    run_id = run_id_of(parent, record)
     try:
         with told_as_its_own(parent.journal):
-            return await parent.journal.read(run_id_of(parent, record))
+            events = await parent.journal.read(run_id)
     except UnknownRun:
         return None
+    if events[0].at < parent.state.started.at:
+        raise OfAnEarlierRun(
+            f"run {run_id} worked for an earlier run {parent.run_id}, which was deleted without it, so that this run "
+            f"cannot begin one of that name: delete {run_id}, and those that worked for it, and resume {parent.run_id}"
+        )
+    return events
 
 
 def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event]) -> Run:
