@@ -105,6 +105,38 @@ async def test_a_run_that_a_limit_ended_is_replayed_though_redaction_made_its_ca
     assert not found.same
 
 
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+@pytest.mark.parametrize("hidden", ["x", "(what stood here is hidden from whoever looks into the journal)"])
+async def test_a_run_near_a_limit_on_tokens_is_replayed_though_redaction_made_its_texts_longer_or_shorter(
+    hidden, on_limit
+):
+    """What is left for a closing reply was reckoned from the redacted texts, and landing there was a difference."""
+
+    @tool(effect="read")
+    def look(page: int) -> str:
+        """Looks at a page."""
+        return "SECRET and more " * 40
+
+    def turn(request):
+        return "Done." if request.tool_choice == "none" or request.step > 3 else [("look", {"page": request.step})]
+
+    seen = set()
+    for tokens in range(400, 6000, 100):
+        agent = Agent(
+            ScriptedModel(turn, usage=Usage(50, 5)),
+            tools=[look],
+            journal=MemoryJournal(redact=lambda text: text.replace("SECRET", hidden)),
+            limits=Limits(tokens=tokens),
+            on_limit=on_limit,
+            settings=ModelSettings(max_tokens=100),
+        )
+        result = await agent.run("Look at SECRET.")
+        seen.add(result.stop.reason)
+        for found in (await agent.replay(result.run_id), await replay(agent.journal, result.run_id)):
+            assert found.same, f"{tokens}: {found}"
+    assert seen == {"answered", "max_tokens"}
+
+
 async def test_a_run_of_before_its_journal_redacted_is_replayed():
     """What is said now was held, redacted, against what had been written as it was."""
     journal = MemoryJournal()

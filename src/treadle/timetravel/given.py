@@ -84,13 +84,14 @@ def _cut_short(record: CallRecord, event: ToolFinished) -> bool:
 
 
 def may_be_others(state: RunState, event: Event, now: Event | None, *, budgets: bool) -> bool:
-    """Whether what differs may be the word of a budget, or of the limits of a run above, which a replay does not have.
+    """Whether what differs may be the word of what a replay does not have: a budget, the limits of a run above, or, for
+    a limit on money or tokens, how long the texts were that were really said.
 
     Args:
         state: where the run stands.
         event: what was recorded.
         now: what comes of it now.
-        budgets: whether the run drew on budgets, or nobody knows.
+        budgets: whether the run drew on budgets, or nobody knows; or what its requests took cannot be told any more.
     """
     shared = state.parent is not None
     if isinstance(event, RunFinished) and event.decision is not None and event.decision.verdict != "stop":

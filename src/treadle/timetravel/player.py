@@ -270,7 +270,8 @@ class Player:
         return cast(EventT, written)
 
     def _may_be_others(self, recorded: Event, now: Event | None) -> bool:
-        return may_be_others(self._state, recorded, now, budgets=self._budgeted)
+        # What is left for a request goes by how long that is, as it was said.
+        return may_be_others(self._state, recorded, now, budgets=self._budgeted or self._redact is not None)
 
     async def _admitted(self, record: CallRecord, event: Event) -> None:
         """Holds what became of a call first against what the agent's tools and rules say of it now."""
