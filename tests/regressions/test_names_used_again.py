@@ -4,9 +4,12 @@
   what waited there was asked about as if the new run wanted it
   -> test_a_run_below_of_a_deleted_run_is_not_taken_up, test_what_waits_below_a_deleted_run_is_not_asked_about_again,
   test_a_run_in_the_way_does_not_keep_one_from_being_cancelled
+- whose it is does not go by the clocks of two machines, nor by journals that do not say it
+  -> test_a_run_below_is_its_own_by_whatever_clock
 """
 
 import pytest
+from msgspec.structs import replace
 
 from treadle import Agent, MemoryJournal, Misuse, ToolContext, tool
 from treadle.testing import ScriptedModel
@@ -102,3 +105,22 @@ async def test_a_run_in_the_way_does_not_keep_one_from_being_cancelled():
     (line,) = [line for line in await journal.list() if line.run_id == "order-17"]
     assert (line.stop.reason, paid) == ("cancelled", [])
     assert await journal.read(BELOW) == kept
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_run_below_is_its_own_by_whatever_clock(told):
+    """The machine that began it may be behind the one on which the run above began."""
+    first = MemoryJournal()
+    agent, _ = shop(first, 1, needs_approval=True)
+    await submitted(agent, "Pay 1.")
+
+    journal = MemoryJournal()
+    await journal.append("order-17", 0, await first.read("order-17"))
+    start, *rest = await first.read(BELOW)
+    link = start.parent if told else replace(start.parent, began=None)
+    await journal.append(BELOW, 0, [replace(start, at=start.at - 60, parent=link), *rest])
+
+    agent, paid = shop(journal, 1, needs_approval=True)
+    waiting = await agent.resume("order-17")
+    result = await agent.resume("order-17", approve=waiting.pending)
+    assert (result.text, paid) == ("paid 1", [1])

@@ -44,11 +44,12 @@ class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Parent(Struct, frozen=True, gc=False):
-    """The run, step and call that a sub-run works for."""
+    """The run, step and call that a sub-run works for; `began` is when that run did, None in earlier journals."""
 
     run_id: str
     step: int
     call_id: str
+    began: float | None = None
 
 
 class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
@@ -61,9 +62,8 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
-    `polling` are the tools among them for which calling again is progress, `writes` those that say that they change
-    something; `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's
-    progress is watched; `format` is the stored form's version.
+    `polling` are tools for which calling again is progress, `writes` those that say that they change something;
+    `tool_tokens` estimates what tools take of each request; `watch`: is progress watched? `format`: the form's version.
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are

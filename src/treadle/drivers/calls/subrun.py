@@ -31,7 +31,7 @@ from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
+from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, RunStarted, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
@@ -179,7 +179,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
-    link = Parent(parent.run_id, len(parent.state.steps), record.id)
+    link = Parent(parent.run_id, len(parent.state.steps), record.id, parent.state.started.at)
     messages = [*system, *said]
     child.start(run_id, messages, limits, link, asked=_asked(parent, messages) if below.final else (), at=began)
     return child
@@ -223,7 +223,8 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
             events = await parent.journal.read(run_id)
     except UnknownRun:
         return None
-    if events[0].at < parent.state.started.at:
+    link = events[0].parent if isinstance(events[0], RunStarted) else None
+    if link is not None and link.began not in (None, parent.state.started.at):
         raise OfAnEarlierRun(
             f"run {run_id} worked for an earlier run {parent.run_id}, which was deleted without it, so that this run "
             f"cannot begin one of that name: delete {run_id}, and those that worked for it, and resume {parent.run_id}"
