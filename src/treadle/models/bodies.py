@@ -13,12 +13,19 @@ from treadle.models.halves import decoded
 
 # How each line of an event stream begins that is not blank.
 FIELD: Final = re.compile(r"\s*(?::|(?:data|event|id|retry)\s*(?::|$))")
+# An event has begun here, and no keep-alive.
+STARTED: Final = re.compile(rb"^(?:data|event):", re.MULTILINE)
 
 
 def plain_words(stream: bytes) -> str:
     """What `stream` says where it is no event stream but plain text, as proxies answer; empty if it may be one."""
     lines = stream.decode("utf-8", "replace").splitlines()
     return "" if any(FIELD.match(line) for line in lines) else " ".join(" ".join(lines).split())
+
+
+def starts_event(stream: bytes) -> bool:
+    """Whether `stream` has the name or the data of an event, or the beginning of one: more than keep-alives."""
+    return STARTED.search(stream) is not None
 
 
 def event_json(data: bytes) -> Json:

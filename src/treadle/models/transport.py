@@ -22,7 +22,7 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
-from treadle.models.bodies import event_json, is_json, json_or_text, plain_words, several, shown_bytes
+from treadle.models.bodies import event_json, is_json, json_or_text, plain_words, several, shown_bytes, starts_event
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
 from treadle.models.sse import EventParser
@@ -215,12 +215,15 @@ class HttpReply:
         return found
 
     def _end(self) -> list[Json] | Whole | None:
-        self._ended = True
         if self._events is not None:
+            # A first event that the end cut off was begun: the stream has ended only once that is found to be none.
             last = self._heard_in(self._events.close())
+            self._heard = self._heard or starts_event(self._before)
+            self._ended = True
             if not self._heard and (words := plain_words(self._before)):
                 raise self._error(self._response.status_code, self.headers, words)
             return last
+        self._ended = True
         text = b"".join(self._body)
         if not text:
             return None
