@@ -3,14 +3,23 @@
 What was found, and the test that holds it:
 
 - a stream that ended within its first event cost nothing -> test_a_stream_that_ends_within_its_first_event_is_paid_for
+- a limit told each model of a chain to think as one of them must -> test_a_limit_tells_each_model_of_a_chain_its_own,
+  test_a_limit_makes_no_reply_of_a_chain_longer, test_what_the_caller_says_is_held_in_no_chain
 """
 
 import json
 
 import pytest
 
-from treadle import Agent, Price
-from treadle.models import AnthropicModel, BedrockModel, GoogleModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle import Agent, Limits, ModelSettings, Price
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    FallbackModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +80,49 @@ async def test_a_stream_in_which_nothing_begins_costs_nothing(serve, body):
 
     result = await Agent(chat(serve(answer)), retries=0).run("go")
     assert (result.stop.reason, result.usage.total_tokens) == ("model_error", 0)
+
+
+def unavailable(serve):
+    """A server at which no model can answer; the bodies that it was sent."""
+    server = serve(lambda peer: peer.answer("503 Busy", {"content-type": "application/json"}, b"{}"))
+    return server, lambda: [json.loads(peer.body) for peer in server.requests]
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["chain", "chain in a chain"])
+async def test_a_limit_tells_each_model_of_a_chain_its_own(serve, nested):
+    """Gemini's budget to think with went to all: GPT-4o refuses any word on it, and Nova ended the run before that."""
+    server, bodies = unavailable(serve)
+    nova = BedrockModel("us.amazon.nova-pro-v1:0", base_url=server.url, api_key="k", region="us-east-1", price=PRICE)
+    own = ModelSettings(extra={"seed": 7})
+    gpt = OpenAIChatModel("gpt-4o", base_url=server.url, api_key="k", price=PRICE, settings=own)
+    thinks = gemini(server)
+    model = FallbackModel([FallbackModel([thinks, gpt]), nova] if nested else [thinks, gpt, nova])
+    result = await Agent(model, limits=Limits(tokens=5000), retries=0).run("go")
+
+    assert result.error.kind == "overloaded", result.error
+    first, second, third = bodies()
+    most = first["generationConfig"]["maxOutputTokens"]
+    assert first["generationConfig"]["thinkingConfig"]["thinkingBudget"] < most
+    assert "seed" not in first
+    assert (second["max_tokens"], second["seed"], "reasoning_effort" in second) == (most, 7, False)
+    assert (third["inferenceConfig"], "additionalModelRequestFields" in third) == ({"maxTokens": most}, False)
+
+
+async def test_a_limit_makes_no_reply_of_a_chain_longer(serve):
+    server, bodies = unavailable(serve)
+    options = {"base_url": server.url, "api_key": "k", "price": PRICE}
+    short = OpenAIChatModel("gpt-4o", settings=ModelSettings(max_tokens=50), **options)
+    long = OpenAIChatModel("gpt-4o", settings=ModelSettings(max_tokens=9000), **options)
+    await Agent(FallbackModel([short, long]), limits=Limits(tokens=5000), retries=0).run("go")
+    first, second = [body["max_tokens"] for body in bodies()]
+    assert (first, 50 < second < 5000) == (50, True)
+
+
+async def test_what_the_caller_says_is_held_in_no_chain(serve):
+    """A length of reply that limits leave as it was asked for is told to each model as it is alone."""
+    server, bodies = unavailable(serve)
+    settings = ModelSettings(max_tokens=500)
+    for model in (gemini(server), FallbackModel([gemini(server)])):
+        await Agent(model, settings=settings, limits=Limits(tokens=90_000), retries=0).run("go")
+    alone, in_chain = bodies()
+    assert alone == in_chain

@@ -180,7 +180,16 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         step.step,
         int(bool(passing)),
         _usual(config, state, step) if step.landing is not None or step.withheld else None,
+        _is_held(state, step),
     )
+
+
+def _is_held(state: RunState, step: StepPrepared) -> bool:
+    """Whether the length of the step's reply is what limits leave, or what is reckoned with where nobody says one."""
+    most = None if step.settings is None else step.settings.max_tokens
+    if step.reserve is None or most is None or most != step.reserve.reply:
+        return False
+    return step.reserve.limit is not None or state.started.settings.max_tokens is None
 
 
 def _usual(config: Configuration, state: RunState, step: StepPrepared) -> Usual:

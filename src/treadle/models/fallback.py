@@ -131,10 +131,11 @@ class FallbackModel:
         return max(known) if len(known) == len(longest) else None
 
     def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
-        """`settings` under which no reply of its models has more than `tokens`."""
-        for model in self.models:
-            settings = held_to(model, settings, tokens)
-        return settings
+        """`settings` under which no reply of its models has more than `tokens`.
+
+        What else a model needs for that, such as less thinking, is said to that model alone, when it is asked.
+        """
+        return structs.replace(settings, max_tokens=tokens)
 
     @property
     def profile(self) -> ModelProfile:
@@ -194,7 +195,7 @@ class FallbackModel:
                 yield last
             begun, asked = False, model
             try:
-                async with aclosing(inner_events(model, request)) as events:
+                async with aclosing(inner_events(model, _own(model, request))) as events:
                     async for event in events:
                         begun = begun or not isinstance(event, (AttemptFailed, UsageReported))
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
@@ -247,6 +248,16 @@ class FallbackModel:
         """Seconds until a model can be asked; None if all cool down, but not all on their provider's word."""
         cooling = self._cooling()
         return _soonest(list(cooling.values())) if len(cooling) == len(self.models) else 0.0
+
+
+def _own(model: Model, request: ModelRequest) -> ModelRequest:
+    """`request` for one of the models; where limits hold its reply, in the way of this model, and never longer."""
+    most = request.settings.max_tokens
+    if not request.held or most is None:
+        return request
+    free = structs.replace(request.settings, max_tokens=None)
+    tokens = min(longest_reply_of(model, free) or most, most)
+    return structs.replace(request, settings=held_to(model, free, tokens))
 
 
 def _copied(error: ModelError) -> ModelError:

@@ -63,6 +63,7 @@ class ModelRequest(Struct, frozen=True, gc=False):
         step: the number of the step, from 0.
         passing: how many user messages, at the end, are in this request only; what is worth caching ends before them.
         usual: how the run's other steps ask, where this one takes something away and its messages say so; else None.
+        held: whether `settings.max_tokens` is what limits leave, and not what was asked for.
     """
 
     messages: Sequence[Message]
@@ -74,6 +75,7 @@ class ModelRequest(Struct, frozen=True, gc=False):
     step: int = 0
     passing: int = 0
     usual: Usual | None = None
+    held: bool = False
 
 
 class TextDelta(Struct, frozen=True, gc=False):
