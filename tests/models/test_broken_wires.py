@@ -5,9 +5,12 @@ What was found, and the test that holds it:
 - a stream that ended within its first event cost nothing -> test_a_stream_that_ends_within_its_first_event_is_paid_for
 - a limit told each model of a chain to think as one of them must -> test_a_limit_tells_each_model_of_a_chain_its_own,
   test_a_limit_makes_no_reply_of_a_chain_longer, test_what_the_caller_says_is_held_in_no_chain
+- thinking that is counted beside the reply took its place -> test_thinking_that_is_more_than_the_reply_is_beside_it,
+  test_of_a_reply_that_nobody_counted_the_thinking_counts_beside_what_came
 """
 
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -126,3 +129,42 @@ async def test_what_the_caller_says_is_held_in_no_chain(serve):
         await Agent(model, settings=settings, limits=Limits(tokens=90_000), retries=0).run("go")
     alone, in_chain = bodies()
     assert alone == in_chain
+
+
+def streamed(*events):
+    def answer(peer):
+        peer.begin()
+        peer.chunk("".join([f"data: {json.dumps(event)}\n\n" for event in events]).encode())
+        peer.end()
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (
+            {"prompt_tokens": 33, "completion_tokens": 11_395, "total_tokens": 11_428, "reasoning_tokens": 193_947},
+            205_342,
+        ),
+        ({"prompt_tokens": 33, "completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 40}}, 50),
+    ],
+    ids=["beside", "within"],
+)
+async def test_thinking_that_is_more_than_the_reply_is_beside_it(serve, usage, counted):
+    """As Perplexity's deep research counts it: it was priced in the reply's place, and no limit on tokens had it."""
+    said = {"id": "c", "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": "stop"}], "usage": usage}
+    price = Price(0, 8, reasoning=3)
+    model = OpenAIChatModel("m", base_url=serve(streamed(said, {})).url, api_key="k", price=price)
+    result = await Agent(model, retries=0).run("go")
+    thought = result.usage.reasoning_tokens
+    assert (result.usage.output_tokens, result.usage.estimated) == (counted, False)
+    assert result.cost == Decimal((counted - thought) * 8 + thought * 3) / 1_000_000
+
+
+async def test_of_a_reply_that_nobody_counted_the_thinking_counts_beside_what_came(serve):
+    usage = {"prompt_tokens": 33, "completion_tokens_details": {"reasoning_tokens": 4000}}
+    said = {"id": "c", "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": "stop"}], "usage": usage}
+    result = await Agent(chat(serve(streamed(said, {}))), retries=0).run("go")
+    assert result.usage.estimated
+    assert result.usage.output_tokens > 4000

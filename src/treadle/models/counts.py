@@ -82,16 +82,21 @@ def told_usage(usage: Usage, asked: int | None, received: int | None) -> Usage:
     """`usage` with `asked` tokens in the request and `received` in the reply; either is None where it is not known.
 
     The cache can have no part in a request that is larger than the request: where it has, the request was that large.
-    Of a request of unknown size, no part is known either.
+    Of a request of unknown size, no part is known either. Thinking that is more than the reply was counted beside it.
     """
     if asked is None:
         usage = replace(usage, cache_read_tokens=0, cache_write_tokens=0, cache_write_hour_tokens=0, audio_tokens=0)
     return replace(
         usage,
         input_tokens=max(asked or 0, usage.cache_read_tokens + usage.cache_write_tokens),
-        output_tokens=received or 0,
+        output_tokens=0 if received is None else with_thinking(received, usage.reasoning_tokens),
         estimated=usage.estimated or asked is None or received is None,
     )
+
+
+def with_thinking(received: int, thought: int) -> int:
+    """The tokens of a reply of which `received` were told: more thinking than that was counted beside it."""
+    return received + thought if thought > received else received
 
 
 def with_total(asked: int | None, received: int | None, total: int | None) -> tuple[int | None, int | None]:

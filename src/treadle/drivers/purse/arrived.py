@@ -11,6 +11,7 @@ from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
 from treadle.models.bounds import LONGEST_REPLY, as_far_as_it_is_taken, check_reply, size_of_piece
+from treadle.models.counts import with_thinking
 from treadle.models.errors import ModelError
 from treadle.models.port import (
     ModelReply,
@@ -152,8 +153,8 @@ class Arrived:
 def _completed(known: Usage | None, asked: int, received: int, most: int | None) -> Usage:
     """What is `known`, and the rest estimated: `asked` tokens in the request and `received` in the reply.
 
-    An estimate is high; no reply has more than the `most` that was asked for. Of what is reported as an estimate, a
-    request of 0 tokens is one that nobody told.
+    An estimate is high; no reply has more than the `most` that was asked for, unless its thinking alone was reported
+    and is more. Of what is reported as an estimate, a request of 0 tokens is one that nobody told.
     """
     if most is not None:
         received = min(received, most)
@@ -166,6 +167,6 @@ def _completed(known: Usage | None, asked: int, received: int, most: int | None)
     return replace(
         known,
         input_tokens=known.input_tokens or asked if known.estimated else known.input_tokens,
-        output_tokens=max(known.output_tokens, received),
+        output_tokens=with_thinking(max(known.output_tokens, received), known.reasoning_tokens),
         estimated=True,
     )
