@@ -11,15 +11,18 @@ from treadle import (
     ShortenResult,
     StepSettings,
     Summarise,
+    handoff,
     tool,
 )
 from treadle.serve import User, app
+from treadle.serve.veil import NOT_SHOWN
 from treadle.testing import ScriptedModel
 from treadle.tools import ToolContext
 from treadle.tools.errors import AsksPerson
 
 pytestmark = pytest.mark.anyio
 
+ADA = User("ada")
 SECRET = "the discount goes up to a third"
 POLICIES = {
     "clear": lambda: ClearToolResults(1200, 600, keep=1),
@@ -127,3 +130,29 @@ async def test_so_is_one_whose_tool_asked_in_the_middle_of_a_call_and_goes_on_wi
         found = await told(client, run_id, last=1)
     assert found[""].json()["text"] == "booked"
     assert "page 1 for four" in found["/steps/0"].text
+
+
+@pytest.mark.parametrize("made", [lambda one: one.as_tool(), handoff], ids=["as a tool", "handed on to"])
+async def test_what_describes_an_agent_below_by_its_instructions_is_told_to_whom_its_inside_is_shown(made):
+    """`GET /api/agents`, and the request of a step, told everybody the instructions of an agent below that has no
+    description of its own, as a model is told them in the place of one."""
+    expert = Agent(ScriptedModel(["Yes."]), name="expert", instructions=f"You know prices. {SECRET}.")
+    writer = Agent(ScriptedModel(["Done."]), name="writer", tools=[look, made(expert)])
+    inside = {"boss": User("boss", sees="all", inside=True)}
+    agents = app([writer], journal=MemoryJournal(), auth=lambda request: inside.get(request.headers.get("x"), ADA))
+
+    async with serving(agents) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "writer", "input": "go"})).json()["id"]
+        await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+        for path in ("/api/agents", f"/api/runs/{run_id}/steps/0"):
+            seen, whole = [(await client.get(path, headers={"x": who})).text for who in ("ada", "boss")]
+            assert (SECRET in seen, NOT_SHOWN in seen, look.description in seen) == (False, True, True)
+            assert (SECRET in whole, NOT_SHOWN in whole) == (True, False)
+
+
+async def test_a_step_whose_number_has_thousands_of_digits_is_not_there():
+    """It was a 500, as Python reads no number that long."""
+    async with serving(served(looker(None))) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "looker", "input": "go"})).json()["id"]
+        answer = await client.get(f"/api/runs/{run_id}/steps/{'9' * 5000}")
+        assert (answer.status_code, answer.json()["error"]["kind"]) == (404, "not_found")

@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from treadle.kernel.errors import Misuse
+from treadle.serve.queries import digits
 from treadle.serve.refused import Refused
 from treadle.serve.user import User, operator
 
@@ -207,8 +208,7 @@ class Access:
     async def body(self, request: Request) -> bytes:
         """The body of a request. Raises `Refused` if it is too large; no more of it is read then."""
         most, parts, size = self.bounds.body, [], 0
-        told = request.headers.get("content-length", "")
-        if told.isdigit() and int(told) > most:
+        if (digits(request.headers.get("content-length", "")) or 0) > most:
             raise _too_large(most)
         try:
             async with asyncio.timeout(PATIENCE):

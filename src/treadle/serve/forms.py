@@ -24,6 +24,7 @@ from treadle.serve import shapes
 from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.status import status_of
+from treadle.serve.veil import veiled_tools
 from treadle.serve.verdicts import Waits
 from treadle.serve.views import Described
 from treadle.tools import Tool
@@ -215,7 +216,7 @@ def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> shapes.Age
                 asks=asks(one, config.approvals),
                 external=one.external,
             )
-            for one in agent.tools.values()
+            for one in (agent.tools if inside else veiled_tools(agent.tools)).values()
         ],
         skills=[skill.name for skill in config.skills],
         limits=agent.limits,

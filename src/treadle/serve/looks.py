@@ -11,6 +11,7 @@ from treadle.serve.endpoint import Endpoint
 from treadle.serve.export import MEDIA, Format, as_markdown, file_name
 from treadle.serve.export_page import as_html
 from treadle.serve.inside import inside
+from treadle.serve.queries import digits
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
 from treadle.serve.shapes import Health, StepInside
@@ -42,7 +43,8 @@ async def step(serving: Serving, request: Request) -> Response:
     """A step of a run: its exact request, what came back, and why it was made."""
     run_id, number = request.path_params["run"], request.path_params["step"]
     events, config = await serving.runs.views.opened(serving.user(request), run_id)
-    found = inside(events, fold_all(events), int(number), config) if number.isascii() and number.isdigit() else None
+    at = digits(number)
+    found = None if at is None else inside(events, fold_all(events), at, config)
     if found is None:
         raise Refused("not_found", f"run {run_id} has no step {number!r:.20}")
     return json_response(found)

@@ -29,6 +29,11 @@ def read(given: Mapping[str, str], kind: type[T]) -> T:
     return msgspec.convert(given, kind, strict=False)
 
 
+def digits(text: str) -> int | None:
+    """The whole number that a text is, in digits alone; None for one that is none, or that nothing has as many of."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
 def _look(name: str, value: str, kind: Any) -> None:
     try:
         found = msgspec.convert(value, kind, strict=False)

@@ -26,6 +26,7 @@ from treadle.serve.forms import (
 )
 from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
+from treadle.serve.queries import digits
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming, sse
 from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
@@ -232,9 +233,10 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
     """The events of a run, and what is shown live between them, as they come."""
     last = request.headers.get("last-event-id", "").strip()
     if last:
-        if not (last.isascii() and last.isdigit() and len(last) < 16):
+        known = digits(last)
+        if known is None:
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
-        wanted.after = int(last)
+        wanted.after = known
     user, run_id = serving.user(request), _named(request)
     await serving.runs.views.look(user, run_id, decides=wanted.on_disconnect == "cancel")
     if wanted.after and not await serving.runs.views.events(user, run_id, wanted.after - 1, 1):

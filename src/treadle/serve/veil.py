@@ -2,11 +2,14 @@
 providers and exceptions, which are for whoever runs it. Pure; numbers, kinds and order of events stay as they are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as dressed
 from typing import Final
 
 from msgspec.structs import replace
 
+from treadle.drivers.below import Below
+from treadle.drivers.configuration import Configuration
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.events import (
     ErrorInfo,
@@ -23,6 +26,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.messages import ListedTool, Message, SystemMessage
 from treadle.kernel.stop import Stop
+from treadle.tools.tool import Tool
 
 WORDS: Final = "the model could not be asked"
 """What stands in the place of a provider's words."""
@@ -85,6 +89,27 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
 def veiled_stop(stop: Stop) -> Stop:
     """Why a run ended, without the words of a provider."""
     return replace(stop, detail=WORDS) if stop.reason == "model_error" else stop
+
+
+def veiled_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """An agent's tools, without the instructions of agents among them: these describe them where nothing else does."""
+    return {name: _undescribed(one) for name, one in tools.items()}
+
+
+def veiled_agent(config: Configuration) -> Configuration:
+    """An agent, as far as it is shown beside a run: what it tells a model of its tools likewise."""
+    tools = veiled_tools(config.tools)
+    specs = [
+        replace(spec, description=tools[spec.name].description) if spec.name in tools else spec for spec in config.specs
+    ]
+    return dressed(config, tools=tools, specs=tuple(specs))
+
+
+def _undescribed(tool: Tool) -> Tool:
+    told = tool.agent.config.instructions if isinstance(tool.agent, Below) else None
+    if not isinstance(told, str) or not told or not tool.description.endswith(told):
+        return tool
+    return replace(tool, spec=replace(tool.spec, description=tool.description.removesuffix(told) + NOT_SHOWN))
 
 
 def _named(tool: ListedTool) -> ListedTool:

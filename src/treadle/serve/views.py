@@ -24,7 +24,7 @@ from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
-from treadle.serve.veil import veiled, veiled_piece, veiled_stop
+from treadle.serve.veil import veiled, veiled_agent, veiled_piece, veiled_stop
 from treadle.serve.verdicts import Waits, waits_of
 from treadle.serve.whose import Owners
 from treadle.timetravel.figures import Statistics
@@ -175,7 +175,10 @@ class Views:
         """The events of a run, and its agent, if that is here."""
         whose = await self._owners.seen(user, run_id)
         agent = self._agents.get(whose.agent) if whose.top == run_id else None
-        return _shown(user, await self._read(run_id)), None if agent is None else agent._config
+        events = _shown(user, await self._read(run_id))
+        if agent is None or user.inside:
+            return events, None if agent is None else agent._config
+        return events, veiled_agent(agent._config)
 
     async def lines(self, user: User, run_id: str) -> bytes:
         """The run and those that work for it, as lines of JSON that `treadle runs import` takes.
