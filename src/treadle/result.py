@@ -310,6 +310,13 @@ def why_of(stop: Stop) -> str:
     return f"{stop.reason} ({stop.detail.rstrip('.')})" if stop.detail else stop.reason
 
 
+def told_of(stop: Stop) -> str:
+    """The reason of a stop with its detail, for a model above or a client: of a failed model the kind, and not what
+    its provider said, which is for whoever runs the agent."""
+    detail = stop.detail.partition(":")[0] if stop.reason == "model_error" else stop.detail
+    return f"{stop.reason}: {detail}" if detail else stop.reason
+
+
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 

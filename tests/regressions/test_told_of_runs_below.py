@@ -127,3 +127,19 @@ async def test_what_waited_when_the_run_was_cancelled_is_not_told_as_waiting() -
     assert "was waiting for one from outside when the run stopped (cancelled)" in outside
     assert "had not answered yet when the run stopped (cancelled)" in asked
     assert (await agent.replay(result.run_id)).same
+
+
+async def test_what_a_provider_said_below_is_not_told_above() -> None:
+    """It went to the model above, perhaps another provider's, and as the call's result to every user of a server."""
+
+    def fails(request: Any) -> Any:
+        raise BadRequest("no project p-17 for this key")
+
+    clerk = Agent(ScriptedModel(fails), name="clerk")
+    journal = MemoryJournal()
+    agent = Agent(ScriptedModel([[("clerk", {"task": "Pay."})], "No."]), tools=[clerk.as_tool()], journal=journal)
+    result = await agent.run("Pay.")
+    assert told_above(result.messages)["message"] == "clerk stopped before it was done (model_error: bad_request)"
+    (below,) = [one for one in await journal.list() if one.agent == "clerk"]
+    assert below.stop is not None
+    assert "no project p-17" in below.stop.detail

@@ -19,7 +19,7 @@ from treadle.mcp.keyed import key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.mcp.typed import Form, Typed, content_of, form_of_results
-from treadle.result import Pending, RunResult
+from treadle.result import Pending, RunResult, told_of
 from treadle.tools.raised import log_raised
 from treadle.tools.server import ServerFailed
 
@@ -211,8 +211,7 @@ class Calls:
         if record is not None and record.result is not None:
             return self._given(record.doing.name, record.result, meta)
         if not result.finished:
-            stop = result.stop
-            why = f"The agent stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})."
+            why = f"The agent stopped before it was done ({told_of(result.stop)})."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         try:
             data = self.typed.content(result)

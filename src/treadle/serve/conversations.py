@@ -23,6 +23,7 @@ from treadle.result import conversation_part, history
 from treadle.serve.posting import AGAIN
 from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
+from treadle.serve.veil import veiled_line
 
 MOST_NAME: Final = 200
 """Characters of a conversation's name."""
@@ -132,7 +133,8 @@ class Conversations:
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
         """Its runs, newest first."""
-        return await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
+        lines = await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
+        return [_shown(user, line) for line in lines]
 
     async def lately(self, user: User, name: str) -> Sequence[RunInfo]:
         """Its newest run, and those before it in which something happened of late."""
@@ -270,7 +272,14 @@ class Conversations:
 
     async def _told(self, user: User, found: dict[str, RunInfo]) -> "builtins.list[Told]":
         titles = await self._journal.titles(user.name, found) if isinstance(self._journal, Titles) else {}
-        return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
+        return [
+            Told(name, titles.get(name) or line.question, user.name, _shown(user, line)) for name, line in found.items()
+        ]
+
+
+def _shown(user: User, line: RunInfo) -> RunInfo:
+    """A run as the user may see it."""
+    return line if user.inside else veiled_line(line)
 
 
 def _check_name(name: str) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.watching import RunEvent, SubRunEvent
+from treadle.journal.info import RunInfo
 from treadle.kernel.events import (
     ErrorInfo,
     Event,
@@ -89,6 +90,11 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
 def veiled_stop(stop: Stop) -> Stop:
     """Why a run ended, without the words of a provider."""
     return replace(stop, detail=WORDS) if stop.reason == "model_error" else stop
+
+
+def veiled_line(line: RunInfo) -> RunInfo:
+    """A run in one line, likewise."""
+    return line if line.stop is None else replace(line, stop=veiled_stop(line.stop))
 
 
 def veiled_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:

@@ -24,7 +24,7 @@ from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
-from treadle.serve.veil import veiled, veiled_agent, veiled_piece, veiled_stop
+from treadle.serve.veil import veiled, veiled_agent, veiled_line, veiled_piece
 from treadle.serve.verdicts import Waits, waits_of
 from treadle.serve.whose import Owners
 from treadle.timetravel.figures import Statistics
@@ -104,7 +104,7 @@ class Views:
             for line in page:
                 last = line
                 if user.may_see(line.user, line.agent) and (status is None or standing(line) == status):
-                    found.append(line if user.inside else _veiled_line(line))
+                    found.append(line if user.inside else veiled_line(line))
                     if len(found) == limit:
                         return found, line
             if len(page) < size:
@@ -124,7 +124,7 @@ class Views:
         lines = {one.run_id: one async for one in every(self._journal, Wanted(text=f"{run_id}."))}
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]
         if not user.inside:
-            under = [*map(_veiled_line, under)]
+            under = [*map(veiled_line, under)]
         # Of one that has ended its lease is given back a moment later.
         is_driven = driven and state.phase != "finished"
         return Described(line, state, events, result_of(state, None, events), waits, is_driven, under)
@@ -246,7 +246,3 @@ def _veiled(one: Numbered | Piece) -> Numbered | Piece | None:
         return Numbered(one.number, veiled(one.event))
     shown = veiled_piece(one.event)
     return None if shown is None else Piece(one.after, shown)
-
-
-def _veiled_line(line: RunInfo) -> RunInfo:
-    return line if line.stop is None else replace(line, stop=veiled_stop(line.stop))

@@ -38,7 +38,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessa
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
-from treadle.result import history
+from treadle.result import history, told_of
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
 
@@ -328,8 +328,7 @@ def recorded_for_call(
         # The answer of a run is read anew from the JSON that it was read from here.
         app = child.state.output if final else output.app if result.output is None else value
         return ToolFinished(step, record.id, output.content, False, app, spent, final), output
-    stop = result.stop
-    why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
+    why = f"{tool.name} stopped before it was done ({told_of(result.stop)})"
     output = encode_error(
         ToolError(why, found=result.text, **changes_told(records_of(child), child.config.tools)), tool.max_output
     )
