@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -195,6 +196,41 @@ def test_a_folder_that_cannot_be_written_needs_no_history(treadle: Any, place: P
     assert "--no-history" in done.err
     assert treadle("check", "checks.yaml", "--no-history").code == 0
     place.chmod(0o700)
+
+
+def test_verdicts_are_told_where_the_history_cannot_be_written_at_the_end(treadle: Any, place: Path) -> None:
+    """All was compared, and then lost with a full disk: the command ended as if nothing had been."""
+    assert treadle("check", "checks.yaml").code == 0
+    with closing(sqlite3.connect(place / "checks.history.db")) as database:
+        database.execute("CREATE TRIGGER full BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    (place / "b.csv").write_text(A.replace("3,100", "3,1"))
+    done = treadle("check", "checks.yaml", "--json", "o.json", "--junit", "o.xml", "--html", "o.html")
+    assert (done.code, done.out.startswith("failed   x: 2 of 3 keys match")) == (9, True)
+    assert "since" not in done.out
+    assert "not kept: the history " in done.err
+    assert "cannot be written: disk is full; name another file with --history" in done.err
+    data = json.loads((place / "o.json").read_text())
+    assert (data["outcome"], "disk is full" in data["unkept"]) == ("failed", True)
+    suite = ElementTree.parse(place / "o.xml").find("testsuite")
+    assert suite is not None
+    assert "disk is full" in str(suite.findtext("system-err"))
+    assert "disk is full" in (place / "o.html").read_text()
+
+
+def test_verdicts_are_told_where_a_file_of_the_report_cannot_be_written_at_the_end(treadle: Any, place: Path) -> None:
+    (place / "b.csv").write_text(A.replace("3,100", "3,1"))
+    about = "x" * 100_000
+    (place / "checks.yaml").write_text(f"checks:\n  x: {{compare: [a, b], by: [account], description: {about}}}\n")
+    # Room for the history, and none for the page.
+    command = ["sh", "-c", 'ulimit -f 120; "$@"', "sh", sys.executable, "-m", "treadle", "check", "checks.yaml"]
+    done = subprocess.run(
+        [*command, "--html", "o.html"], cwd=place, env=treadle.environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.startswith("failed   x: 2 of 3 keys match")) == (9, True), done.stderr
+    assert "written: o.html" not in done.stderr
+    assert "cannot be written: File too large" in done.stderr
+    assert [path.name for path in place.iterdir() if "o.html" in path.name] == []
+    assert "since" in treadle("check", "checks.yaml").out
 
 
 # compare --fail-on

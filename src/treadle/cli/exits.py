@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     DIFFERS = 6
     WARNED = 7
     NOT_RUN = 8
+    NOT_KEPT = 9
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

@@ -29,6 +29,8 @@ def junit(report: Report) -> bytes:
     suite = SubElement(suites, "testsuite", figures | {"skipped": "0", "timestamp": stamp})
     for verdict in report.verdicts:
         _case(suite, verdict)
+    if report.unkept:
+        SubElement(suite, "system-err").text = _plain(report.unkept)
     written: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
 

@@ -25,9 +25,10 @@ def checks_page(report: Report) -> str:
     rows = [[isolated(_label(one)), _outcome(one.outcome), isolated(one.sentence)] for one in report.verdicts]
     heads = ["check", "outcome", "what was found"]
     parts = "".join(_detail(one, number) for number, one in enumerate(report.verdicts))
+    unkept = f"<p><strong>{isolated(report.unkept)}</strong></p>\n" if report.unkept else ""
     return document(
         title,
-        f'<h1>{isolated(title)}</h1>\n<p class="faint">{shown(when)}: {shown(counts)}</p>\n'
+        f'<h1>{isolated(title)}</h1>\n<p class="faint">{shown(when)}: {shown(counts)}</p>\n{unkept}'
         f"{table('', heads, rows, [], figures=0, words=2)}{parts}",
     )
 

@@ -44,7 +44,8 @@ def run_checks(
         declared: the checks.
         catalog: the sources, in place of those that the file names.
         filters: conditions on both sides of every check, each in place of the check's own on that dimension.
-        history: keeps what is found, and says what has changed; None for neither.
+        history: keeps what is found, and says what has changed; None for neither. Where that cannot be written in the
+            end, `Report.unkept` says why, and the verdicts are there all the same.
         bounds: memory, threads and time that each check may use.
         interrupt: stops it from another thread; nothing is kept then.
         tell: is told, in a few words, what is being done.
@@ -52,10 +53,12 @@ def run_checks(
 
     Raises:
         Cancelled: the interrupt was set.
-        AnalystError: the sources cannot be read, or the history cannot be written.
+        AnalystError: the sources cannot be read, or, before anything is compared, the history cannot be written.
     """
     begun, started = time.monotonic(), now or datetime.now(UTC)
     known = Catalog.load(declared.sources) if catalog is None else catalog
+    if history is not None:
+        history.prepare()
     verdicts: list[Verdict] = []
     for number, check in enumerate(declared.checks, 1):
         say = partial(_say, tell, f"{check.name} ({number} of {len(declared.checks)})")
@@ -67,7 +70,10 @@ def run_checks(
         seconds=round(time.monotonic() - begun, 3),
         verdicts=tuple(verdicts),
     )
-    return report if history is None else history.record(report)
+    try:
+        return report if history is None else history.record(report)
+    except AnalystError as error:
+        return replace(report, unkept=str(error))
 
 
 def _say(tell: Callable[[str], None] | None, where: str, doing: str) -> None:

@@ -133,6 +133,7 @@ class Report(Struct, frozen=True, kw_only=True):
         started: when the run began.
         seconds: how long it took.
         verdicts: one for each check and measure, in the order of the file.
+        unkept: why the history does not have this run; empty if it has, or if none was to keep it.
     """
 
     file: Path
@@ -140,6 +141,7 @@ class Report(Struct, frozen=True, kw_only=True):
     started: datetime
     seconds: float
     verdicts: tuple[Verdict, ...]
+    unkept: str = ""
 
     @property
     def outcome(self) -> Outcome:

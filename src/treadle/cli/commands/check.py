@@ -57,7 +57,7 @@ def check(
     """Run the checks that FILE declares, or those that are NAMED: a line each, and what has changed since the last run.
 
     The exit code is that of the worst check: 0 passed, 7 warning, 6 failed, 8 could not be run. What could not be
-    compared has not passed.
+    compared has not passed. 9: all were run and are printed, but the history or a file could not be written.
     """
     if missing := missing_package():
         raise click.UsageError(f"the data analyst needs {missing}: pip install 'treadle[analyst]'")
@@ -76,21 +76,27 @@ def check(
     printing = json_file in (_STDOUT, "-")
     files = _files(json=None if printing else json_file, xml=junit_file, html=html_file)
     declared = declared if sources is None else replace(declared, sources=sources)
-    report = _run(declared, filters_of("--where", where), kept, files)
-    for one in files:
+    report, unwritten = _run(declared, filters_of("--where", where), kept, files)
+    for one in [] if unwritten else files:
         note(f"written: {one.path}")
     if printing:
         print_json(report.to_dict())
     else:
         _print(report)
-    return _CODES[report.outcome]
+    unkept = [why for why in (report.unkept, unwritten) if why]
+    for why in unkept:
+        note(prose(f"not kept: {why}", err=True))
+    return ExitCode.NOT_KEPT if unkept else _CODES[report.outcome]
 
 
 def _run(
     declared: "CheckFile", filters: "list[Filter]", kept: "History | None", files: "list[ReportFile]",
-) -> "Report":  # fmt: skip
-    """Runs the checks and writes the files, which are put in place when all is done."""
-    from treadle.analyst import Catalog
+) -> "tuple[Report, str]":  # fmt: skip
+    """Runs the checks and writes the files, which are put in place when all is done.
+
+    Returns what was found, and why the files could not be written; empty if they were.
+    """
+    from treadle.analyst import AnalystError, Catalog
     from treadle.analyst.checks import run_checks
     from treadle.analyst.checks.files import write_report
     from treadle.analyst.showing.export import Drafts
@@ -101,17 +107,21 @@ def _run(
     def keeps(path: Path) -> str:
         return "it is a file of one of the sources, or of the checks" if path in mine else catalog.keeps(path)
 
-    with Drafts(files, keeps) as drafts:
-        if kept is not None:
-            kept.prepare()
-        report = working(
-            lambda interrupt, tell: run_checks(
-                declared, catalog=catalog, filters=filters, history=kept, interrupt=interrupt, tell=tell
+    report: Report | None = None
+    try:
+        with Drafts(files, keeps) as drafts:
+            report = working(
+                lambda interrupt, tell: run_checks(
+                    declared, catalog=catalog, filters=filters, history=kept, interrupt=interrupt, tell=tell
+                )
             )
-        )
-        for one, draft in drafts.each():
-            write_report(one, draft, report)
-    return report
+            for one, draft in drafts.each():
+                write_report(one, draft, report)
+    except AnalystError as error:
+        if report is None:
+            raise
+        return report, str(error)
+    return report, ""
 
 
 def _files(*, json: str | None, xml: str | None, html: str | None) -> "list[ReportFile]":
