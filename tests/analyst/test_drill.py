@@ -338,3 +338,14 @@ def test_the_rows_behind_a_figure_of_many_digits_are_shown(tmp_path: Path, kind:
     behind = drilled(tmp_path, wide, replace(wide, name="b"), key={"account": "1"})
     assert [line.values["amount"] for line in behind.a.rows] == [f"{amount:f}", "-0.5"]
     assert (behind.a.total, behind.pairs) == (Decimal("123456789012345678901234567889.62"), 2)
+
+
+def test_a_key_that_neither_side_has_is_told_as_that(tmp_path: Path) -> None:
+    """It was told as "0 pairs", as if there were rows that do not belong together."""
+    a, b = (source(tmp_path, name, [("1", "x", "5.00")]) for name in "ab")
+    assert drilled(tmp_path, a, b, key={"account": "1 "}).note == (
+        "neither a nor b has a row with account '1 ': is each value one that a comparison tells?"
+    )
+    narrowed = drilled(tmp_path, a, b, key={"account": "1"}, filters={"account": ["2", "3"]})
+    assert "with account 1 under these conditions: " in narrowed.note
+    assert drilled(tmp_path, a, source(tmp_path, "b", [("2", "x", "5.00")]), key={"account": "1"}).note == ""

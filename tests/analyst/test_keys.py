@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Measure, QueryRequest, Source, query
 
@@ -37,6 +38,42 @@ def test_numbers_meet_text(make: Any, confront: CONFRONT, kind: str) -> None:
     left = make("left", [("1001", "1.00"), ("90", "2.00")])
     right = make("right", [(1001, "1.00"), (90, "2.00")], kind="duckdb", types=(kind, "DECIMAL(18, 2)"))
     assert keys(confront(left, right)) == {"1001": "match", "90": "match"}
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "REAL", "sqlite", "json", "xlsx"])
+def test_large_and_small_floating_point_numbers_meet_their_digits(
+    make: Any, confront: CONFRONT, tmp_path: Path, kind: str
+) -> None:
+    """From 1e16 on they were told as 1e+16, which meets no digits, and was refused as a number."""
+    texts = {"30000000000000000": 3e16, "-100000000000000000000": -1e20, "1000000": 1e6, "0.00005": 5e-5, "0": -0.0}
+    left = make("left", [(text, "1.00") for text in texts])
+    rows = [(number, "1.00") for number in texts.values()]
+    match kind:
+        case "sqlite":
+            right = make("right", rows, kind="sqlite")
+        case "json":
+            right = make("right", rows, kind="json")
+        case "xlsx":
+            book = pytest.importorskip("xlsxwriter").Workbook(str(tmp_path / "right.xlsx"))
+            sheet = book.add_worksheet("t")
+            for at, row in enumerate([("company", "amount"), *((number, 1) for number in texts.values())]):
+                sheet.write_row(at, 0, row)
+            book.close()
+            right = replace(left, name="right", kind="xlsx", path="right.xlsx")
+        case _:
+            right = make("right", rows, kind="duckdb", types=(kind, "DECIMAL(18, 2)"))
+    assert keys(confront(left, right)) == dict.fromkeys(texts, "match")
+    typed = [replace(one, dimensions=(replace(one.dimensions[0], type="decimal"),)) for one in (left, right)]
+    assert set(keys(confront(*typed)).values()) == {"match"}
+
+
+@pytest.mark.parametrize("number", ["1e40", "1e99999999999999999999", "0e-99999999", "1e-21", "2E3", "-0E5"])
+def test_numbers_of_json_with_an_exponent(make: Any, tmp_path: Path, number: str) -> None:
+    source = make("a", [("x", "1.00")], kind="json")
+    (tmp_path / "a.json").write_text(f'[{{"company": {number}, "amount": 1}}]')
+    found = query(Catalog([source], tmp_path), QueryRequest(source="a", dimensions=["company"]))
+    told = {"2E3": "2000", "0e-99999999": "0", "-0E5": "0"}.get(number, number)
+    assert [row["company"] for row in found.rows] == [told]
 
 
 def test_keys_of_one_type_keep_it(make: Any, confront: CONFRONT) -> None:

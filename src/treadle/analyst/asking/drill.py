@@ -160,7 +160,7 @@ class Drilled(Struct, frozen=True, kw_only=True):
         a: the rows of A.
         b: the rows of B.
         pairs: how many rows of A are paired with one of B.
-        note: why none are paired, where they could not be.
+        note: why none are paired, where they could not be; that of two sides without any row for one.
     """
 
     key: dict[str, Any]
@@ -342,6 +342,12 @@ def _part(side: Side, value: "exp.Expr") -> "exp.Expr":
 
 def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:
     """Pairs rows that alone have their amount on each side; none where a row that is not shown could have it too."""
+    if not a.total_rows and not b.total_rows:
+        where = " under these conditions" if len(a.filters) > len(key) or len(b.filters) > len(key) else ""
+        told = ", ".join(f"{name} {seen(value)}" for name, value in key.items())
+        both = f"neither {a.source} nor {b.source} has a row"
+        note = f"{both}{f' with {told}' if told else ''}{where}: is each value one that a comparison tells?"
+        return Drilled(key=key, a=a, b=b, pairs=0, note=note)
     cut = [one.source for one in (a, b) if sum(line.times for line in one.rows) < one.total_rows]
     if cut:
         note = f"no rows are paired, because not all of {' and '.join(dict.fromkeys(cut))} are shown"

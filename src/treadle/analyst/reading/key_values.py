@@ -12,6 +12,10 @@ from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, try_cast, when
 from treadle.analyst.sql.types import FINEST
 
+MOST_WHOLE, FIRST_DECIMAL = 38, -20
+"""A floating-point number that is a key is told without an exponent if it has fewer whole digits than this and one, and
+if its first digit stands no further behind the point than that."""
+
 ENGINE_TYPES: dict[str, str] = {
     "integer": "HUGEINT",
     "decimal": DECIMAL_KEY,
@@ -85,12 +89,22 @@ def tells_apart(key: Key, kind: str) -> bool:
             return kind == ENGINE_TYPES[key.type]
 
 
+def _written_out(text: "exp.Expr") -> "exp.Expr":
+    """A floating-point number's text without an exponent, where its digits fit."""
+    large, small = (matches(text.copy(), rf"-?\d(\.\d+)?e{power}") for power in (r"\+\d+", r"-(0\d|1\d|20)"))
+    digits = {large: f"DECIMAL({MOST_WHOLE}, 0)", small: f"DECIMAL({MOST_WHOLE}, {MOST_WHOLE - 1})"}
+    plain = [when(test, cast(try_cast(text.copy(), kind), "VARCHAR")) for test, kind in digits.items()]
+    return when(call("contains", text.copy(), literal("e")), call("coalesce", *plain, text.copy()), text)
+
+
 def text_of_column(column: "exp.Expr", kind: str) -> "exp.Expr":
     """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
     if kind == "VARCHAR":
         return column
     text: exp.Expr = cast(column, "VARCHAR")
     if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
+        if not kind.startswith("DECIMAL"):
+            text = _written_out(text)
         pattern, by = r"(\.\d*?)0+$", r"\1"
         text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
         return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))

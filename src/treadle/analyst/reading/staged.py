@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.key_values import FIRST_DECIMAL, MOST_WHOLE
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.sql.lazy import exp
@@ -176,10 +178,23 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def shortest(number: str) -> str:
-    """A number's spelling without what does not change it: 1001 for 1001.0, 0 for -0."""
-    if "." in number and "e" not in number.lower():
+    """A number's spelling without what does not change it: 1001 for 1001.0, 0 for -0, 2000 for 2e3."""
+    if "e" in number.lower():
+        number = _written_out(number)
+    if "." in number:
         number = number.rstrip("0").rstrip(".")
     return "0" if number == "-0" else number
+
+
+def _written_out(number: str) -> str:
+    """A number without an exponent where its digits fit, as `key_values.text_of_column` has those of the engine."""
+    try:
+        value = Decimal(number)
+    except InvalidOperation:  # An exponent of more digits than anybody counts with.
+        return number
+    if not value:
+        return "0"
+    return format(value, "f") if FIRST_DECIMAL <= value.adjusted() < MOST_WHOLE else number
 
 
 def _json_text(value: object) -> str | None:
