@@ -74,6 +74,23 @@ def test_a_query_is_written_to_no_other_kind(make: Any, tmp_path: Path, name: st
     assert not (tmp_path / name).exists()
 
 
+def test_text_that_a_cell_cannot_hold_is_refused(make: Any, tmp_path: Path) -> None:
+    """It was cut without a word: two keys that differ behind that were one."""
+    long = "x" * 32_767
+    for rows, fits in (
+        ([(long, 1)], True),
+        ([(long + "1", 1), (long + "2", 2)], False),
+        ([("\U0001f600" * 20_000, 1)], False),
+    ):
+        catalog = Catalog([make("a", rows)], tmp_path)
+        request = QueryRequest(source="a", dimensions=["company"])
+        if fits:
+            query(catalog, request, exports=[tmp_path / "out.xlsx"])
+            continue
+        with pytest.raises(AnalystError, match="a cell of an Excel file holds 32,767 characters"):
+            query(catalog, request, exports=[tmp_path / "out.xlsx"])
+
+
 def test_a_file_is_left_alone_if_anything_fails(make: Any, tmp_path: Path) -> None:
     (tmp_path / "out.xlsx").write_text("old")
     source = make("s", [("x", "one")])

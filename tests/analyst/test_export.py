@@ -349,3 +349,15 @@ def test_a_page_without_rows_can_be_read_too(make: Make, tmp_path: Path) -> None
     found = written(catalog, tmp_path / "out.html", tmp_path / "out.csv", tmp_path / "out.json", tmp_path / "o.parquet")
     assert "nothing to compare" in "".join(Page(page(found)).texts)
     assert rows_of(tmp_path / "out.csv") == rows_of(tmp_path / "out.json") == rows_of(tmp_path / "o.parquet") == []
+
+
+def test_what_has_an_apostrophe_before_a_formula_stays_another_text(make: Make, tmp_path: Path) -> None:
+    """`=x` and `'=x` were both `'=x` in CSV files."""
+    texts = ["=x", "'=x", "''=x", "-5", "'-5", "' =x", " =x", "'x", "x", "'", "\t", "'\t", "'+1+1", "@", "'@"]
+    catalog = Catalog([make("a", [(text, at) for at, text in enumerate(texts)]), make("b", [("=x", 1)])], tmp_path)
+    written(catalog, tmp_path / "out.csv")
+    query(catalog, QueryRequest(source="a", dimensions=["company"]), exports=[tmp_path / "q.csv"])
+    plain = ["-5", "'-5", "'x", "x", "'"]
+    for name in ("out.csv", "q.csv"):
+        keys = [row["company"] for row in rows_of(tmp_path / name)]
+        assert sorted(keys) == sorted(text if text in plain else f"'{text}" for text in texts), name

@@ -158,3 +158,38 @@ def test_a_sheet_that_has_no_table_of_cells_is_told_as_that(tmp_path: Path) -> N
     source = Source(name="s", kind="xlsx", path="s.xlsx", measures=(Measure(name="amount"),))
     with pytest.raises(AnalystError, match=r"source 's': s.xlsx names the sheet S, but has no table of cells for it"):
         query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK)
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "in another case", "without sheets", "nowhere"])
+def test_the_workbook_is_where_the_file_says(tmp_path: Path, how: str) -> None:
+    """Others write it to another place than Excel does; it ended in "There is no item named"."""
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(str(tmp_path / "plain.xlsx")) as made:
+        for at, row in enumerate([("account", "amount"), ("1", 5)]):
+            made.add_worksheet("t") if not at else None
+            made.get_worksheet_by_name("t").write_row(at, 0, row)
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as plain, zipfile.ZipFile(tmp_path / "s.xlsx", "w") as moved:
+        for name in plain.namelist():
+            content, place = plain.read(name), name
+            if how == "elsewhere":
+                place, content = name.replace("xl/", "book/"), content.replace(b"xl/", b"book/")
+            elif how == "in another case" and name.endswith(("workbook.xml", "sheet1.xml")):
+                place = name.replace("workbook", "Workbook").replace("sheet1", "Sheet1")
+            elif how == "without sheets":
+                content = re.sub(rb"<sheet .*?/>", b"", content)
+            if how != "nowhere" or name != "xl/workbook.xml":
+                moved.writestr(place, content)
+    declared = Source(
+        name="s",
+        kind="xlsx",
+        path="s.xlsx",
+        dimensions=(Dimension(name="account"),),
+        measures=(Measure(name="amount"),),
+    )
+    catalog = Catalog([declared], tmp_path)
+    if how in ("without sheets", "nowhere"):
+        with pytest.raises(AnalystError, match=r"s\.xlsx has no sheet"):
+            query(catalog, QueryRequest(source="s"), bounds=QUICK)
+    else:
+        assert query(catalog, QueryRequest(source="s"), bounds=QUICK).totals["amount"] == 5

@@ -240,12 +240,15 @@ def _json_value(key: Key, column: str) -> "exp.Expr":
             return _column(column)
 
 
-_FORMULA = "^[\t\r\n]|^ *[=+\\-@\uff1d\uff0b\uff0d\uff20]"
-_PLAIN_NUMBER = r"[-+]?[0-9]+([.,][0-9]+)*"
+_FORMULA = "^'*([\t\r\n]| *[=+\\-@\uff1d\uff0b\uff0d\uff20])"
+_PLAIN_NUMBER = r"'*[-+]?[0-9]+([.,][0-9]+)*"
 
 
 def _guarded(text: "exp.Expr") -> "exp.Expr":
-    """The text, with an apostrophe before it if a spreadsheet would compute it; plain numbers stay as they are."""
+    """The text, with an apostrophe before it if a spreadsheet would compute it; plain numbers stay as they are.
+
+    What has one there already gets another: it would be read as the text without it.
+    """
     number = call("regexp_full_match", text.copy(), literal(_PLAIN_NUMBER))
     formula = exp.and_(call("regexp_matches", text.copy(), literal(_FORMULA)), exp.Not(this=number))
     marked = exp.DPipe(this=literal("'"), expression=text.copy())
@@ -253,7 +256,7 @@ def _guarded(text: "exp.Expr") -> "exp.Expr":
 
 
 def _guarded_name(name: str) -> str:
-    return f"'{name}" if name.lstrip(" ")[:1] in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20") else name
+    return f"'{name}" if name.lstrip("'").lstrip(" ")[:1] in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20") else name
 
 
 def _object(session: Session, found: Comparison, lines: IO[bytes], out: IO[bytes]) -> None:

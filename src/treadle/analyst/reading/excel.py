@@ -7,11 +7,12 @@ asked for: the reader has no value for it, and no value is not zero. Uses python
 
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from importlib import import_module
 from pathlib import Path
+from posixpath import join, normpath, split
 from typing import IO, Any
 from xml.etree import ElementTree
 
@@ -65,6 +66,8 @@ def sheet_of(file: Path, named: str, told: str) -> str:
     names = sheet_names(file, told)
     if named in names or (not named and len(names) == 1):
         return named or names[0]
+    if not names:
+        raise AnalystError(f"{told}: {file.name} has no sheet", argument="source")
     listed = ", ".join(map(repr, names))
     what = f"has no sheet {named!r}" if named else "has several sheets"
     raise AnalystError(
@@ -147,8 +150,13 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
                     wrong.append(f"{_letters(column)}{line} ({value or 'a formula without a value'})")
                     if len(wrong) == _MOST_SHOWN:
                         break
-    except (zipfile.BadZipFile, KeyError, ElementTree.ParseError) as error:
+    except (zipfile.BadZipFile, ElementTree.ParseError) as error:
         raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
+    except (KeyError, StopIteration) as error:
+        raise AnalystError(
+            f"{told}: {file.name} cannot be read as an Excel file: parts of it are not where it says they are; save it "
+            f"once with a program for such files"
+        ) from error
     if wrong:
         raise AnalystError(
             f"{told}: sheet {sheet!r} of {file.name} has cells without a value: {', '.join(wrong)}; correct them, and "
@@ -209,11 +217,21 @@ def _letters(column: int) -> str:
 
 def _part(book: zipfile.ZipFile, sheet: str) -> str:
     """The name of the file, within the workbook's, that holds a sheet."""
-    sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()  # noqa: S314 - as above
+    stored = {name.lower(): name for name in book.namelist()}
+    # Where the workbook is, is for the package to say; names are the same in any case.
+    main = next(target for kind, _, target in _links(book, stored, "") if kind.endswith("/officeDocument"))
+    sheets = ElementTree.fromstring(book.read(stored[main])).iter()  # noqa: S314 - as above
     key = next(
         value for item in sheets if item.tag.endswith("}sheet") and item.get("name") == sheet
         for name, value in item.attrib.items() if name.endswith("}id")
     )  # fmt: skip
-    links = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))  # noqa: S314 - as above
-    target = next(link.attrib["Target"] for link in links if link.get("Id") == key)
-    return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+    return stored[next(target for _, name, target in _links(book, stored, main) if name == key)]
+
+
+def _links(book: zipfile.ZipFile, stored: Mapping[str, str], part: str) -> Iterator[tuple[str, str, str]]:
+    """What a part of the package leads to, the package itself if it is empty: kind, id and file, in small letters."""
+    folder, name = split(part)
+    links = ElementTree.fromstring(book.read(stored[join(folder, "_rels", f"{name}.rels")]))  # noqa: S314 - as above
+    for link in links:
+        target = normpath(join("/", folder, link.get("Target", ""))).lstrip("/").lower()
+        yield link.get("Type", ""), link.get("Id", ""), target

@@ -21,7 +21,7 @@ MOST_ROWS = 1_048_576
 _KEPT_DIGITS = 15
 _MOST_TEXT = 32_767
 _FIRST_YEAR = 1900
-_FORMULA = re.compile("[\t\r\n]| *[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile("'*([\t\r\n]| *[=+\\-@\uff1d\uff0b\uff0d\uff20])")
 _QUOTED = re.compile('[,"\r\n]')
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
 
@@ -71,7 +71,7 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
             sheet = book.add_worksheet(name)
             sheet.freeze_panes(1, 0)
             for at, column in enumerate(columns):
-                sheet.write_string(0, at, column, bold)
+                sheet.write_string(0, at, _fitting(column), bold)
             for number, row in enumerate(rows, 1):
                 if number >= MOST_ROWS:
                     raise AnalystError(
@@ -92,9 +92,20 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
                         case float():
                             sheet.write_number(number, at, cell)
                         case _:
-                            sheet.write_string(number, at, str(_told(cell))[:_MOST_TEXT])
+                            sheet.write_string(number, at, _fitting(str(_told(cell))))
     finally:
         book.close()
+
+
+def _fitting(text: str) -> str:
+    """The text of a cell. Raises AnalystError if a cell cannot hold it: cut short, two keys may be one."""
+    # Excel counts what is beyond the first 65,536 characters of Unicode as two.
+    if len(text) + sum(sign > "\uffff" for sign in text) > _MOST_TEXT:
+        raise AnalystError(
+            f"a cell of an Excel file holds {_MOST_TEXT:,} characters, and a text that begins with {text[:40]!r} has "
+            f"more; write a .csv or .parquet file"
+        )
+    return text
 
 
 def _fits_a_cell(moment: datetime) -> bool:
@@ -128,4 +139,6 @@ def _told(cell: Any) -> Any:
 
 
 def _guarded(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
+    # What has apostrophes before a formula gets one more: it would be read as that formula's text.
+    formula = _FORMULA.match(text) and not _PLAIN_NUMBER.fullmatch(text.lstrip("'"))
+    return f"'{text}" if formula else text
