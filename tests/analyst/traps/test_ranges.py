@@ -1,11 +1,15 @@
 """Ranges on text are typed by what their ends are, or refused; never compared as text that stands in another order."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from treadle.analyst import AnalystError
+from treadle.analyst import AnalystError, Catalog, Dimension, Measure, QueryRequest, Source, parse_format, query
+
+from ..conftest import write_csv
 
 D = Decimal
 ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
@@ -45,6 +49,8 @@ def test_numbers_are_compared_as_numbers(world: Any, engine: str) -> None:
         (["05/23"], "between", ["01/24", "12/24"], "'01/24' is not ordered"),
         (["2024.FEB"], "between", ["2024.JAN", "2024.MAR"], "'2024.JAN' is not ordered"),
         (["022023"], "between", ["012024", "032024"], "'012024' may be a month and its year, or a number"),
+        (["13022024"], "between", ["01012024", "31012024"], "'01012024' may be a day, its year at last, or a number"),
+        (["13022024"], ">=", "12312023", "'12312023' may be a day, its year at last, or a number"),
     ],
     ids=lambda case: str(case),
 )
@@ -56,6 +62,34 @@ def test_what_has_no_order_is_refused(
         passing(world, op, value)
     assert told in str(refused.value)
     assert "declare its 'type'" in str(refused.value)
+
+
+def test_numbers_that_may_be_days_are_in_order_where_it_is_said_what_they_are(world: Any) -> None:
+    lay(world, "csv", ["13022024", "14012024", "20240131"])
+    assert passing(world, "between", ["20240101", "20241231"]) == {"20240131"}
+    lay(world, "csv", ["13022024", "14012024"], "i", key_types={"key": "integer"})
+    assert passing(world, "between", ["13012024", "13122024"], "i") == {13022024}
+    lay(world, "csv", ["13022024", "14012024"], "d", formats={"key": "date(DDMMYYYY)"})
+    assert {str(day) for day in passing(world, "between", ["13012024", "31012024"], "d")} == {"2024-01-14"}
+
+
+@pytest.mark.parametrize("name", ["week", "KW", "fiscal_week", "Kalenderwoche", "posted week"])
+@pytest.mark.parametrize(("op", "value"), [("ytd", "202412"), ("qtd", "202412"), ("rolling", ["202402", 4])])
+def test_weeks_are_no_periods_also_where_all_could_be(tmp_path: Path, name: str, op: str, value: Any) -> None:
+    """The quarter to date of week 12 began with week 10."""
+    write_csv(tmp_path / "a.csv", (name, "amount"), [(f"2024{week:02}", 1) for week in range(1, 17)])
+    weeks = Source(name="a", kind="csv", path="a.csv", dimensions=(Dimension(name="when", column=name),),
+                   measures=(Measure(name="amount"),))  # fmt: skip
+
+    def total(source: Source, op: str, value: Any) -> Any:
+        asked = QueryRequest(source="a", filters=[{"dimension": "when", "op": op, "value": value}])
+        return query(Catalog([source], tmp_path), asked).totals["amount"]
+
+    with pytest.raises(AnalystError, match=f"the values of {name} are weeks, by its name"):
+        total(weeks, op, value)
+    assert total(weeks, "between", ["202410", "202412"]) == 3
+    said = replace(weeks, dimensions=(Dimension(name="when", column=name, format=parse_format("fiscal_period")),))
+    assert total(said, "ytd", "202412") == 12
 
 
 @pytest.mark.parametrize(

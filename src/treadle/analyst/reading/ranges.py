@@ -41,6 +41,9 @@ _DISORDERED = re.compile(
 # A month and a year, of which a number with four decimals, or one filled up with zeros, cannot be told.
 _MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d|0{1,2}\d(19|20)\d\d"
 _SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
+# Such as 31012024 or 01312024, of which a number of eight digits cannot be told. No such text is a day as 20240131 is.
+_DAY_FIRST = r"((0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(19|20)\d\d"
+_WEEKS = re.compile(r"(.*[\W_])?(cal(endar)?|fiscal|kalender)?(weeks?|wk|kw|cw|wochen?)([\W_\d].*)?", re.IGNORECASE)
 
 
 class Order(Struct, frozen=True):
@@ -89,8 +92,12 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
         AnalystError: text of that kind is in no order.
     """
     if condition.of_periods and key.type in ("string", "integer", "decimal"):
+        if weeks := _of_weeks(key):
+            raise refused(key, condition, f"the values of {weeks} are weeks, by its name")
         typed = key.type != "string"
         return Order("a fiscal period such as 202401", rf"{_FISCAL}(\.0*)?" if typed else _FISCAL, typed=typed)
+    if condition.op in ORDERED and not key.format.steps and all(member.type is None for member in key.members):
+        _refuse_days(key, condition, ends)
     if condition.op not in ORDERED or key.type != "string" or key.format.alpha:
         return None
     if "fiscal_period" in key.format.steps:
@@ -118,11 +125,27 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
     return Order(f"spelled like {texts[0]!r}", shapes[0], strict=True)
 
 
+def _of_weeks(key: Key) -> str:
+    """By which name the values are weeks, of which the first sixteen look like fiscal periods; empty by none."""
+    if "fiscal_period" in key.format.steps:
+        return ""
+    names = (name for member in key.members for name in (member.name, member.source_column))
+    return next((name for name in names if _WEEKS.fullmatch(name)), "")
+
+
+def _refuse_days(key: Key, condition: Filter, ends: Sequence[str]) -> None:
+    """Raises AnalystError if all ends may be days that begin with the day or the month, which have another order."""
+    days = any(member.format.day for member in key.members)
+    if ends and not days and all(re.fullmatch(_DAY_FIRST, end.strip(), re.ASCII) for end in ends):
+        raise refused(key, condition, f"{ends[0].strip()!r} may be a day, its year at last, or a number")
+
+
 def refused(key: Key, condition: Filter, why: str) -> AnalystError:
     """Returns the error that a range cannot be decided."""
+    held = "text" if key.type == "string" else "numbers"
     advice = (
-        f"{key.name} holds text: declare its 'type' (integer, decimal, date) or a 'format' such as date(DD.MM.YYYY), "
-        f"alpha(10) or fiscal_period, or list the values with 'in'"
+        f"{key.name} holds {held}: declare its 'type' (integer, decimal, date) "
+        f"or a 'format' such as date(DD.MM.YYYY), alpha(10) or fiscal_period, or list the values with 'in'"
     )
     if condition.of_periods:
         declared = "fiscal_period" in key.format.steps
