@@ -131,6 +131,12 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         Catalog.load(tmp_path / "latin.yaml")
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
+def test_a_file_that_never_ends_is_not_read_for_ever() -> None:
+    with pytest.raises(AnalystError, match="/dev/zero cannot be read: it has more than 16,000,000 bytes"):
+        Catalog.load("/dev/zero")
+
+
 def source(path: str, kind: Any = "csv", **more: Any) -> Source:
     return Source(
         name="s", kind=kind, path=path, dimensions=(Dimension(name="k"),), measures=(Measure(name="v"),), **more

@@ -1,5 +1,6 @@
 """Runs as lines of JSON: whole from one kind of journal to another, or refused with a word that says why."""
 
+import asyncio
 import io
 import json
 import sqlite3
@@ -193,6 +194,12 @@ async def test_what_is_not_as_it_was_exported_is_refused_and_nothing_is_written(
     with pytest.raises(NotImported, match=f"^nothing was imported: .*{why}"):
         await import_runs(journal, io.BytesIO(harmed(await exported(source, ["a", "b"]))))
     assert await journal.list() == []
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
+def test_what_never_ends_is_no_export() -> None:
+    with Path("/dev/zero").open("rb") as file, pytest.raises(NotImported, match="its first line does not say so"):
+        asyncio.run(import_runs(MemoryJournal(), file))
 
 
 class Pipe(io.BytesIO):

@@ -1,6 +1,7 @@
 """An mcp.json, as other hosts write it: what is read of it, and what is refused."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,9 @@ def test_what_cannot_be_is_refused_and_the_place_named(written, content, told):
         servers_in(written(content), env={})
     assert told in str(caught.value)
     assert "mcp.json" in str(caught.value) or "name" in told
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
+def test_a_file_that_never_ends_is_not_read_for_ever():
+    with pytest.raises(Misuse, match="/dev/zero cannot be read: it has more than 16,000,000 bytes"):
+        servers_in("/dev/zero")

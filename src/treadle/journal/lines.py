@@ -26,6 +26,8 @@ from treadle.kernel.events import Event, RunStarted, encode_event
 VERSION = 1
 """The version of the form; one that is higher is refused."""
 
+_LONGEST_HEAD = 10_000
+
 TOGETHER = 50
 """Runs that are written at once: they share a commit, where a journal has commits."""
 
@@ -281,8 +283,9 @@ def _runs_in(file: IO[bytes]) -> Iterator[tuple[str, Sequence[Event]]]:
     Raises:
         NotImported: something is wrong, wherever in the file; says in which line.
     """
-    rows = enumerate(file, 1)
-    _check_head(next(rows, (1, b""))[1])
+    # What is no export may have no line at all, and no end.
+    _check_head(file.readline(_LONGEST_HEAD))
+    rows = enumerate(file, 2)
     seen: set[str] = set()
     events: list[Event] = []
     run_id, head, number = "", b"", 1

@@ -20,6 +20,7 @@ from treadle.kernel.errors import Misuse
 from treadle.mcp.client import MCPServer
 from treadle.mcp.naming import plain_name
 from treadle.mcp.options import Options
+from treadle.small_files import small_text
 
 OWN: Final = "treadle"
 """Under which name an entry has what only treadle understands."""
@@ -41,7 +42,7 @@ def servers_in(path: str | Path, *, env: Mapping[str, str] | None = None, **opti
     """
     place = str(path)
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = json.loads(small_text(Path(path)))
     except OSError as error:
         raise Misuse(f"{place} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

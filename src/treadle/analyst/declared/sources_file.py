@@ -31,6 +31,7 @@ from treadle.analyst.declared.source import (
     TextFormat,
     Tolerance,
 )
+from treadle.small_files import small_text
 from treadle.tools.errors import nearest
 
 T = TypeVar("T")
@@ -150,7 +151,7 @@ def opened(path: Path, needed: str) -> Field:
         AnalystError: it cannot be read, is no YAML, or is empty.
     """
     try:
-        node = compose(path.read_text(encoding="utf-8-sig"), Loader=SafeLoader)
+        node = compose(small_text(path), Loader=SafeLoader)
     except OSError as error:
         raise AnalystError(f"{path} cannot be read: {error.strerror or error}", file=str(path)) from error
     except UnicodeDecodeError as error:
