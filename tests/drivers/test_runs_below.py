@@ -223,7 +223,7 @@ async def test_a_run_below_is_taken_up_under_the_rules_that_it_was_started_under
     strict = child([LOOK], "below", tools=[look], approvals=[deny("look")])
     journal, run_id = await died([strict.as_tool()])
     loose = Agent(ScriptedModel(["done"]), tools=[child("below", tools=[look]).as_tool()], journal=journal)
-    with pytest.raises(Misuse, match=rf"^run {run_id}.0.call_0_0 was started under stricter rules.*deny"):
+    with pytest.raises(Misuse, match=rf"^run {run_id} was started under stricter rules.*of child: deny look"):
         await loose.resume(run_id)
 
 

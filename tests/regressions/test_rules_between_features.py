@@ -201,7 +201,7 @@ async def test_a_run_below_is_taken_up_under_the_rules_that_it_was_begun_under(l
     there = journal if left == "waiting" else cut[0]
     decided = {"approve": run.pending} if left == "waiting" else {}
     before = {line.run_id: line.events for line in await there.list(99)}
-    with pytest.raises(Misuse, match=f"started under stricter rules.*this agent lacks: {lacks}"):
+    with pytest.raises(Misuse, match=f"started under stricter rules.*this agent lacks: of clerk: {lacks}"):
         await within(agent(there, **{lacks: None}).resume(run.run_id, **decided))
     assert bank.times("pay") == 0
     if left == "waiting":
@@ -300,12 +300,11 @@ async def test_no_run_goes_on_under_a_rule_that_allows_more(way, where):
         "begin_fork": lambda: looser.begin_fork(waits, at=0),
         "cancel": lambda: looser.cancel(waits),
     }
-    told_only = way == "drive" or (where == "below" and way in ("resume", "fork", "begin_fork", "cancel"))
-    if told_only:
-        # One that waits for a person is only told of; the rules of a run below are looked at by who goes on with it.
+    if way == "drive":
+        # One that waits for a person is only told of.
         await within(ways[way]())
     else:
-        with pytest.raises(Misuse, match="it allows more: allow wipe"):
+        with pytest.raises(Misuse, match=f"it allows more: {'' if where == 'above' else 'of clerk: '}allow wipe"):
             await within(ways[way]())
         assert {line.run_id: line.events for line in await journal.list(99)} == before
     assert bank.times("pay") == 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options
 from treadle.cli.waiting import Waiting
+from treadle.drivers.approvals import own_lines
 from treadle.journal.addresses import without_password
 from treadle.kernel.events import RunStarted
 
@@ -91,4 +92,5 @@ def only_with_agent(started: RunStarted) -> bool:
     if started.rules is None or started.hooks is None:
         return started.agent != COMMAND_LINE
     own = [f"ask {name} (its own)" for name in started.tools]
-    return bool(started.hooks) or any(not rule.startswith(tuple(own)) for rule in started.rules)
+    # Those of agents below come with the tools that they are.
+    return any(not line.startswith(tuple(own)) for line in own_lines((*started.rules, *started.hooks)))

@@ -5,7 +5,7 @@ one that asks, then one that allows, then the tool's own word. The rules of a ru
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
 from pathlib import PurePath
@@ -25,6 +25,9 @@ Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
 
 BUDGET = "budget"
 """What a run is started under a budget by, among its hooks."""
+
+BELOW = "of "
+"""How the rules and hooks of agents begin that work for a run, among those that it is started under."""
 
 Own = Callable[..., Awaitable[Any]]
 """How a run calls a function of the application's, by whatever name it is told; see `Driven.own`."""
@@ -186,14 +189,17 @@ async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own) -> b
         return Failed(name, error)
 
 
-def rules_of(approvals: Iterable[ApprovalRule], tools: Iterable[Tool]) -> tuple[str, ...]:
-    """All that an agent's runs are started under, a line a rule: its own, and what its tools say of themselves."""
+def rules_of(
+    approvals: Iterable[ApprovalRule], tools: Iterable[Tool], below: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """All that an agent's runs are started under, a line a rule: its own, what its tools say of themselves, and those
+    `below` it: of the agents there, by the tool whose calls they work on, and of servers of tools, by their names."""
     lines = [str(rule) for rule in approvals]
     for tool in tools:
         asks = tool.needs_approval
         if asks:
             lines.append(f"ask {tool.name} (its own){f' when {named(asks)}' if callable(asks) else ''}")
-    return tuple(lines)
+    return (*lines, *[line for tool_name, theirs in below.items() for line in of_below(tool_name, theirs)])
 
 
 def named(function: Any) -> str:
@@ -210,23 +216,51 @@ def named(function: Any) -> str:
     return f"{name}@{sha256(repr((code.co_code, code.co_names, constants)).encode()).hexdigest()[:8]}"
 
 
+def of_below(tool: str, lines: Iterable[str]) -> tuple[str, ...]:
+    """Rules or hooks of the agent that works on the calls of a tool, or of a server, as they stand in a run above."""
+    return tuple([f"{BELOW}{tool}: {line}" for line in lines])
+
+
+def own_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """The rules or hooks that a run is started under, without those of agents that work for it."""
+    return tuple([line for line in lines if not line.startswith(BELOW)])
+
+
+def _own(line: str) -> tuple[str, str]:
+    """Whose a rule or hook is, by the tools that lead to the agent, such as "mid/low"; and what it says there."""
+    path: list[str] = []
+    while line.startswith(BELOW):
+        tool, _, line = line.removeprefix(BELOW).partition(": ")
+        path.append(tool)
+    return "/".join(path), line
+
+
 def require_rules(
-    run_id: str, rules: Sequence[str] | None, hooks: Sequence[str] | None, mine: Sequence[str], my_hooks: Sequence[str]
+    run_id: str,
+    rules: Sequence[str] | None,
+    hooks: Sequence[str] | None,
+    mine: Sequence[str],
+    my_hooks: Sequence[str],
+    parts: Iterable[str],
 ) -> None:
-    """Refuses to take a run up under less than what it was started under.
+    """Refuses to take a run up under less than what it was started under, and what works for it may begin under.
 
     Args:
         rules, hooks: what the run was started under; None where its journal does not say.
         mine, my_hooks: what the agent has that is to take it up.
+        parts: the agents below that one, by the tools that lead to them, and the servers: no rule is missing of what is
+            gone.
 
     Raises:
         Misuse: a rule that asks or denies is missing, one that allows is new, or a hook is missing; it says which.
     """
     if rules is None or hooks is None:
         return
-    missing = [rule for rule in rules if not rule.startswith("allow") and rule not in mine]
-    missing += _missing(hooks, my_hooks)
-    looser = [rule for rule in mine if rule.startswith("allow") and rule not in rules]
+    there, told = {"", *parts}, {"", *[_own(line)[0] for line in (*rules, *hooks)]}
+    missing = [rule for rule in rules if _own(rule)[0] in there and not _allows(rule) and rule not in mine]
+    missing += _missing([hook for hook in hooks if _own(hook)[0] in there], my_hooks)
+    # Journals of before did not tell of the agents below.
+    looser = [rule for rule in mine if _own(rule)[0] in told and _allows(rule) and rule not in rules]
     if missing or looser:
         faults = [f"this agent lacks: {'; '.join(missing)}"] if missing else []
         faults += [f"it allows more: {'; '.join(looser)}"] if looser else []
@@ -234,6 +268,10 @@ def require_rules(
             f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
             "Use the agent that started it"
         )
+
+
+def _allows(rule: str) -> bool:
+    return _own(rule)[1].startswith("allow")
 
 
 def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
@@ -271,12 +309,17 @@ def _budgets(hooks: Sequence[str]) -> tuple[str, ...]:
 
 def _missing(wanted: Sequence[str], mine: Sequence[str]) -> list[str]:
     """The hooks among `wanted` for which `mine` has none of the same kind: as many of each kind are needed."""
-    left = Counter(hook.partition(" ")[0] for hook in mine)
+    left = Counter(_kind(hook) for hook in mine)
     missing: list[str] = []
     for hook in wanted:
-        kind = hook.partition(" ")[0]
+        kind = _kind(hook)
         if left[kind] > 0:
             left[kind] -= 1
         else:
             missing.append(hook)
     return missing
+
+
+def _kind(hook: str) -> tuple[str, str]:
+    whose, words = _own(hook)
+    return whose, words.partition(" ")[0]

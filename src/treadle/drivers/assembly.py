@@ -9,7 +9,8 @@ from types import UnionType
 from typing import Annotated, Any, Literal, NoReturn, SupportsIndex, TypeGuard, Union, get_args, get_origin
 
 from treadle.context.policies import ContextPolicy
-from treadle.drivers.approvals import named, rules_of
+from treadle.drivers.approvals import named, of_below, rules_of
+from treadle.drivers.below import Below, rules_below
 from treadle.drivers.calls.early import any_may_start_early
 from treadle.drivers.checks import (
     check_approvals,
@@ -232,7 +233,7 @@ def assembled(
         specs=specs,
         tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
         eager=given.eager and not (given.approvals or given.on_tool_call) and free,
-        rules=rules_of(given.approvals, tools),
+        rules=rules_of(given.approvals, tools, rules_below(given)),
         hooks=_hooks(given, typed),
     )
     check_limits(config, config.limits)
@@ -349,7 +350,7 @@ def _answer_type(output: Any, output_mode: OutputMode | None, given: Configurati
 
 
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
-    """What else of the application's takes part in runs, by name."""
+    """What else of the application's takes part in runs, and in those of the agents below, by name."""
     kinds = (
         ("on_tool_call", given.on_tool_call),
         ("on_tool_result", given.on_tool_result),
@@ -358,7 +359,9 @@ def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     )
     lines = [f"{what} {named(one)}" for what, functions in kinds for one in functions]
     lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
-    return (*lines, *([] if typed is None else [f"output {_in_words(typed.kind)}"]))
+    lines += [] if typed is None else [f"output {_in_words(typed.kind)}"]
+    agents = [(one.name, one.agent.config) for one in given.tools.values() if isinstance(one.agent, Below)]
+    return (*lines, *[line for name, below in agents for line in of_below(name, below.hooks)])
 
 
 def _in_words(kind: Any) -> str:

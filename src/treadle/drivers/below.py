@@ -1,6 +1,6 @@
 """Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -11,12 +11,31 @@ from treadle.drivers.configuration import AnswerType, Configuration
 from treadle.drivers.output import answer_type
 from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
+from treadle.tools.server import Ruled
 
 
 def run_id_below(run_id: str, step: int, call_id: str, made: int) -> str:
     """The name of the run that works on a call of run `run_id`; `made` is how many calls were made for it so far."""
     again = "" if made == 1 else f"+{made}"
     return f"{run_id}.{step}.{escaped(call_id)}{again}"
+
+
+def parts_below(config: Configuration) -> Iterator[str]:
+    """The servers of an agent, and the agents that work on calls of its tools, with theirs, by the names that lead to
+    them, such as "mid/low"."""
+    for server in config.servers:
+        yield server.name
+    for name, tool in config.tools.items():
+        if isinstance(tool.agent, Below):
+            yield name
+            for further in parts_below(tool.agent.config):
+                yield f"{name}/{further}"
+
+
+def rules_below(config: Configuration) -> Mapping[str, Sequence[str]]:
+    """The rules of the servers of an agent, and of the agents below it with theirs, by their names there."""
+    rules: dict[str, Sequence[str]] = {one.name: tuple(one.rules) for one in config.servers if isinstance(one, Ruled)}
+    return rules | {one.name: one.agent.config.rules for one in config.tools.values() if isinstance(one.agent, Below)}
 
 
 class Below(Struct, frozen=True):

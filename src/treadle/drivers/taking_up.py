@@ -8,6 +8,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
 from treadle.drivers.approvals import require_budgets, require_rules
 from treadle.drivers.beginning import Begun, lent
+from treadle.drivers.below import parts_below
 from treadle.drivers.checks import (
     OnEvent,
     all_budgets,
@@ -160,7 +161,9 @@ def _require_fit(config: Configuration, going_on: GoingOn, state: RunState) -> N
     """Raises `Misuse` where a run is not to go on with an agent, or not with what is given."""
     if not going_on.elsewhere:
         require_dependencies(config.tools, going_on.deps)
-    require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
+    require_rules(
+        state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks, parts_below(config)
+    )
     require_budgets(state, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
 

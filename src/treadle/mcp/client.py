@@ -129,6 +129,11 @@ class MCPServer:
         """What it is called here."""
         return self._name
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """That a person is asked before each call which may do more than read, where it was given so."""
+        return ("ask what may do more than read (its own)",) if self._options.get("needs_approval") else ()
+
     def __repr__(self) -> str:
         return f"MCPServer({self._name!r}, {self._told!r})"
 

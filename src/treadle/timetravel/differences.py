@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from treadle.kernel.events import Event
+from treadle.drivers.approvals import BUDGET, own_lines
+from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.messages import Message, SystemMessage
 
 SHOWN = 200
@@ -126,3 +128,23 @@ def _around(text: str, other: str) -> str:
     start = max(0, same - SHOWN // 4)
     part = text[start : start + SHOWN]
     return f"{'…' if start else ''}{part}{'…' if start + SHOWN < len(text) else ''}"
+
+
+_NOT_OF_THE_AGENT = ("at", "run_id", "messages", "format", "parent", "one_step")
+
+
+def agent_changes(recorded: RunStarted, now: RunStarted) -> tuple[Change, ...]:
+    """What of the agent is other than what the run began with."""
+    but = (*_NOT_OF_THE_AGENT, *(("rules", "hooks") if recorded.rules is None else ()))
+    told, tells = instructions_of(recorded.messages), instructions_of(now.messages)
+    if recorded.hooks is not None:
+        # A budget that the agent has not was the run's own, as far as anybody knows; a replay is given none.
+        has = now.hooks or ()
+        hooks = tuple([hook for hook in recorded.hooks if hook in has or not hook.startswith(f"{BUDGET} ")])
+        recorded = replace(recorded, hooks=hooks)
+    lines = (*(recorded.rules or ()), *(recorded.hooks or ()))
+    if own_lines(lines) == lines:
+        # Journals of before did not tell of the agents below.
+        now = replace(now, rules=own_lines(now.rules or ()), hooks=own_lines(now.hooks or ()))
+    changes = [] if told == tells else [Change("instructions", told, tells)]
+    return (*changes, *changes_between(recorded, now, but=but))

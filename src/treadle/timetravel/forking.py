@@ -11,6 +11,7 @@ from treadle.context.storable import storable_event
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import new_run_id
+from treadle.drivers.below import parts_below
 from treadle.drivers.checks import (
     OnEvent,
     all_budgets,
@@ -126,7 +127,14 @@ async def _checked(config: Configuration, source: RunState, cut: RunState, asked
             "fork (message=…), or fork at an earlier step"
         )
     require_dependencies(config.tools, asked.deps)
-    require_rules(source.run_id, source.started.rules, source.started.hooks, config.rules, config.hooks)
+    require_rules(
+        source.run_id,
+        source.started.rules,
+        source.started.hooks,
+        config.rules,
+        config.hooks,
+        parts_below(config),
+    )
     check_limits(config, asked.limits or cut.limits)
     said = whose_run(asked.user, None)
     whose = await patiently(lambda: whose_again(all_budgets(config), source, said))

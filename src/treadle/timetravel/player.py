@@ -32,7 +32,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS, Limits, Stop
 from treadle.timetravel.anew import Anew
 from treadle.timetravel.bare import Bare
-from treadle.timetravel.differences import Change, Difference, changes_between, instructions_of
+from treadle.timetravel.differences import Change, Difference, agent_changes, changes_between
 from treadle.timetravel.given import is_given, may_be_others, to_be_admitted
 from treadle.timetravel.replayed import Replay
 
@@ -165,7 +165,7 @@ class Player:
             now = await self._anew.started(recorded, limits)
         except Exception as error:
             raise _raised(error) from error
-        self._changed = _agent_changes(recorded, self._as_written(now))
+        self._changed = agent_changes(recorded, self._as_written(now))
         had, has = (any(isinstance(one, SystemMessage) for one in each.messages) for each in (recorded, now))
         self._shift = has - had
         self._follow(now)
@@ -381,19 +381,3 @@ def _is_same_limit(one: Stop, other: Stop) -> bool:
     # The limit is the first sentence; of a call that is repeated the others tell.
     first, again = one.detail.partition(". ")[0], other.detail.partition(". ")[0]
     return one.reason == other.reason and one.reason in LIMIT_REASONS and first.rstrip(".") == again.rstrip(".")
-
-
-_NOT_OF_THE_AGENT = ("at", "run_id", "messages", "format", "parent", "one_step")
-
-
-def _agent_changes(recorded: RunStarted, now: RunStarted) -> tuple[Change, ...]:
-    """What of the agent is other than what the run began with."""
-    but = (*_NOT_OF_THE_AGENT, *(("rules", "hooks") if recorded.rules is None else ()))
-    told, tells = instructions_of(recorded.messages), instructions_of(now.messages)
-    if recorded.hooks is not None:
-        # A budget that the agent has not was the run's own, as far as anybody knows; a replay is given none.
-        has = now.hooks or ()
-        hooks = tuple([hook for hook in recorded.hooks if hook in has or not hook.startswith(f"{BUDGET} ")])
-        recorded = replace(recorded, hooks=hooks)
-    changes = [] if told == tells else [Change("instructions", told, tells)]
-    return (*changes, *changes_between(recorded, now, but=but))

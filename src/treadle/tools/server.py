@@ -42,6 +42,15 @@ class ToolServer(Protocol):
         """Keeps it running from its first use on, until the last that holds it lets go."""
 
 
+@runtime_checkable
+class Ruled(Protocol):
+    """A server of tools that has rules of its own on what is called of it."""
+
+    @property
+    def rules(self) -> Sequence[str]:
+        """What it was given of them here, a line a rule, whatever it lists."""
+
+
 def is_of(server: str, tool: str) -> bool:
     """Whether a tool of that name is, or could be, one of the server's: no other may have such a name."""
     return tool.startswith(f"{server}{JOINT}")

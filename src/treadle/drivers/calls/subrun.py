@@ -14,7 +14,7 @@ from typing import Any, cast
 from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
-from treadle.drivers.below import Below, run_id_below
+from treadle.drivers.below import Below, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
 from treadle.drivers.calls.changes import changes_told
 from treadle.drivers.calls.made import calls_so_far, records_of
@@ -242,7 +242,7 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
     child.observe(events)
     started, config = child.state.started, child.config
     if not child.finished:
-        require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks)
+        require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks, parts_below(config))
         require_budgets(child.state, config.hooks)
     return child
 
