@@ -137,6 +137,27 @@ async def test_a_run_near_a_limit_on_tokens_is_replayed_though_redaction_made_it
     assert seen == {"answered", "max_tokens"}
 
 
+@pytest.mark.parametrize("way", ["output", "on_answer", "forked"])
+async def test_a_run_whose_answers_were_looked_at_since_it_was_taken_up_is_replayed(way):
+    """What was sent back then was held against what the agent that began the run would have made of it."""
+    journal = MemoryJournal()
+    begun = await Agent(ScriptedModel([[("ask", {"question": "How many?"})]]), tools=[ask], journal=journal).run("Go.")
+    more = {"on_answer": lambda answer, context: "No." if "five" in answer else None} if way == "on_answer" else {}
+    strict = Agent(
+        ScriptedModel(["five", "5"]),
+        tools=[ask],
+        journal=journal,
+        **(more or {"output": int, "output_mode": "prompted"}),
+    )
+    if way == "forked":
+        result = await strict.fork(begun.run_id, at=0)
+    else:
+        result = await strict.resume(begun.run_id, results={begun.pending[0].call_id: "5"})
+    assert (result.text, [type(one).__name__ for one in result.events].count("NudgeGiven")) == ("5", 1)
+    found = await replay(journal, result.run_id)
+    assert found.same, str(found)
+
+
 async def test_a_run_of_before_its_journal_redacted_is_replayed():
     """What is said now was held, redacted, against what had been written as it was."""
     journal = MemoryJournal()

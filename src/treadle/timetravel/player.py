@@ -63,7 +63,7 @@ class Player:
     ) -> None:
         self._journal, self._anew, self._bare = journal, anew, Bare()
         self._limits, self._recorded_limits = limits, recorded_limits
-        self._budgeted = budgeted
+        self._budgeted, self._taken_up = budgeted, False
         self._changed: tuple[Change, ...] = ()
         self._began: RunStarted | None = None
         self._ahead: list[Event] = []
@@ -109,9 +109,9 @@ class Player:
         if isinstance(event, RunStarted):
             await self._begin(event)
             return
-        if isinstance(event, RunResumed) and event.budgets:
+        if isinstance(event, RunResumed):
             # From here on they may decide, too.
-            self._budgeted = True
+            self._budgeted, self._taken_up = self._budgeted or bool(event.budgets), True
         state = self._state
         record = to_be_admitted(state, event)
         if isinstance(event, MessageAdded) and state.phase in ("ready", "replied"):
@@ -217,10 +217,11 @@ class Player:
         hooks = None if began is None else began.hooks
         if isinstance(event, RunFinished):
             return event.stop.reason == "condition" or bool(began and began.one_step)
-        if isinstance(event, NudgeGiven) and event.fault and began is not None and began.parent is not None:
-            # The answer of a run that the conversation was handed on to is of the type of the run above.
-            return True
-        return hooks is None or any(hook.startswith(("output ", "on_answer ", "stop_when ")) for hook in hooks)
+        if isinstance(event, NudgeGiven) and event.fault and began is not None:
+            # The answer of a run that the conversation was handed on to is of the type of the run above. Whoever took
+            # one up may have asked for more than the agent that began it.
+            return began.parent is not None or self._taken_up or _looks_at_answers(hooks)
+        return _looks_at_answers(hooks)
 
     def _compare(self, recorded: Event, now: Event | None, but: tuple[str, ...] = ()) -> None:
         if self._redact is not None and (_tells_stuck(recorded) or _tells_stuck(now)):
@@ -335,6 +336,10 @@ class Player:
             now = self._anew.came_back(record, child) if child.phase == "finished" else None
             if now is not None:
                 self._compare(event, now, ("provisional",))
+
+
+def _looks_at_answers(hooks: Sequence[str] | None) -> bool:
+    return hooks is None or any(hook.startswith(("output ", "on_answer ", "stop_when ")) for hook in hooks)
 
 
 def _tells_stuck(event: Event | None) -> bool:
