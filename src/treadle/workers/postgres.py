@@ -13,7 +13,16 @@ from treadle.agent import Agent
 from treadle.drivers.dispatch import Order, QueueFull
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once, checked_seconds
-from treadle.workers.postgres_jobs import connector, database_of, explained, lock_of, make_tables, put, queue_of
+from treadle.workers.postgres_jobs import (
+    connector,
+    database_of,
+    explained,
+    lock_of,
+    make_tables,
+    put,
+    queue_of,
+    withdraw_others,
+)
 from treadle.workers.postgres_worker import PostgresWorker
 from treadle.workers.schedule import Schedule
 
@@ -71,8 +80,14 @@ class PostgresQueue:
             QueueUnavailable: the database cannot be used.
         """
         await self._opened()
+        lock = lock_of(order, self._per_key)
         with explained(self._database), suppress(AlreadyEnqueued):
-            await put(self._app, order, lock_of(order, self._per_key))
+            try:
+                await put(self._app, order, lock)
+            except AlreadyEnqueued:
+                async with self._connector.pool.connection() as connection, connection.transaction():
+                    await withdraw_others(connection, order)
+                    await put(self._app, order, lock, connection)
 
     async def work(
         self,

@@ -22,6 +22,9 @@ from treadle.workers.deliveries import OrderRefused, QueueUnavailable
 DRIVE: Final = "treadle.drive"
 """What a job is called that drives a run."""
 
+FIRST: Final = 2**31 - 1
+"""The priority of a run that was under way: it does not wait behind those that have not begun."""
+
 _MAKING: Final = 0x7472_6471
 """The lock under which the tables are made, so that of two that start at once only one does."""
 
@@ -109,6 +112,41 @@ def lock_of(order: Order, per_key: int | None) -> str | None:
     return f"{order.key}#{zlib.crc32(order.run_id.encode()) % per_key}"
 
 
+async def withdraw_others(connection: Any, order: Order) -> None:
+    """Takes away an order that waits under the id of this one's run and is another: of a run that was deleted since.
+
+    One that only waits to be tried again, or was put before all as its worker was gone, is the run's own.
+
+    Raises:
+        OrderRefused: its time is none.
+    """
+    given = {
+        "run_id": order.run_id, "agent": order.agent, "key": order.key, "at": _time_of(order),
+        "priorities": [order.priority, FIRST],
+    }  # fmt: skip
+    await connection.execute(_WITHDRAW, given)
+
+
+_WITHDRAW: Final = """
+DELETE FROM procrastinate_jobs WHERE queueing_lock = %(run_id)s AND status = 'todo' AND (
+    args->>'agent' IS DISTINCT FROM %(agent)s
+    OR attempts = 0 AND (
+        args->>'key' IS DISTINCT FROM %(key)s
+        OR priority <> ALL(%(priorities)s)
+        OR greatest(scheduled_at, now()) IS DISTINCT FROM greatest(%(at)s::timestamptz, now())
+    )
+)
+"""
+
+
+def _time_of(order: Order) -> datetime | None:
+    """When an order is due. Raises `OrderRefused` where that is no time."""
+    try:
+        return None if order.at is None else datetime.fromtimestamp(order.at, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise OrderRefused(f"its time, {order.at} in Unix seconds, cannot be told in UTC: {error}") from error
+
+
 async def put(app: App, order: Order, lock: str | None, connection: Any = None) -> None:
     """Queues the order; within the transaction of `connection`, if there is one.
 
@@ -117,17 +155,13 @@ async def put(app: App, order: Order, lock: str | None, connection: Any = None) 
         ConnectorException: the database cannot be used.
         OrderRefused: its time is none.
     """
-    try:
-        when = None if order.at is None else datetime.fromtimestamp(order.at, UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise OrderRefused(f"its time, {order.at} in Unix seconds, cannot be told in UTC: {error}") from error
     job = app.configure_task(
         DRIVE,
         queue=queue_of(order.agent),
         priority=order.priority,
         lock=lock,
         queueing_lock=order.run_id,
-        schedule_at=when,
+        schedule_at=_time_of(order),
         connection=connection,
     )
     await job.defer_async(run_id=order.run_id, agent=order.agent, key=order.key)

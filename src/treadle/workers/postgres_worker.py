@@ -30,7 +30,7 @@ from treadle.journal import JournalDamaged, JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped, about_run
-from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
+from treadle.workers.postgres_jobs import DRIVE, FIRST, connector, explained, lock_of, put, queue_of
 from treadle.workers.schedule import Schedule
 
 log = logging.getLogger("treadle")
@@ -77,9 +77,6 @@ _FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_i
 
 _LOOK: Final = 0.05
 """Seconds between looks for what is still due, of a worker that is to end when nothing is."""
-
-_FIRST: Final = 2**31 - 1
-"""The priority of a run that was under way: it does not wait behind those that have not begun."""
 
 _CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
@@ -279,7 +276,7 @@ class PostgresWorker:
                     again = self._app.configure_task(task, queue=queue, connection=connection)
                     await again.defer_async(**args)
                     continue
-                order = Order(args["run_id"], args["agent"], args["key"], _FIRST)
+                order = Order(args["run_id"], args["agent"], args["key"], FIRST)
                 with suppress(AlreadyEnqueued):
                     async with connection.transaction():
                         await put(self._app, order, lock_of(order, self._per_key), connection)
