@@ -1,6 +1,6 @@
 """Asking: what the step under way asks a model, at what price, and what its reply is as an event."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from treadle.drivers.request import prepared
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage
+from treadle.kernel.reply import begun_as
 from treadle.kernel.step_changes import asked_in_full
 from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by
@@ -44,6 +45,10 @@ class Asker(Borrower, Protocol):
     @property
     def purses(self) -> Sequence[Purse]:
         """The budgets that it draws on."""
+
+    @property
+    def redact(self) -> Callable[[str], str] | None:
+        """What its journal makes of each text before it is written."""
 
 
 class Asking:
@@ -131,6 +136,8 @@ class Asking:
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,
+            # Redacted, calls may be alike that were not.
+            begun_as(state.early, message.calls) if state.early and run.redact is not None else None,
             at=run.clock.now(),
         )
 

@@ -133,11 +133,10 @@ class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
 
 
 class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
-    """The model's whole reply. `cost` is None if the price is unknown.
+    """The model's whole reply. `cost` is None if the price is unknown; `handed_in` is for a final tool's typed answer.
 
-    `estimate` is what was estimated for the messages of the request that nobody had counted yet, where somebody needs
-    to know; `allowed` how many of its calls the runs that this one works for leave it (None if they set no limit), and
-    `handed_in` whether the answer came by the final tool of a typed answer.
+    `estimate` is what was estimated of the request, as nobody had counted it; `allowed` how many calls the runs above
+    leave it (None if they set no limit); `early` which calls had begun, as which id (None for those that are alike).
     """
 
     step: int
@@ -151,6 +150,7 @@ class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
     estimate: int = 0
     allowed: int | None = None
     handed_in: bool = False
+    early: dict[str, str] | None = None
 
 
 class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):

@@ -37,7 +37,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     begun = len(state.early)
     if not calls:
         return Recorded(counted=begun)
-    early = _matched(state.early, calls) if begun else {}
+    early = _begun_early(state, event, calls) if begun else {}
     limit = state.limits.tool_calls
     left = None if limit is None else max(0, limit - state.accounts.tool_calls - begun)
     if event.allowed is not None:
@@ -64,6 +64,18 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
             records.append(replace(answered, status="refused"))
     are_open = sum([record.result is None for record in records])
     return Recorded(Calls(records), are_open, counted, limited and counted < begun + new)
+
+
+def _begun_early(state: RunState, event: ModelReplied, calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
+    if event.early is None:
+        return _matched(state.early, calls)
+    ids = {one.call.id: one for one in state.early}
+    return {i: ids[event.early[call.id]] for i, call in enumerate(calls) if event.early.get(call.id) in ids}
+
+
+def begun_as(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[str, str]:
+    """Which of `calls` were started early, each with the id under which it was, by what was really said in them."""
+    return {calls[i].id: one.call.id for i, one in _matched(early, calls).items()}
 
 
 def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
