@@ -7,6 +7,8 @@ What was found, and the test that holds it:
   test_a_limit_makes_no_reply_of_a_chain_longer, test_what_the_caller_says_is_held_in_no_chain
 - thinking that is counted beside the reply took its place -> test_thinking_that_is_more_than_the_reply_is_beside_it,
   test_of_a_reply_that_nobody_counted_the_thinking_counts_beside_what_came
+- a call that only the closing event of a response had was dropped -> test_a_call_in_the_closing_event_alone_is_made,
+  test_a_call_that_the_closing_event_names_otherwise_is_made_once
 """
 
 import json
@@ -14,7 +16,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, ModelSettings, Price
+from treadle import Agent, Limits, ModelSettings, Price, tool
 from treadle.models import (
     AnthropicModel,
     BedrockModel,
@@ -168,3 +170,60 @@ async def test_of_a_reply_that_nobody_counted_the_thinking_counts_beside_what_ca
     result = await Agent(chat(serve(streamed(said, {}))), retries=0).run("go")
     assert result.usage.estimated
     assert result.usage.output_tokens > 4000
+
+
+def item(number, **fields):
+    arguments = json.dumps({"number": number})
+    call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": "pay"}
+    return call | {"arguments": arguments, "status": "completed"} | fields
+
+
+MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Soon."}]}
+
+
+def responding(declared, closing):
+    """A server that declares the items of a response one by one, and then all of them in its closing event."""
+    told = [{"type": "response.output_item.done", "output_index": i, "item": one} for i, one in enumerate(declared)]
+    whole = {"id": "r", "status": "completed", "output": closing, "usage": {"input_tokens": 9, "output_tokens": 9}}
+    first = streamed(*told, {"type": "response.completed", "response": whole})
+    done = {"type": "response.completed", "response": whole | {"output": [MESSAGE]}}
+    return lambda peer: (first if peer.number == 0 else streamed(done))(peer)
+
+
+async def paid_by(serve, declared, closing):
+    paid = []
+
+    @tool
+    def pay(number: int) -> str:
+        """Pays."""
+        paid.append(number)
+        return "paid"
+
+    server = serve(responding(declared, closing))
+    result = await Agent(responses(server), tools=[pay], retries=0).run("go")
+    assert result.finished, result.error
+    return paid
+
+
+@pytest.mark.parametrize(
+    ("declared", "closing", "paid"),
+    [
+        ([MESSAGE], [MESSAGE, item(1)], [1]),
+        ([MESSAGE, item(1)], [MESSAGE, item(1), item(2)], [1, 2]),
+        ([item(1)], [], [1]),
+        ([item(1)], [item(1), {"type": "function_call", "name": "pay", "arguments": "{}"}], [1]),
+    ],
+    ids=["the only one", "one of two", "none in it", "one without any id"],
+)
+async def test_a_call_in_the_closing_event_alone_is_made(serve, declared, closing, paid):
+    """As gateways have it that stream what is said, and tell of calls at the end: the run ended with what was said."""
+    assert await paid_by(serve, declared, closing) == paid
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [[item(1, id="fc_9", call_id="call_9")], [item(1, id="a", call_id="b"), item(1, id="c", call_id="d")]],
+    ids=["another name", "more of them"],
+)
+async def test_a_call_that_the_closing_event_names_otherwise_is_made_once(serve, closing):
+    assert await paid_by(serve, [item(1)], closing) == [1]

@@ -2,9 +2,10 @@
 
 Pure. The format is that of https://developers.openai.com/api/reference/resources/responses/streaming-events. A response
 is a list of items. Each is taken as it was declared done; where a server does not declare them, the list in the closing
-event is taken, and where it leaves that out too, what the deltas add up to. Events name their item by `output_index`,
-`item_id` or both, and some servers give neither or change the id from event to event.
-Neighbours: `treadle.models.openai_responses`, which writes requests and names errors.
+event is taken, and where it leaves that out too, what the deltas add up to. A call that is in that list alone counts as
+well. Events name their item by `output_index`, `item_id` or both, and some servers give neither or change the id from
+event to event. Neighbours: `treadle.models.openai_responses`, which writes requests and names errors;
+`treadle.models.openai_responses_usage`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,9 +26,10 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.openai_responses_usage import is_search, usage_of_response
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -38,7 +40,6 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
-from treadle.models.terms import USUAL
 from treadle.models.told_cost import cost_in
 
 CLOSING: Final = frozenset(
@@ -108,7 +109,7 @@ class ResponsesDecoder:
 
         The searches that were seen to end count also where the stream breaks off before its end.
         """
-        if self._reported is None and (searches := sum(_is_search(item.fields) for item in self._items)):
+        if self._reported is None and (searches := sum(is_search(item.fields) for item in self._items)):
             return UsageReported(Usage(web_searches=searches, estimated=True))
         return self._reported
 
@@ -172,7 +173,7 @@ class ResponsesDecoder:
     def _hear(self, response: Json) -> None:
         output = list_in(response, "output") or [item.fields for item in self._items]
         self._told = grown(self._told, fields_in(response, "usage"))
-        if (usage := _usage(response | {"usage": self._told}, output)) is not None:
+        if (usage := usage_of_response(response | {"usage": self._told}, output)) is not None:
             told = cost_in(self._told) if self._tells_cost else None
             self._reported = UsageReported(usage, told)
 
@@ -266,6 +267,7 @@ class ResponsesDecoder:
         if not self._items:
             for index, fields in enumerate(output):
                 events += self._finish(self._begin({"output_index": index}, fields), fields)
+        events += self._only_told_here([fields for fields in output if fields.get("type") == "function_call"])
         if not all(item.completed for item in self._items):
             self._output = output
         for item in self._items:
@@ -273,6 +275,18 @@ class ResponsesDecoder:
                 given = next((fields for fields in output if fields.get("call_id") == _call_id(item.fields)), None)
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
         return events
+
+    def _only_told_here(self, calls: Sequence[Json]) -> list[ModelEvent]:
+        """The events of `calls`, those in the closing event, that no event has declared.
+
+        Servers that change the ids of calls from event to event declare none there that is new.
+        """
+        told = {_call_id(fields): fields for fields in calls if fields.get("call_id") or fields.get("id")}
+        declared = {_call_id(item.fields) for item in self._items if item.fields.get("type") == "function_call"}
+        if not declared < told.keys():
+            return []
+        new = [fields for call_id, fields in told.items() if call_id not in declared]
+        return [event for fields in new for event in self._finish(self._begin({}, fields), fields)]
 
 
 def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
@@ -298,7 +312,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     finish, detail = _finish_of(response, output, called, refused)
     return ModelReply(
         AssistantMessage(tuple(parts)),
-        usage=_usage(response, output),
+        usage=usage_of_response(response, output),
         finish=finish,
         finish_detail=detail,
         model=name_in(response, "model"),
@@ -356,24 +370,6 @@ def _thinking(item: Json) -> Thinking:
     return Thinking(summary or content, data=sealed, id=item.get("id"))
 
 
-def _usage(response: Json, output: Iterable[Json] = ()) -> Usage | None:
-    """What a response with the items of `output` has taken; None if nothing of it is known."""
-    usage, searches = fields_in(response, "usage"), sum(map(_is_search, output))
-    if not usage:
-        return Usage(web_searches=searches, estimated=True) if searches else None
-    sent, came = fields_in(usage, "input_tokens_details"), fields_in(usage, "output_tokens_details")
-    tier = name_in(response, "service_tier")
-    parts = Usage(
-        cache_read_tokens=part_in(sent, "cached_tokens"),
-        cache_write_tokens=part_in(sent, "cache_write_tokens"),
-        reasoning_tokens=part_in(came, "reasoning_tokens"),
-        web_searches=searches,
-        service="" if tier in USUAL else tier,
-    )
-    asked, received = count_in(usage, "input_tokens"), count_in(usage, "output_tokens")
-    return told_usage(parts, *with_total(asked, received, count_in(usage, "total_tokens")))
-
-
 def _not_whole(provider: str, response: Json, status: object) -> ModelError:
     """The error for a response that is none yet, or never will be one; another request may be answered."""
     words = f"{provider} gave a response that is not whole: its status is {status!r}"
@@ -387,10 +383,3 @@ def _made(output: Iterable[Json]) -> int:
     """The tokens of the messages among the items of `output`, at most."""
     texts = [part.text for item in output if item.get("type") == "message" for part in _texts(item)]
     return estimate_text("".join(texts)) if texts else 0
-
-
-def _is_search(item: Json) -> bool:
-    """Whether an item is a search of the web that is charged for; pages are opened, and looked through, for nothing."""
-    if item.get("type") != "web_search_call" or (item.get("status") or "completed") != "completed":
-        return False
-    return bool(fields_in(item, "action").get("type", "search") == "search")
