@@ -1,0 +1,176 @@
+"""A provider on a real socket: replies in each dialect's own bytes, cut and broken off anywhere, and its books."""
+
+import json
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from zlib import crc32
+
+from dialects import WIRES, Json
+
+from treadle import Price, Usage
+from treadle.models import AnthropicModel, GoogleModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.bedrock_model import BedrockModel
+from treadle.models.codec import DONE
+
+KEY = "sk-made-up-0123456789abcdef"
+PRICES = (Price(1, 5, cache_read=0.1), Price(3, 15), Price(0.5, 2))
+MODELS: dict[str, Any] = {
+    "chat": lambda **options: OpenAIChatModel("gpt-4o", **options),
+    "responses": lambda **options: OpenAIResponsesModel("gpt-5", **options),
+    "messages": lambda **options: AnthropicModel("claude-sonnet-4-5", **options),
+    "google": lambda **options: GoogleModel("gemini-2.5-pro", **options),
+    "converse": lambda **options: BedrockModel("us.amazon.nova-pro-v1:0", region="us-east-1", **options),
+}
+
+
+@dataclass(frozen=True)
+class Saying:
+    """One reply, and what becomes of it: `breaks` is how, `at` how far in its bytes, which come in `pieces`."""
+
+    text: str
+    numbers: tuple[int, ...]
+    thought: str
+    breaks: str
+    at: float
+    pieces: int
+    tokens: int
+
+    @property
+    def finish(self) -> str:
+        return "tool_calls" if self.numbers else "stop"
+
+
+@dataclass
+class Asked:
+    """One request, and what was charged for it."""
+
+    place: int
+    body: Json
+    saying: Saying
+    calls: list[tuple[str, int]]
+    usage: Usage
+    begun: bool
+    """Whether anything came that tells an event from none."""
+
+
+def frame(event: Json) -> bytes:
+    """An event of Bedrock's as a frame of AWS."""
+    kind = event["type"]
+    pairs = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(
+        bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+        for name, value in pairs.items()
+    )
+    payload = json.dumps(event[kind]).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    whole = prelude + struct.pack(">I", crc32(prelude)) + headers + payload
+    return whole + struct.pack(">I", crc32(whole))
+
+
+def events_of(dialect: str, saying: Saying, calls: Sequence[tuple[str, int]], usage: Usage) -> tuple[bytes, bytes]:
+    """The bytes of a reply: those before it has said why it ends, and the rest."""
+    writer = WIRES[dialect][1]("made-up")
+    events = [*writer.begin(), *(writer.thinking(saying.thought) if saying.thought else ())]
+    events += writer.text(saying.text) if saying.text else []
+    for call_id, number in calls:
+        events += writer.start(call_id, "pay")
+        written = json.dumps({"number": number})
+        events += [*writer.piece(written[:5]), *writer.piece(written[5:]), *writer.end()]
+    rest = writer.finish(saying.finish, usage)
+    return _bytes(dialect, events), _bytes(dialect, rest)
+
+
+def _bytes(dialect: str, events: Sequence[Json]) -> bytes:
+    if dialect == "converse":
+        return b"".join(map(frame, events))
+    return b"".join(b"data: " + (b"[DONE]" if one == DONE else json.dumps(one).encode()) + b"\n\n" for one in events)
+
+
+@dataclass
+class Wire:
+    """The provider. It answers each request with the next saying, in the dialect of the place in the chain."""
+
+    dialects: Sequence[str]
+    sayings: list[Saying]
+    asked: list[Asked] = field(default_factory=list)
+    address: str = ""
+
+    def models(self) -> list[Any]:
+        """The models of the chain, each at its own path and price."""
+        return [
+            MODELS[dialect](base_url=f"{self.address}/{place}", api_key=KEY, price=PRICES[place])
+            for place, dialect in enumerate(self.dialects)
+        ]
+
+    def answer(self, path: str, body: bytes) -> tuple[Asked, bytes, str]:
+        """What is charged for a request, what is sent, and how that ends."""
+        place, number = int(path.split("/")[1]), len(self.asked)
+        dialect = self.dialects[place]
+        saying = self.sayings[min(number, len(self.sayings) - 1)]
+        if number >= len(self.sayings):
+            saying = Saying("That is all.", (), "", "", 0, 1, 8)
+        calls = [(f"call_{number}_{one}", 100 * number + paid) for one, paid in enumerate(saying.numbers)]
+        usage = Usage(len(body) // 8, saying.tokens, len(body) // 32 if dialect != "google" else 0)
+        before, rest = events_of(dialect, saying, calls, usage)
+        sent = before + rest if not saying.breaks else before[: int(saying.at * len(before))]
+        if saying.breaks == "junk":
+            sent = before + (b"\x00" * 16 if dialect == "converse" else b"data: {\xff\n\n")
+        begun = len(sent) >= 5 or (saying.breaks == "resets" and bool(sent))
+        self.asked.append(Asked(place, json.loads(body), saying, calls, usage, begun))
+        return self.asked[-1], sent, saying.breaks
+
+    def cost(self, asked: Asked) -> Decimal:
+        """What a whole reply is charged."""
+        return PRICES[asked.place].of(asked.usage)
+
+
+def handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+        def do_POST(self) -> None:
+            asked, sent, breaks = wire.answer(self.path, self.rfile.read(int(self.headers["content-length"])))
+            kind = "vnd.amazon.eventstream" if wire.dialects[asked.place] == "converse" else "event-stream"
+            self.send_response(200)
+            self.send_header("content-type", f"{'application' if '.' in kind else 'text'}/{kind}")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            size = max(1, -(-len(sent) // asked.saying.pieces))
+            for start in range(0, len(sent), size):
+                piece = sent[start : start + size]
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if breaks in ("", "ends", "junk"):
+                self.wfile.write(b"0\r\n\r\n")
+                return
+            self.close_connection = True
+            if breaks == "resets":
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)
+
+    return Handler
+
+
+@contextmanager
+def listening(wire: Wire) -> Iterator[Wire]:
+    """The provider, while it listens."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler(wire)) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        wire.address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield wire
+        finally:
+            server.shutdown()
+            thread.join()
