@@ -80,6 +80,20 @@ def outcome(given: Iterable[moves.Move]) -> tuple[Any, ...]:
     return [tuple(one) for one in parts.values()], calls, results, ended
 
 
+def named(given: Iterable[moves.Move]) -> list[str]:
+    """The ids of the parts that stand in the end."""
+    ids = list[str]()
+    for move in given:
+        match move:
+            case moves.PartBegan(id=name):
+                ids.append(name)
+            case moves.Withdrawn(parts=gone):
+                ids = [name for name in ids if name not in gone]
+            case _:
+                pass
+    return ids
+
+
 def assert_balanced(given: Iterable[moves.Move]) -> None:
     """What is opened is closed, once, and nothing is told of what is not open."""
     part: tuple[str, str] | None = None
@@ -123,6 +137,8 @@ def test_live_and_from_the_journal_the_same_is_told(question: str) -> None:
     for events in (live, stored):
         assert_balanced(told(events))
     assert outcome(told(live)) == outcome(told(stored))
+    # And each part by its id, so that whoever was told of it knows it again.
+    assert named(told(live)) == named(told(stored))
 
 
 @given(st.sampled_from(QUESTIONS), st.data())

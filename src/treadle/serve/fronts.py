@@ -150,7 +150,7 @@ class Fronts:
         known = [ai_sdk.call_name(one) for one in point.pending]
         typed = self._runs.is_typed(request.path_params["agent"])
         writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk, typed)
-        chunks = self._chunks(user, point, writer.write, ai_sdk.trouble, ai_sdk.END)
+        chunks = self._chunks(Telling(self._runs, user, point), writer.write, ai_sdk.trouble, ai_sdk.END)
         return self._stream(request, user, point, chunks, asked, dict(ai_sdk.HEADERS))
 
     async def post_ag_ui(self, request: Request) -> Response:
@@ -164,8 +164,9 @@ class Fronts:
         posting = serving.posting(user, ("ag-ui", agent, post.thread, post.run), said)
         point = await self._answers.once((user.name, *posting), partial(self._ag_ui_point, user, agent, post, posting))
         known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
-        writer = ag_ui.Writer(point.run_id, post, known, self._runs.is_typed(agent))
-        chunks = self._chunks(user, point, writer.write, ag_ui.trouble)
+        telling = Telling(self._runs, user, point)
+        writer = ag_ui.Writer(point.run_id, post, known, self._runs.is_typed(agent), telling.told)
+        chunks = self._chunks(telling, writer.write, ag_ui.trouble)
         return self._stream(request, user, point, chunks, asked, {})
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
@@ -214,13 +215,11 @@ class Fronts:
 
     async def _chunks(
         self,
-        user: User,
-        point: Point,
+        telling: Telling,
         write: Write,
         trouble: Callable[[Refused], Json],
         end: str = "",
     ) -> AsyncGenerator[bytes]:
-        telling = Telling(self._runs, user, point)
         try:
             await telling.begin()
             async with aclosing(telling.moves()) as moves:

@@ -40,7 +40,7 @@ from treadle.serve.protocols.moves import (
     Said,
     Withdrawn,
 )
-from treadle.serve.protocols.narrator import Narrator
+from treadle.serve.protocols.narrator import Narrator, Told
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
@@ -80,6 +80,10 @@ class Telling:
         self.stored = [one.event for one in await self._runs.views.events(self._user, run_id)]
         await self._branch.skip(self.stored[:number])
         return self._branch.narrator.state
+
+    def told(self) -> Iterator[tuple[str, str, Told]]:
+        """How much is told by now, of the run and of those below: of each the path to it, its id, and how much."""
+        return self._branch.told("")
 
     async def moves(self, *, wait: bool = True) -> AsyncGenerator[Move]:
         """What there is to tell; without `wait`, only what is stored by now."""
@@ -135,6 +139,12 @@ class Branch:
         self._joined = False
         self._ahead: set[bytes] = set()
         self._lost = False
+
+    def told(self, path: str) -> Iterator[tuple[str, str, Told]]:
+        """How much is told of it, and of those below, by now."""
+        yield path, self._run_id, self.narrator.told
+        for call_id, branch in self._below.values():
+            yield from branch.told(f"{path}{escaped(call_id)}/")
 
     async def skip(self, events: Iterable[Event]) -> None:
         """Takes note of what was told before, here and in the runs below that this one waits for."""

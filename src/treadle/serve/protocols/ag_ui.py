@@ -6,15 +6,17 @@ twice. Ids of calls and messages begin with the run's, as a model may count its 
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.kernel.names import escaped
 from treadle.result import Pending, why_of
 from treadle.serve.protocols import moves
+from treadle.serve.protocols.ag_ui_again import Before
 from treadle.serve.protocols.ag_ui_post import AGAIN, ANSWER, PROTOCOL, Posted, call_name
 from treadle.serve.protocols.moves import Move, has_output
+from treadle.serve.protocols.narrator import Told
 from treadle.serve.protocols.wire import approval_id, failed, outcome, text_result, unfinished
 from treadle.serve.refused import Refused
 
@@ -32,18 +34,23 @@ class Writer:
         posted: the post that this answers.
         known: what the calls are called that the client was told of, beside those in its thread.
         typed: whether the run's answer is typed.
+        told: gives how much of the run, and of those below, was told before this answer.
     """
 
-    def __init__(self, run_id: str, posted: Posted, known: Iterable[str] = (), typed: bool = False) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        posted: Posted,
+        known: Iterable[str] = (),
+        typed: bool = False,
+        told: Callable[[], Iterable[tuple[str, str, Told]]] = tuple,
+    ) -> None:
         self._run_id, self._posted, self._typed = run_id, posted, typed
         self._declared = {tool.name for tool in posted.tools}
         self._started = False
-        calls = [call for one in posted.messages for call in one.get("toolCalls") or () if isinstance(call, dict)]
-        self._known = {*known, *(str(call.get("id")) for call in calls)}
-        self._answered = {str(one.get("toolCallId")) for one in posted.messages if one.get("role") == "tool"}
+        self._told_before, self._pointed = told, frozenset(known)
         self._open: dict[tuple[str, str], Json] = {}
-        # The thread as the client has it now, with what it is told; messages and calls by their ids.
-        self._messages = list(posted.messages)
+        self._has(posted.messages)
         self._told: dict[str, Json] = {}
         self._carrier: dict[str, str] = {}
         self._pending: tuple[Pending, ...] = ()
@@ -93,6 +100,19 @@ class Writer:
         if self._posted.state is not None:
             ours = {"run": self._run_id, "agent": agent, "status": "running", "steps": 0}
             yield _event("STATE_SNAPSHOT", {}, snapshot={**self._posted.state, "treadle": ours})
+        kept = Before(self._run_id, self._told_before()).thread(self._messages)
+        if kept != self._messages:
+            # It was cut off, and comes back: what it has of this answer is told anew.
+            self._has(kept)
+            yield _event("MESSAGES_SNAPSHOT", {}, messages=copy.deepcopy(kept))
+
+    def _has(self, messages: Sequence[Json]) -> None:
+        """Takes note of the thread as the client has it."""
+        calls = [call for one in messages for call in one.get("toolCalls") or () if isinstance(call, dict)]
+        self._known = {*self._pointed, *(str(call.get("id")) for call in calls)}
+        self._answered = {str(one.get("toolCallId")) for one in messages if one.get("role") == "tool"}
+        # With what it is told; messages and calls by their ids.
+        self._messages = list(messages)
 
     def _names(self) -> Json:
         return {"threadId": self._posted.thread, "runId": self._posted.run}

@@ -5,8 +5,8 @@ told with the whole, and what they showed that the whole does not have is withdr
 state and not from events, as some are given without one: calls over a limit, cut off, or left open at the end.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
 
 from treadle.drivers.output import answer_said
 from treadle.drivers.watching import RunEvent, ToolProgress
@@ -25,6 +25,17 @@ ANSWER: Final = "final_answer"
 """What the name of the tool begins with by which a model gives a typed answer."""
 
 CallEvent = happened.ToolFinished | happened.ToolReacted | happened.ApprovalDecided
+
+
+class Told(NamedTuple):
+    """How much of a run was told: how many of its events, steps that were over, and things that were said to it; the
+    calls, and those of them whose results were told."""
+
+    events: int
+    steps: int
+    said: int
+    calls: Collection[str]
+    results: Collection[str]
 
 
 class _Shown:
@@ -54,6 +65,8 @@ class Narrator:
         self._shown = _Shown()
         self._part: tuple[PartKind, str] | None = None
         self._said = 0
+        # The number of the event since which the reply that is told was asked for: its pieces and the whole have it.
+        self._asked = 0
         self._step: int | None = None
         self._told: set[str] = set()
         self._used: set[str] = set()
@@ -64,12 +77,21 @@ class Narrator:
         """The run as far as it is known."""
         return self._state
 
+    @property
+    def told(self) -> Told:
+        """How much is told by now."""
+        state = self._state
+        return Told(state.events, len(state.steps), self._said, frozenset(self._used), frozenset(self._told))
+
     def skip(self, event: happened.Event) -> None:
         """Takes note of an event that was told before."""
         self._state = fold(self._state, event)
         match event:
             case happened.ModelReplied(message=message):
                 self._note(message)
+                self._asked = self._state.events
+            case happened.StepPrepared() | happened.ModelFailed() | happened.RunResumed() | happened.RunForked():
+                self._asked = self._state.events
             case happened.MessageAdded():
                 self._said += 1
         for step in self._steps():
@@ -110,7 +132,7 @@ class Narrator:
                 yield moves.Began(self._state.run_id, self._state.agent, again=True)
             case happened.StepPrepared(step=step):
                 yield from self._close_step()
-                self._step = step
+                self._step, self._asked = step, self._state.events
                 yield moves.StepBegan(step)
             case happened.ModelReplied(message=message):
                 yield from self._replied(message)
@@ -132,8 +154,9 @@ class Narrator:
     def _piece(self, kind: PartKind, text: str) -> Iterator[Move]:
         if self._part is None or self._part[0] != kind:
             yield from self._close_part()
-            # Named by its place in the journal, so that no part of a run is called like another, whoever tells them.
-            part_id = f"{self._prefix}{kind}-{self._state.events}-{len(self._shown.parts)}"
+            # Named by its place in the journal, so that no part of a run is called like another, whoever tells them,
+            # and each is called as it was where it is told again.
+            part_id = f"{self._prefix}{kind}-{self._asked}-{len(self._shown.parts)}"
             self._part = (kind, part_id)
             self._shown.parts.append(part_id)
             yield moves.PartBegan(kind, part_id)
@@ -176,7 +199,7 @@ class Narrator:
                     yield from self._call_whole(part)
         yield from self._close_part()
         self._note(message)
-        self._shown = _Shown()
+        self._shown, self._asked = _Shown(), self._state.events
 
     def _fits(self, message: AssistantMessage) -> bool:
         """Whether what was shown is the beginning of the whole, and each part of it can be gone on with."""
@@ -201,7 +224,7 @@ class Narrator:
 
     def _withdraw(self, again: bool) -> Iterator[Move]:
         yield from self._close_part()
-        shown, self._shown = self._shown, _Shown()
+        shown, self._shown, self._asked = self._shown, _Shown(), self._state.events
         if shown:
             # An id that was shown names the call that is gone; the same call is told anew only under another, or whole.
             yield moves.Withdrawn(tuple(shown.parts), tuple(shown.names.items()), again)
