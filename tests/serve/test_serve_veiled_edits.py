@@ -14,6 +14,7 @@ from treadle import (
     handoff,
     tool,
 )
+from treadle.models import BadRequest
 from treadle.serve import User, app
 from treadle.serve.veil import NOT_SHOWN
 from treadle.testing import ScriptedModel
@@ -30,6 +31,13 @@ POLICIES = {
     "cut": lambda: ShortenResult(100),
     "summarise": lambda: Summarise(ScriptedModel(lambda request: "They looked."), 1500, 700),
 }
+
+
+def gives_none(request):
+    raise BadRequest(SECRET)
+
+
+POLICIES["summarise, which fails"] = lambda: Summarise(ScriptedModel(gives_none), 1500, 700)
 
 
 @tool(effect="read")

@@ -2,6 +2,7 @@
 providers and exceptions, which are for whoever runs it. Pure; numbers, kinds and order of events stay as they are.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as dressed
 from typing import Final
@@ -13,8 +14,10 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal.info import RunInfo
 from treadle.kernel.events import (
+    ContextEdited,
     ErrorInfo,
     Event,
+    Happened,
     ModelFailed,
     ResultAwaited,
     RunFinished,
@@ -37,6 +40,9 @@ NOT_SHOWN: Final = "(not shown)"
 edit of the context names the messages that it replaces by their places, and only a call that is given something back is
 taken up by an answer; whoever folds the events refuses what does not fit."""
 
+_NO_SUMMARY: Final = re.compile(r"(no summary: [a-z_]+): .*", re.DOTALL)
+"""Why there is no summary: the kind of what went wrong, and what the provider said."""
+
 
 def veiled(event: Event) -> Event:
     """The event without what is for whoever runs the agent."""
@@ -50,6 +56,8 @@ def veiled(event: Event) -> Event:
             return replace(event, instructions=event.instructions and NOT_SHOWN)
         case ModelFailed():
             return replace(event, error=_error(event.error))
+        case ContextEdited(detail=detail):
+            return replace(event, detail=_NO_SUMMARY.sub(r"\1", detail))
         case ToolFinished():
             return replace(event, raised="")
         case ResultAwaited():
@@ -71,20 +79,7 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
     if isinstance(event, SubRunEvent):
         inner = veiled_piece(event.event)
         return None if inner is None else replace(event, event=inner)
-    if isinstance(
-        event,
-        RunStarted
-        | StepPrepared
-        | RunForked
-        | ModelFailed
-        | ToolFinished
-        | ResultAwaited
-        | ToolsListed
-        | RunPaused
-        | RunFinished,
-    ):
-        return veiled(event)
-    return event
+    return veiled(event) if isinstance(event, Happened) else event
 
 
 def veiled_stop(stop: Stop) -> Stop:
