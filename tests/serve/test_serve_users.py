@@ -307,3 +307,31 @@ async def test_everything_is_followed_as_its_owner_sees_it(gate):
         gate.set()
         found = await events_of(client, f"/api/runs/{run_id}/stream", headers={"x-user": "ada"})
         assert found[-1][1] == "end"
+
+
+async def test_of_a_conversation_the_runs_of_an_agent_that_a_user_may_not_see_are_not_there():
+    """Once a user may no longer use an agent, its runs stood in their conversation still, which told where to find what
+    is not there; opened as a chat it was a 404 for the name of such a run, and it was deleted with them."""
+    older, newer = [Agent(ScriptedModel(lambda _: "Good day."), name=name) for name in ("older", "newer")]
+    narrow = {"narrow": User("ada", agents=["newer"])}
+    served = app(
+        [older, newer],
+        journal=MemoryJournal(),
+        auth=lambda request: narrow.get(request.headers.get("x-user"), User("ada")),
+    )
+    async with serving(served) as client:
+        ids = []
+        for name in ("older", "newer"):
+            begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
+            ids.append(begun.json()["id"])
+            await client.get(f"/api/runs/{ids[-1]}/stream")
+
+        seen = {"x-user": "narrow"}
+        talk = (await client.get("/api/conversations/talk", headers=seen)).json()
+        assert [run["id"] for run in talk["runs"]] == ids[1:]
+        chat = await client.get("/ai-sdk/newer/talk/messages", headers=seen)
+        assert (chat.status_code, ids[0] in chat.text, ids[1] in chat.text) == (200, False, True)
+        assert (await client.get("/ai-sdk/newer/talk/messages")).text.count(ids[0]) > 0
+
+        assert (await client.delete("/api/conversations/talk", headers=seen)).status_code == 204
+        assert [(await client.get(f"/api/runs/{one}")).status_code for one in ids] == [200, 404]

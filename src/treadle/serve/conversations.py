@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from treadle.drivers.conversing import BESIDE, in_the_way, last_of
 from treadle.drivers.lease import undriven
 from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
-from treadle.journal.families import family, is_there
+from treadle.journal.families import every, family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
@@ -132,9 +132,11 @@ class Conversations:
         return error.kind == "not_found" and not all([await is_there(self._journal, one.run_id) for one in lines])
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
-        """Its runs, newest first."""
-        lines = await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
-        return [_shown(user, line) for line in lines]
+        """Its runs that the user may see, newest first; `limit` of all are looked at."""
+        return [_shown(user, line) for line in await self._all(user, name, limit) if user.may_use(line.agent)]
+
+    async def _all(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
+        return await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
 
     async def lately(self, user: User, name: str) -> Sequence[RunInfo]:
         """Its newest run, and those before it in which something happened of late."""
@@ -149,11 +151,12 @@ class Conversations:
         await self._journal.entitle(user.name, name, title.strip() or None)
 
     async def delete(self, user: User, name: str) -> None:
-        """Removes it with all its runs. Raises `Refused` while one of them is under way."""
+        """Removes it with all its runs that the user may see. Raises `Refused` while one of them is under way."""
         await self.find(user, name)
         if user.decides == "nothing":
             raise Refused("forbidden", "you may look at conversations, and not delete any")
-        while runs := await self.runs(user, name, _PAGE):
+        its = Wanted(user=user.name, conversation=name, top=True)
+        while runs := [line async for line in every(self._journal, its) if user.may_use(line.agent)]:
             for line in runs:
                 if line.status == "running":
                     raise _busy(name, line, "is not deleted")
@@ -257,10 +260,10 @@ class Conversations:
     async def newest(self, user: User, name: str) -> RunInfo | None:
         """The run with which it goes on; None if there is no such conversation for the user."""
         try:
-            found = last_of(await self.runs(user, name, _LATELY))
+            found = last_of(await self._all(user, name, _LATELY))
         except JournalError as error:
             raise of_journal(error) from error
-        return found if found is not None and user.may_use(found.agent) else None
+        return _shown(user, found) if found is not None and user.may_use(found.agent) else None
 
     async def said_until(self, line: RunInfo) -> Sequence[Message]:
         """What had been said when a run of it ended, or if it ended now."""
