@@ -454,6 +454,11 @@ TOLD = {
         Setup((calls("guarded", "fails"), Breaks("overloaded", "half", then=DONE))), traced=how
     )
     for how in ("looked at", "raising")
+} | {
+    "a model fails below, for whoever may not see its inside": calling(Setup((Breaks("authentication"),))),
+    "a model fails as it is to sum up, likewise": Setup(
+        (*[calls("rows")] * 4, Breaks("authentication"), DONE), context=18
+    ),
 }
 ROOM, DOLLARS = Fund(tokens=1_000_000), Fund(usd=Decimal(5), per="user")
 FUNDED = {

@@ -5,18 +5,28 @@ from collections.abc import Iterable, Iterator
 from trial import Trial
 
 from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import encode_event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message, SystemMessage
 from treadle.serve.veil import veiled
 
+PROVIDERS = (b"slow down", b"come back tomorrow", b"who are you", b"a bug in the model")
+"""What models say as they fail, in the worlds (`player.py`), and nobody else."""
+
 
 def the_veil_hides_and_changes_nothing(trial: Trial) -> Iterator[str]:
-    """The events without what is for whoever runs the agent lead to the same calls, messages and end."""
+    """The events without what is for whoever runs the agent lead to the same calls, messages and end, and nothing in
+    them, below neither, is what a model's provider said as a call failed."""
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         whole = fold_all(events)
+        told = [veiled(event) for event in events]
+        for event in told:
+            for words in PROVIDERS:
+                if words in encode_event(event):
+                    yield f"{trial.path(run)} tells {words!r}: {event!r:.300}"
         try:
-            shown = fold_all([veiled(event) for event in events])
+            shown = fold_all(told)
         except IllegalEvent as error:
             yield f"{trial.path(run)} cannot be told without its inside: {error}"
             continue
