@@ -20,7 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import AnalystError, Catalog, CompareRequest, Dimension, Measure, Source
-from treadle.analyst.checks import Check, CheckFile, History, Levels, Report, ReportFile, judge, run_checks
+from treadle.analyst.checks import (
+    Check,
+    CheckFile,
+    History,
+    Levels,
+    Report,
+    ReportFile,
+    judge,
+    read_checks,
+    run_checks,
+)
 from treadle.analyst.checks.files import write_report
 from treadle.analyst.checks.history import RUNS_WITH_KEYS
 
@@ -376,3 +386,30 @@ def test_a_damaged_line_of_the_history_does_not_hide_what_was_found(tmp_path: Pa
     assert "what the last run found is damaged in the history" in verdict.sentence
     (verdict,) = run(tmp_path, a, b, day=2).verdicts
     assert verdict.sentence.endswith("nothing has changed")
+
+
+def test_the_same_figures_in_another_currency_are_a_change(tmp_path: Path) -> None:
+    """5.00 EUR apart that had become 5.00 USD were told as "nothing has changed"."""
+    said = []
+    for day, code in enumerate(("EUR", "USD", "EUR", "EUR"), 1):
+        columns = ("account", "currency", "amount")
+        for name, amount in (("a", 100), ("b", 95)):
+            write_csv(tmp_path / f"{name}.csv", columns, [("1", code, amount), ("2", code, 7)])
+        sources = {
+            name: {
+                "kind": "csv", "path": f"{name}.csv", "dimensions": {"account": {}, "currency": {}},
+                "measures": {"amount": {"currency": "currency"}},
+            }
+            for name in "ab"
+        }  # fmt: skip
+        (tmp_path / "sources.yaml").write_text(json.dumps({"sources": sources}))
+        (tmp_path / "checks.yaml").write_text(json.dumps({"checks": {"x": {"compare": ["a", "b"], "by": ["account"]}}}))
+        now = datetime(2026, 11, day, 12, tzinfo=UTC)
+        report = run_checks(read_checks(tmp_path / "checks.yaml"), history=History(tmp_path / "h.db"), now=now)
+        assert report.verdicts[0].changes is not None
+        said.append(report.verdicts[0].changes.sentence)
+    assert said[0] == ""
+    assert said[1].startswith("first run that asks just this of amounts in USD by these keys")
+    assert "2026-11-01" in said[2]
+    assert "2026-11-03" in said[3]
+    assert all("nothing has changed" in one for one in said[2:])

@@ -75,7 +75,7 @@ class History:
         """Keeps a run, and returns it with what has changed since the last one.
 
         A verdict is held against the last that asked exactly the same, of the same files: sources, keys, what these and
-        the measure are made of, conditions and thresholds. Where files are is seen from the folder of the history.
+        the measure are made of, units, conditions and thresholds. Where files are is seen from the history's folder.
 
         Raises:
             AnalystError: the file cannot be written, or is something else.
@@ -201,7 +201,8 @@ def _first_of(verdict: Verdict) -> str:
     """Why no run before asked the same, as far as that is known: what the keys are is for the data to say, too."""
     found = verdict.comparison
     if found is None or not found.currency:
-        return "first run that asks just this by these keys"
+        unit = f" of amounts in {seen(found.unit)}" if found is not None and found.unit else ""
+        return f"first run that asks just this{unit} by these keys"
     return f"first run that asks just this of amounts in several currencies, by {seen(found.currency)} too"
 
 
@@ -222,6 +223,8 @@ def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Change
 def _question(found: Comparison, of: list[str], conditions: tuple[tuple[str, ...], ...]) -> str:
     """A name for what was asked of which files: verdicts of the same can be held against each other."""
     asked = [of, found.source_a, found.source_b, found.measure, found.dimensions, *conditions, found.tolerance]
+    # 5.00 EUR that have become 5.00 USD are another difference; what amounts are in is for the data to say, too.
+    asked += [found.unit_a, found.unit_b]
     text = json.dumps(to_builtins(asked), ensure_ascii=True, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
