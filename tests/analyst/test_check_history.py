@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +20,7 @@ from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treadle.analyst import AnalystError, Catalog, CompareRequest, Dimension, Measure, Source
+from treadle.analyst import AnalystError, Cancelled, Catalog, CompareRequest, Dimension, Interrupt, Measure, Source
 from treadle.analyst.checks import (
     Check,
     CheckFile,
@@ -233,8 +234,6 @@ def test_a_run_killed_while_it_writes_leaves_no_trace(tmp_path: Path, after: int
 
 
 def test_two_runs_at_once_are_both_kept_and_one_sees_the_other(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     for number in range(4):
         (tmp_path / str(number)).mkdir()
 
@@ -413,3 +412,18 @@ def test_the_same_figures_in_another_currency_are_a_change(tmp_path: Path) -> No
     assert "2026-11-01" in said[2]
     assert "2026-11-03" in said[3]
     assert all("nothing has changed" in one for one in said[2:])
+
+
+def test_a_run_that_waits_for_others_to_write_can_be_cancelled_and_is_not_kept(tmp_path: Path) -> None:
+    """It waited a minute, was kept then, and the next run was held against what nobody had been shown."""
+    report = run(tmp_path, [("1", "5")], [("1", "6")])
+    history, interrupt = History(tmp_path / "h.db"), Interrupt()
+    with closing(sqlite3.connect(tmp_path / "h.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for wait in (lambda: history.prepare(interrupt), lambda: history.record(report, interrupt)):
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(wait)
+                interrupt.set()
+                assert isinstance(waiting.exception(), Cancelled)
+        other.execute("ROLLBACK")
+        assert other.execute("SELECT count(*) FROM runs").fetchone() == (1,)

@@ -9,6 +9,7 @@ differed are kept for the last 30 verdicts of a check, and for the last of each 
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -25,6 +26,7 @@ from treadle.analyst.checks.declared import told
 from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, differing
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.showing.comparison import Comparison, Difference
 from treadle.visible import seen
 
@@ -32,7 +34,8 @@ RUNS_WITH_KEYS = 30
 """For how many verdicts of a check the keys that differed are kept; those of the last of each question are besides."""
 
 _MARK, _VERSION = 0x74726368, 1
-_SECONDS = 60.0
+# How long it waits for others that write, and how often it looks whether it is still to wait.
+_SECONDS, _LOOKS = 60.0, 0.2
 _TABLES = (
     "CREATE TABLE runs (id INTEGER PRIMARY KEY, started TEXT NOT NULL, file TEXT NOT NULL, outcome TEXT NOT NULL)",
     "CREATE TABLE verdicts (id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, "
@@ -66,21 +69,34 @@ class History:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def prepare(self) -> None:
-        """Makes the file if it is not there. Raises AnalystError if it cannot be written or is something else."""
-        with self._open():
+    def prepare(self, interrupt: Interrupt | None = None) -> None:
+        """Makes the file if it is not there.
+
+        Args:
+            interrupt: stops it from another thread while others write.
+
+        Raises:
+            Cancelled: the interrupt was set.
+            AnalystError: the file cannot be written, or is something else.
+        """
+        with self._open(interrupt):
             pass
 
-    def record(self, report: Report) -> Report:
+    def record(self, report: Report, interrupt: Interrupt | None = None) -> Report:
         """Keeps a run, and returns it with what has changed since the last one.
 
         A verdict is held against the last that asked exactly the same, of the same files: sources, keys, what these and
         the measure are made of, units, conditions and thresholds. Where files are is seen from the history's folder.
 
+        Args:
+            report: what was found.
+            interrupt: stops it from another thread while others write; the run is not kept then.
+
         Raises:
+            Cancelled: the interrupt was set.
             AnalystError: the file cannot be written, or is something else.
         """
-        with self._open() as database:
+        with self._open(interrupt) as database:
             started = report.started.isoformat(timespec="seconds")
             values = (started, _storable(str(report.file)), report.outcome)
             run = database.execute("INSERT INTO runs (started, file, outcome) VALUES (?, ?, ?)", values).lastrowid
@@ -120,11 +136,12 @@ class History:
         return verdict
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self, interrupt: Interrupt | None) -> Iterator[sqlite3.Connection]:
         """The file, inside one transaction that is kept unless the block fails."""
         try:
-            with closing(sqlite3.connect(self.path, timeout=_SECONDS, isolation_level=None)) as database:
-                database.execute("BEGIN IMMEDIATE")
+            with closing(sqlite3.connect(self.path, timeout=_LOOKS, isolation_level=None)) as database:
+                _begin(database, interrupt)
+                database.execute(f"PRAGMA busy_timeout = {_SECONDS * 1000:.0f}")
                 try:
                     self._set_up(database)
                     yield database
@@ -153,6 +170,26 @@ class History:
             raise AnalystError(f"{self.path} {what}; name another file for the history", argument="history")
         for statement in (*_TABLES, f"PRAGMA application_id = {_MARK}", f"PRAGMA user_version = {_VERSION}"):
             database.execute(statement)
+
+
+def _begin(database: sqlite3.Connection, interrupt: Interrupt | None) -> None:
+    """Begins to write once no other process does.
+
+    Raises:
+        Cancelled: the interrupt was set before.
+        sqlite3.Error: others wrote all the time, or the file cannot be written.
+    """
+    end = time.monotonic() + _SECONDS
+    while True:
+        if interrupt is not None and interrupt.is_set:
+            raise Cancelled("cancelled")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        else:
+            return
 
 
 def _changes(

@@ -58,7 +58,7 @@ def run_checks(
     begun, started = time.monotonic(), now or datetime.now(UTC)
     known = Catalog.load(declared.sources) if catalog is None else catalog
     if history is not None:
-        history.prepare()
+        history.prepare(interrupt)
     verdicts: list[Verdict] = []
     for number, check in enumerate(declared.checks, 1):
         say = partial(_say, tell, f"{check.name} ({number} of {len(declared.checks)})")
@@ -71,7 +71,9 @@ def run_checks(
         verdicts=tuple(verdicts),
     )
     try:
-        return report if history is None else history.record(report)
+        return report if history is None else history.record(report, interrupt)
+    except Cancelled:
+        raise
     except AnalystError as error:
         return replace(report, unkept=str(error))
 
