@@ -262,7 +262,7 @@ def test_a_file_that_is_no_history_is_left_alone(tmp_path: Path) -> None:
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
     History(tmp_path / "new.db").prepare()
     with closing(sqlite3.connect(tmp_path / "new.db")) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 3")
     with pytest.raises(AnalystError, match="written by a newer treadle"):
         History(tmp_path / "new.db").prepare()
     with pytest.raises(AnalystError, match="--no-history"):
@@ -360,7 +360,7 @@ def test_a_first_run_by_other_keys_is_not_said_to_be_the_first_that_was_asked(tm
         "first run that asks just this of amounts in several currencies, by currency too; what has changed is told "
         "from the next one on"
     )
-    assert told("EUR", "USD").endswith("which keys differ has not changed, nor by how much")
+    assert told("EUR", "USD").endswith("nothing has changed")
     assert told("EUR").endswith("nothing has changed")
 
 
@@ -427,3 +427,24 @@ def test_a_run_that_waits_for_others_to_write_can_be_cancelled_and_is_not_kept(t
                 assert isinstance(waiting.exception(), Cancelled)
         other.execute("ROLLBACK")
         assert other.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+
+
+def test_figures_that_moved_among_keys_that_match_are_a_change(tmp_path: Path) -> None:
+    """What was posted from one account to another in both systems left the totals alone, and "nothing has changed"."""
+    run(tmp_path, [("1", "100"), ("2", "7")], [("1", "95"), ("2", "7")])
+    moved = run(tmp_path, [("1", "105"), ("2", "2")], [("1", "100"), ("2", "2")], day=1)
+    assert moved.verdicts[0].sentence.endswith("which keys differ has not changed, nor by how much")
+    again = run(tmp_path, [("2", "2.00"), ("1", "105")], [("1", "100"), ("2", "2")], day=2)
+    assert again.verdicts[0].sentence.endswith("nothing has changed")
+
+
+def test_a_history_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
+    rows = [("1", "100"), ("2", "7")], [("1", "95"), ("2", "7")]
+    run(tmp_path, *rows)
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        database.execute("ALTER TABLE verdicts DROP COLUMN every")
+        database.execute("PRAGMA user_version = 1")
+        database.commit()
+    again = run(tmp_path, *rows, day=1)
+    assert again.verdicts[0].sentence.endswith("which keys differ has not changed, nor by how much")
+    assert run(tmp_path, *rows, day=2).verdicts[0].sentence.endswith("nothing has changed")

@@ -26,6 +26,7 @@ from treadle.analyst.checks.declared import told
 from treadle.analyst.checks.judging import OUTCOMES, Outcome
 from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, differing
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.reading.interrupt import Cancelled, Interrupt
 from treadle.analyst.showing.comparison import Comparison, Difference
 from treadle.visible import seen
@@ -33,7 +34,7 @@ from treadle.visible import seen
 RUNS_WITH_KEYS = 30
 """For how many verdicts of a check the keys that differed are kept; those of the last of each question are besides."""
 
-_MARK, _VERSION = 0x74726368, 1
+_MARK, _VERSION = 0x74726368, 2
 # How long it waits for others that write, and how often it looks whether it is still to wait.
 _SECONDS, _LOOKS = 60.0, 0.2
 _TABLES = (
@@ -41,7 +42,7 @@ _TABLES = (
     "CREATE TABLE verdicts (id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, "
     "measure TEXT NOT NULL, question TEXT NOT NULL, outcome TEXT NOT NULL, sentence TEXT NOT NULL, keys INTEGER, "
     "matches INTEGER, minor INTEGER, major INTEGER, missing_in_a INTEGER, missing_in_b INTEGER, total_a TEXT, "
-    "total_b TEXT, total_diff TEXT, whole INTEGER NOT NULL)",
+    "total_b TEXT, total_diff TEXT, whole INTEGER NOT NULL, every TEXT)",
     "CREATE INDEX verdicts_by_name ON verdicts (name, measure, id)",
     "CREATE TABLE differences (verdict INTEGER NOT NULL REFERENCES verdicts, key TEXT NOT NULL, status TEXT NOT NULL, "
     "a TEXT, b TEXT, diff TEXT NOT NULL, PRIMARY KEY (verdict, key)) WITHOUT ROWID",
@@ -49,8 +50,8 @@ _TABLES = (
 
 _INSERT = (
     "INSERT INTO verdicts (run, name, measure, question, outcome, sentence, keys, matches, minor, major, "
-    "missing_in_a, missing_in_b, total_a, total_b, total_diff, whole) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "missing_in_a, missing_in_b, total_a, total_b, total_diff, whole, every) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 Keys = dict[str, tuple[str, Decimal]]
@@ -120,7 +121,7 @@ class History:
             verdict = replace(verdict, changes=_changes(database, verdict, question, rows, whole))
         figures = _figures(found)
         texts = (verdict.check, verdict.measure, question, verdict.outcome, verdict.sentence)
-        values = (run, *map(_storable, texts), *figures, whole)
+        values = (run, *map(_storable, texts), *figures, whole, _every(found))
         number = database.execute(_INSERT, values).lastrowid
         kept = ((number, _key(row), row.status, _text(row.source_a_value), _text(row.source_b_value), f"{row.diff:f}")
                 for row in rows)  # fmt: skip
@@ -164,6 +165,10 @@ class History:
             database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
         if (mark, version) == (_MARK, _VERSION):
+            return
+        if (mark, version) == (_MARK, 1):
+            database.execute("ALTER TABLE verdicts ADD COLUMN every TEXT")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
             return
         if mark or version or database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             what = "was written by a newer treadle" if mark == _MARK else "is a database of something else"
@@ -210,13 +215,13 @@ def _held_against(
     """What is different. Raises ValueError, TypeError or ArithmeticError where what is kept is nothing of ours."""
     last = database.execute(
         "SELECT verdicts.id, started, verdicts.outcome, question, whole, keys, matches, minor, major, missing_in_a, "
-        "missing_in_b, total_a, total_b, total_diff FROM verdicts JOIN runs ON runs.id = run "
+        "missing_in_b, total_a, total_b, total_diff, every FROM verdicts JOIN runs ON runs.id = run "
         "WHERE name = ? AND measure = ? AND verdicts.outcome != 'not_run' ORDER BY question = ? DESC, verdicts.id DESC",
         (_storable(verdict.check), _storable(verdict.measure), question),
     ).fetchone()
     if last is None:
         return Changes()
-    number, started, outcome, asked, was_whole, *figures = last
+    number, started, outcome, asked, was_whole, *figures, every = last
     since = datetime.fromisoformat(started)
     if outcome not in OUTCOMES:
         raise ValueError(outcome)
@@ -230,7 +235,8 @@ def _held_against(
         gone = "the keys that differed then are kept no more; what has changed is told from the next run on"
         return Changes(since=since, before=outcome, note=gone)
     now: Keys = {_key(row): (row.status, row.diff) for row in rows}
-    same = None not in figures and (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
+    alike = (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
+    same = alike and every is not None and every == _every(verdict.comparison)
     return replace(_apart(since, outcome, before, now), same=same)
 
 
@@ -286,6 +292,19 @@ def _figures(found: Comparison | None) -> tuple[object, ...]:
     counts = (total.total_rows, total.matches, total.minor_differences, total.major_differences, total.missing_in_a,
               total.missing_in_b)  # fmt: skip
     return (*counts, *map(_text, (total.total_source_a, total.total_source_b, total.total_diff)))
+
+
+def _every(found: Comparison | None) -> str | None:
+    """A name for the figures of all keys, those that match among them; None where not all of them are at hand."""
+    if found is None or found.rows_cut:
+        return None
+    rows = sorted(f"{_key(row)} {_plain(row.source_a_value)} {_plain(row.source_b_value)}" for row in found.rows)
+    return blake2b("\n".join(rows).encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: Decimal | None) -> str:
+    """A figure, however many zeros it is told with."""
+    return "" if value is None else f"{value.normalize(EXACT):f}"
 
 
 def _text(value: Decimal | None) -> str | None:

@@ -40,7 +40,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         new: keys that differ now and did not, the largest first.
         gone: keys that differed and do not any more, the largest first.
         moved: keys that differ as before, but by another amount or in another class.
-        same: whether the number of keys, the classes and the totals are known to be as they were, too.
+        same: whether the figures of all keys, those that match among them, are known to be as they were, too.
         note: why this cannot be told, if it cannot; the lists are empty then.
     """
 
@@ -60,7 +60,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         parts = [f"{label}: {_named(keys)}" for label, keys in
                  (("new", self.new), ("gone", self.gone), ("changed", self.moved)) if keys]  # fmt: skip
         since = f"since {self.since.astimezone():%Y-%m-%d %H:%M}"
-        # Keys that match are not kept: where the totals moved, or have several currencies, something there may have.
+        # Of keys that match it is kept whether any figure has moved, where there were not too many of them.
         nothing = "nothing has changed" if self.same else "which keys differ has not changed, nor by how much"
         return f"{since} {'; '.join(parts) or nothing}"
 
