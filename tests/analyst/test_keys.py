@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Measure, QueryRequest, Source, query
+from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Filter, Measure, QueryRequest, Source, query
 
 from .conftest import write_table
 
@@ -63,6 +63,11 @@ def test_large_and_small_floating_point_numbers_meet_their_digits(
         case _:
             right = make("right", rows, kind="duckdb", types=(kind, "DECIMAL(18, 2)"))
     assert keys(confront(left, right)) == dict.fromkeys(texts, "match")
+    for text, number in texts.items():
+        asked = QueryRequest(
+            source="right", dimensions=["company"], filters=[Filter(dimension="company", value=number)]
+        )
+        assert [row["company"] for row in query(Catalog([right], tmp_path), asked).rows] == [text]
     typed = [replace(one, dimensions=(replace(one.dimensions[0], type="decimal"),)) for one in (left, right)]
     assert set(keys(confront(*typed)).values()) == {"match"}
 

@@ -2,6 +2,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 
 from treadle.analyst.declared.days import day_of
 from treadle.analyst.declared.errors import AnalystError
@@ -14,7 +15,10 @@ def text_of(value: Scalar) -> str:
     """The text of a filter's value."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and isfinite(value):
+        # Its digits, as a key that is a floating-point number is told by them.
+        return f"{Decimal(repr(value)).normalize() + 0:f}"
+    return str(value)
 
 
 def spelled_out(key: Key, value: Scalar) -> str:
