@@ -30,6 +30,15 @@ def test_init_prints_and_writes_what_check_finds_good(treadle: Any, ledger: Path
     assert (listed.code, "company" in listed.out) == (0, True)
 
 
+def test_check_says_under_which_conditions_it_counts(treadle: Any, ledger: Path) -> None:
+    (ledger.parent / "own.csv").write_text("company,amount\n1,5\n2,6\n")
+    (ledger.parent / "s.yaml").write_text(
+        "sources:\n  own: {kind: csv, path: own.csv, dimensions: {company: {}}, measures: {amount: {}}, "
+        "default_filters: {company: [1, 3]}}\n"
+    )
+    assert treadle("sources", "check", "--sources", "s.yaml").out.startswith("own: good, 1 row where company in ")
+
+
 def test_check_says_what_is_wrong(treadle: Any, ledger: Path) -> None:
     (ledger.parent / "s.yaml").write_text(
         "sources:\n  ledger: {kind: csv, path: ledger.csv, measures: {amount: {column: amuont}}}\n"

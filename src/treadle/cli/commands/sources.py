@@ -143,8 +143,10 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
     if as_json:
         print_json(to_builtins(found))
     else:
-        for one in found:
-            rows = "" if one.rows is None else f", {one.rows:,} {'row' if one.rows == 1 else 'rows'}"
+        for source, one in zip(chosen, found, strict=True):
+            held = " and ".join(map(str, source.default_filters))
+            where = f" where {held}" if held else ""
+            rows = "" if one.rows is None else f", {one.rows:,} {'row' if one.rows == 1 else 'rows'}{where}"
             click.echo(clean(f"{one.source}: {'wrong' if one.problems else 'good'}{rows}"))
             for text in one.problems:
                 click.echo(clean(f"  wrong: {text}"))
