@@ -193,9 +193,9 @@ def test_figures_of_each_day_are_not_told_for_their_sum() -> None:
 
 
 def test_a_name_and_no_other_word_is_taken_for_what_a_tool_needs() -> None:
-    result = asked("How many votes were cast in Harbour in 2022?", votes)
+    result = asked("How many votes were there in Harbour in 2022?", votes)
     assert calls(result) == [("votes", {"district": "Harbour", "year": 2022})]
-    assert result.text.startswith("Left out of account: “cast”.")
+    assert calls(asked("How many votes were bought in Harbour in 2022?", votes)) == []
 
 
 def test_a_tool_of_months_is_asked_about_no_day() -> None:
@@ -207,8 +207,8 @@ def test_a_tool_of_months_is_asked_about_no_day() -> None:
 
 def test_no_figure_is_chosen_by_a_word_that_was_left_out() -> None:
     text = asked("What does a cello cost for 6 months including the deposit?", rental_price).text
-    assert text.startswith("Left out of account: “including”, “deposit”.")
-    assert "price 210.0" in text
+    assert "“deposit”" in text
+    assert "210" not in text
 
 
 def test_a_question_without_some_of_its_words_is_not_answered_yes_or_no() -> None:

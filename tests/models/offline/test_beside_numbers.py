@@ -259,8 +259,8 @@ def test_a_mail_address_is_no_mail() -> None:
 
 def test_a_word_for_the_kind_of_things_is_no_title() -> None:
     calls, text = asked([search_books], "Search Polish books by Lem.")
-    assert calls == [("search_books", {"author": "Lem"})]
-    assert text.startswith("Left out of account: “Polish”")
+    assert calls == []
+    assert "“Polish”" in text
 
 
 def test_below_in_the_name_of_a_bound_leaves_out_the_bound() -> None:
@@ -275,8 +275,8 @@ def test_the_verb_of_a_question_is_no_name() -> None:
 
 def test_a_town_and_its_state_are_not_two_towns() -> None:
     calls, text = asked([forecast], "Weather in Paris, Texas?")
-    assert calls == [("forecast", {"city": "Paris"})]
-    assert text.startswith("Left out of account: “Texas”")
+    assert calls == []
+    assert "“Texas”" in text
     assert len(asked([forecast], "Weather in Oslo, Porto and Kiel?")[0]) == 3
 
 

@@ -121,9 +121,9 @@ def asked(question: str, *tools: Any) -> RunResult:
 
 
 def left_out(question: str, *tools: Any) -> str:
-    """What an answer says first that it leaves out."""
+    """What a refusal says that it would leave out."""
     first = asked(question, *tools).text.splitlines()[0]
-    return first if first.startswith("Left out of account") else ""
+    return first if first.startswith("I cannot answer that as it was asked") else ""
 
 
 def refused(question: str, *tools: Any) -> bool:
@@ -276,7 +276,7 @@ def test_what_was_done_is_nobody(question: str) -> None:
 
     answer = asked(question, parcels_to).text
     assert "receiver sent" not in answer
-    assert DECLINED.match(answer) or answer.startswith("Left out of account")
+    assert DECLINED.match(answer)
 
 
 def test_a_person_is_no_town() -> None:

@@ -104,12 +104,13 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
         nothing = "\n".join(["Nothing was found for that.", *_notes(exchange.result)])
         text = nothing if is_nothing(exchange.result) else _result(exchange, outcome, tool)
         said.append("\n".join([text, *_asked_with(exchange, text)]))
+    said += [f"In total: {outcome.total}"] if outcome.total is not None else []
     said += [_trouble(trouble) for trouble in outcome.troubles]
     left = outcome.left or Left()
     if left.forbids:
         said = [_refusal(left)]
-    elif left.spare and outcome.done:
-        said.insert(0, f"Left out of account: {listed(left.spare)}. What follows is the answer without it.")
+    elif left.apart and outcome.done:
+        said.insert(0, f"Left out of account: {listed(left.apart)}. What follows is the answer without it.")
     if outcome.calls and unfinished:
         names = ", ".join(dict.fromkeys(call.tool for call in outcome.calls))
         said.append(f"Not finished: “{outcome.clause.text.strip(' .?!')}” still needs {names}.")

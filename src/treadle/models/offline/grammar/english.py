@@ -118,9 +118,11 @@ GROUPS = tuple(
     time clock hour oclock
     date day today calendar
     weather forecast temperature hot cold warm degrees climate
-    weather forecast rain rainy raining umbrella snow snowing climate conditions
+    weather forecast rain rainy raining umbrella climate conditions
+    weather forecast snow snowing climate conditions
     weather forecast wind windy climate conditions
-    weather forecast sunny sun cloudy climate conditions
+    weather forecast sunny sun climate conditions
+    weather forecast cloudy clouds climate conditions
     vacation holiday leave pto off absence
     balance left remaining remain available
     employee person staff colleague worker member people

@@ -294,6 +294,9 @@ def phrases(clause: Clause, taken: frozenset[str], units: bool = False) -> tuple
     """
     runs: list[list[Token]] = [[]]
     for token in clause.tokens:
+        if token.low in ("one", "ones") and runs[-1] and not clause.text[runs[-1][-1].end : token.start].strip():
+            # "The red one" is called by no name.
+            runs[-1] = []
         inside = any(value.start <= token.start < value.end for value in clause.values)
         turns = is_turning(token.text) or is_computing(token.text) or token.low in _DETERMINERS
         verb = is_verb(token.text) and not _is_gerund(clause, token)

@@ -1,8 +1,8 @@
 """The account of a clause: what each of its words stands for, and what is left over.
 
 A word is accounted for if it went into an argument or a filter, if one of the tools that are called speaks of it, or if
-it is on the stated list of words that change nothing (`grammar.meaning`). What is left over and would turn the question
-into another one (a negation, a time, a number, a comparison) forbids an answer; what else is left over is said first.
+it is on the stated list of words that change nothing (`grammar.meaning`). What is left over forbids an answer, be it a
+negation, a time, a number, or any other word: half of the answers that said first what they left out were wrong.
 """
 
 import re
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from treadle.models.offline.grammar import meaning
+from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
@@ -43,6 +44,9 @@ _HEAD = re.compile(
     r"(?=\s+(?:of|for|in|on|at|between|with|from|to)\b|\W*$)",
     re.IGNORECASE,
 )
+# Plain words, but not where they are what is asked for: the value of an order is not the order.
+_WORTH = word_set("value values amount amounts")
+_KINDS = word_set("class level tier mode category")
 _RATE = re.compile(r"\bper \w+\b", re.IGNORECASE)
 _WHO_IS = re.compile(r"\bwho(?:['’]s| is| was) (?:the |our |my )?(\w+)", re.IGNORECASE)
 _AUXILIARY = re.compile(r"\b(?:do|does|did)\s+(?:the\s+)?$", re.IGNORECASE)
@@ -62,16 +66,18 @@ class Left:
         turning: what would make the question another one.
         spare: other words.
         spoken: how many words are accounted for by a tool or an argument.
+        apart: what is answered by the figures that it takes, and not worked out from them: that is said first.
     """
 
     turning: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
     spoken: int = 0
+    apart: tuple[str, ...] = ()
 
     @property
     def forbids(self) -> bool:
         """Whether there can be no answer: to a question without these words it would not be one."""
-        return bool(self.turning) or len(self.spare) > self.spoken
+        return bool(self.turning) or bool(self.spare)
 
 
 def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> Left:
@@ -88,6 +94,8 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     spare: list[tuple[int, int]] = []
     spoken = 0
     harmless = meaning.harmless_phrases(clause.text)
+    degree = degree_of(clause.text)
+    harmless += [degree[0]] if degree is not None and degree[1] & speech.measures else []
     for value in clause.values:
         if overlaps(value.start, value.end, used):
             spoken += 1
@@ -108,6 +116,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     counted = [match.span(1) for match in (*_COUNTED.finditer(clause.text), *_HEAD.finditer(clause.text))]
     harmless += [m.span() for m in _RATE.finditer(clause.text) if re.search(rf"\b{m.group().lower()}\b", wording)]
     harmless += [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
+    harmless += _kinds_of_choices(clause, tools, used)
     for token in clause.tokens:
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
@@ -123,7 +132,11 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             spoken += 1
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
-        elif not meaning.is_idle(token.text) or token.low in meaning.ASKED_FOR:
+        elif (
+            not meaning.is_idle(token.text)
+            or token.low in meaning.ASKED_FOR
+            or (token.low in _WORTH and span in counted)
+        ):
             (turning if speech.turns(token) or token.low in meaning.ASKED_FOR or span in counted else spare).append(
                 span
             )
@@ -131,6 +144,19 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     turning, spare = turning + moved, [span for span in spare if span not in moved]
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _kinds_of_choices(
+    clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The words behind a choice that say no more than that it is one: "class" in "first class"."""
+    choices = frozenset[str]().union(*(tool.choices for tool in tools))
+    pairs = [(before, after) for before, after in pairwise(clause.tokens) if after.low in _KINDS]
+    return [
+        (after.start, after.end)
+        for before, after in pairs
+        if before.low in choices and overlaps(before.start, before.end, used)
+    ]
 
 
 def _signs(clause: Clause, wording: str, used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -225,6 +251,8 @@ class _Speech:
         # Nor does the opposite of one change nothing: "read" where there is `unread_only`.
         self.opposites = {w.removeprefix("un") for w in switches if w.startswith("un")} | {f"un{w}" for w in switches}
         self.opposites |= {w.removeprefix("non") for w in switches if w.startswith("non")}
+        truths = {w for t in tools for p in t.params if p.shape == "boolean" for w in p.stems}
+        self.opposites |= {f"un{w}" for w in truths} - {w for t in tools for p in t.params for w in p.stems}
         # Nor is that of a bound: of "hired" in `hired_after` where no day is given.
         bounds = {w for t in tools for p in t.params if not p.required and bound_of(p) for w in p.stems} - self.names
         bounds -= {w for t in tools for p in t.params if p.required or not bound_of(p) for w in p.stems}
@@ -232,6 +260,9 @@ class _Speech:
         self.options = {w for t in tools for p in t.params if p.shape == "text" and not p.required for w in p.nouns}
         self.options -= self.names | {w for t in tools for o in t.outputs for w in o.stems}
         self.options -= {w for t in tools for p in t.params if p.required or p.shape != "text" for w in p.nouns}
+        taken = {word for tool in tools for param in tool.params for word in param.stems}
+        self.measures = frozenset(word for tool in tools for word in tool.told - taken)
+        self.measures |= {word for tool in tools for output in tool.outputs for word in output.stems}
         self.wording = {word.low for tool in tools for word in tokens(tool.spec.description)}
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
         self.expression = any(p.is_expression for t in tools for p in t.params)

@@ -338,7 +338,7 @@ class _Filler:
                     continue
                 if value.kind == "phrase" and {value.text.lower(), singular(value.text.lower())} & self.box.choices:
                     continue
-                if self.tool.change is not None and is_strange(self.tool, param, value, self.clause):
+                if is_strange(self.tool, param, value, self.clause):
                     continue
                 strange = is_of_many(self.tool, param, value, self.clause) or self.can.is_of_a_kind(param, value)
                 if strange or is_led_astray(self.tool, param, value, self.clause):

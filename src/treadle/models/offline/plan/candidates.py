@@ -20,7 +20,7 @@ from treadle.models.offline.grammar.words import groups_of, is_verb, likeness, s
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps, plain_number, value_text
-from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
@@ -73,12 +73,14 @@ class Candidates:
 
     def told_elsewhere(self, param: Param) -> bool:
         """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
+        others = [tool for tool in self.box.tools if tool is not self.tool]
         return param.stems[-1:] == ("id",) and any(
-            output.stems == param.stems
-            for tool in self.box.tools
-            if tool is not self.tool
-            for output in tool.outputs
-            if param.name not in [other.name for other in tool.params]
+            tells_it(tool, param)
+            or (
+                any(output.stems == param.stems for output in tool.outputs)
+                and param.name not in [other.name for other in tool.params]
+            )
+            for tool in others
         )
 
     def coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:

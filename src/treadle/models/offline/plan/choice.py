@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from treadle.models.offline.grammar.change import find_change
 from treadle.models.offline.grammar.comparison import find_comparison
+from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, UNDOING, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_verb, names_match, singular, stem
@@ -17,7 +18,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
@@ -106,6 +107,8 @@ class Chooser:
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
+        if not forced and tool.change is None and self._is_told_by_another(tool, clause):
+            return None
         if not forced and tool.change is None and self._commands_another(commanded or clause.opening):
             return None
         if not forced and tool.change is not None and _takes_back(tool, clause):
@@ -147,6 +150,18 @@ class Chooser:
         score -= 4.0 * len(remaining.turning) + len(remaining.spare)
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
+
+    def _is_told_by_another(self, tool: KnownTool, clause: Clause) -> bool:
+        """Whether a clause only asks, and a tool that only reads tells what this one may change: `votes`, and not
+        `count_vote`."""
+        asks = clause.command is None or clause.command in PLAIN_VERBS or clause.command == "list"
+        asks = asks and clause.opening not in tool.called
+        mine = set(tool.name_stems)
+        return (
+            asks
+            and tool.spec.changes is None
+            and any(other.spec.changes is False and set(other.name_stems) <= mine for other in self.box.tools)
+        )
 
     def _commands_another(self, commanded: str) -> bool:
         """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
@@ -234,7 +249,9 @@ def _implied(tool: KnownTool, clause: Clause) -> list[str]:
     priced = ["pric"] if _HOW_MUCH.match(clause.text) and clause.arithmetic is None else []
     named = [token.stem for token in clause.tokens if token.stem in tool.name_stems and token.text[:1].isupper()]
     said = frozenset(content_stems(clause)) if named else frozenset()
-    return [*priced, *(word for word in named if word not in said)]
+    degree = degree_of(clause.text)
+    measured = [word for word in tool.name_stems if degree is not None and word in degree[1]]
+    return [*priced, *measured, *(word for word in named if word not in said)]
 
 
 def _asks_for_all(clause: Clause) -> bool:
@@ -325,6 +342,9 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
         if not numeric and output.types and not output.types & {"string", "integer"}:
             continue
         exact = names_match(output.stems, param.stems)
+        if param.stems[-1:] == ("id",) and len({*output.stems, *param.stems}) > len(param.stems):
+            # The identifier of a book is no employee's.
+            exact = 0.0
         own = output.stems == ("id",) and set(param.nouns) <= set(tool.name_stems)
         near = names_match(output.stems, param.nouns) if numeric or param.stems[-1:] != ("id",) else 0.0
         same_kind = near >= 1.0 and output.stems[-1] == param.nouns[-1]
@@ -334,6 +354,8 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
             0.9 * own,
             near * 0.9 if same_kind or (numeric and near > 0.3) else 0.0,
         )
+    if not tool.outputs and not numeric and tells_it(tool, param):
+        return 0.9
     if not tool.outputs and numeric and param.nouns:
         head = param.nouns[-1]
         best = max((alike(word, head) * 0.6 for word in tool.name_stems), default=0.0)

@@ -177,8 +177,10 @@ def _is_beside(token: Token, tools: Sequence[KnownTool]) -> bool:
     for tool in tools:
         said = tokens(tool.spec.description)
         first = next((place for place, each in enumerate(said) if each.stem in tool.name_stems), len(said))
-        head = next((place for place, each in enumerate(said) if each.stem == token.stem), 0)
-        if any(each.low in _BESIDE for each in said[first:head]):
+        places = [place for place, each in enumerate(said) if each.stem == token.stem]
+        # "Bike stations" are no bikes.
+        heads = [place for place in places if place + 1 != first]
+        if (places and not heads) or any(each.low in _BESIDE for each in said[first : (*heads, 0)[0]]):
             return True
     return False
 

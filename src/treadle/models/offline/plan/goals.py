@@ -133,6 +133,9 @@ class Goals:
         after = self.chooser.choose(merged)
         if before is None or after is None or before.tool.name != after.tool.name:
             return None
+        if before.tool.change is not None and not holding:
+            # "Restart billing, then auth" restarts one after the other.
+            return None
         grown = after.filling.arguments != before.filling.arguments
         return (
             merged

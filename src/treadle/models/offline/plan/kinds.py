@@ -10,8 +10,9 @@ from typing import Any
 
 from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts
+from treadle.models.offline.grammar.words import parts, singular, stem
 from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
+from treadle.models.offline.plan.toolbox import KnownTool
 
 _WHEN = re.compile(
     r"^\W*(?:and |so |then )?(when\b(?=\W+(?:is|are|was|were|do|does|did|has|have|had|will|can|must|should)\b)|"
@@ -19,6 +20,7 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 _WHO = re.compile(r"^\W*(?:and |so |then )?(who|whom)\b", re.IGNORECASE)
+_WHICH_THINGS = re.compile(r"^\W*(?:and |so |then )?(?:which|what) (\w+)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\b(how many)\b", re.IGNORECASE)
 # "What is served at breakfast?" asks for things; "What is open today?" may be answered with hours.
 _WHAT = re.compile(r"^\W*(?:and |so |then )?(what) (?:is|are|was|were|will be) [a-z]{3,}ed\b", re.IGNORECASE)
@@ -58,6 +60,18 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
         if match is not None and not counted and not any(holds(found) for found in fields):
             return match.span(1)
     return None
+
+
+def figure_for_things(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """Where a clause asks which things there are, of tools that tell a figure of one: of "Which files are in docs?" a
+    size is none."""
+    match = _WHICH_THINGS.match(clause.text)
+    if match is None or not isinstance(result, int | float) or singular(match[1].lower()) == match[1].lower():
+        return None
+    heads = {word for tool in tools for word in (*tool.name_stems[-1:], *(w for o in tool.outputs for w in o.stems))}
+    asked = stem(match[1])
+    spoken = any(asked in tool.name_stems for tool in tools)
+    return match.span(1) if spoken and asked not in heads else None
 
 
 def said_yes_to_less(clause: Clause, result: Any, left_out: Sequence[str]) -> tuple[int, int] | None:

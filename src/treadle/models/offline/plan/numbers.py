@@ -175,7 +175,11 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
             return 0.0
         asked_for = before and before[0] in ("of", "for", "buy", "order", "sell", "ship") and counts(param)
         return cue + least + (0.6 if asked_for else 0.0)
-    kind, own = family(unit), {family(word) for word in param.stems} - {None}
+    # "Times per day" is told in times.
+    stems = param.stems[: param.stems.index("per")] if "per" in param.stems else param.stems
+    kind, own = family(unit), {family(word) for word in stems} - {None}
+    if "per" in param.stems and unit not in stems and kind not in own:
+        return 0.0
     if unit in param.stems or (kind is not None and kind in own):
         return 2.0 + cue + least
     if own:

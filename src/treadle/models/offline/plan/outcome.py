@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.question import Clause
@@ -33,8 +34,8 @@ class Outcome:
     """How far a clause has come: results that answer it, calls that it still needs, and what went wrong.
 
     `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
-    looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, and `left`
-    what no tool and no argument accounts for, once that is known.
+    looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, `left` what
+    no tool and no argument accounts for, once that is known, and `total` what the results come to, if that is asked.
     """
 
     clause: Clause
@@ -46,6 +47,7 @@ class Outcome:
     used: list[tuple[int, int]] = field(default_factory=list)
     tools: list[KnownTool] = field(default_factory=list)
     left: Left | None = None
+    total: Decimal | None = None
 
     def take(self, other: "Outcome") -> None:
         """Adds what another outcome found."""
@@ -57,7 +59,8 @@ class Outcome:
         if other.left is not None:
             mine = self.left or Left()
             spare = tuple(dict.fromkeys(mine.spare + other.left.spare))
-            self.left = Left(mine.turning + other.left.turning, spare, mine.spoken + other.left.spoken)
+            spoken, apart = mine.spoken + other.left.spoken, mine.apart + other.left.apart
+            self.left = Left(mine.turning + other.left.turning, spare, spoken, apart)
 
 
 @dataclass(frozen=True)

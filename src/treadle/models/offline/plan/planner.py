@@ -5,6 +5,7 @@ filled from the clause, else from another tool's result, which is called first; 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -12,22 +13,25 @@ from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.question import Clause, Value, split_clauses
-from treadle.models.offline.grammar.words import parts, singular
+from treadle.models.offline.grammar.words import singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
 from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.kinds import of_another_kind, said_yes_to_less
+from treadle.models.offline.plan.kinds import figure_for_things, of_another_kind, said_yes_to_less
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.pricing import multiplier, number_of_things
 from treadle.models.offline.plan.refusals import shared_number
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
 from treadle.models.offline.plan.structures import overlaps, plain_number
-from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox, content_stems
+from treadle.models.offline.plan.together import said_together, total_of, without_each
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
+from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _DEPTH = 3
@@ -103,8 +107,8 @@ class Planner:
             return outcome
         if filling.unclear is not None:
             one, other, this, that = filling.unclear
-            told = f"It is not clear which of '{one.text}' and '{other.text}' is the {_noun(this)} and which the"
-            outcome.troubles.append(Trouble(f"{told} {_noun(that)}."))
+            told = f"It is not clear which of '{one.text}' and '{other.text}' is the {noun_of(this)} and which the"
+            outcome.troubles.append(Trouble(f"{told} {noun_of(that)}."))
             return outcome
         if (change := find_change(clause)) is not None and self._takes_times(tool):
             return self._changed(tool, change, outcome, depth, source)
@@ -119,10 +123,20 @@ class Planner:
                 outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
                 return outcome
             outcome.used.append((first.start, last.end))
+            together = said_together(clause.text, tool)
+            if together is not None and clause.is_yes_or_no:
+                outcome.left = Left((together.group().strip(),))
+                return outcome
             for value in several:
                 written = clause.text[value.start : value.end]
                 text = clause.text[: first.start] + written + clause.text[last.end :]
+                text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
                 outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
+            if together is not None and len(outcome.done) == len(several):
+                outcome.total = total_of(outcome.done, tool)
+                if outcome.total is None:
+                    outcome.done.clear()
+                    outcome.left = Left((together.group().strip(),))
             return outcome
         arguments = dict(filling.arguments)
         results: list[tuple[Param, Exchange]] = []
@@ -132,9 +146,9 @@ class Planner:
             outcome.take(found)
             outcome.used += found.used
             outcome.tools += found.tools
-        if (twice := self._taken_twice(tool, arguments, outcome.done)) is not None:
+        if (twice := taken_twice(self.box, tool, arguments, outcome.done)) is not None:
             outcome.troubles.append(Trouble(f"'{twice}' may not be meant for two things at once."))
-        if (doubled := _told_twice(results, arguments)) is not None:
+        if (doubled := told_twice(results, arguments)) is not None:
             outcome.troubles.append(Trouble(doubled))
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
@@ -154,19 +168,6 @@ class Planner:
             first, second = (param.name for param in times.params)
             self._call(times, {first: plain_number(number.text), second: plain_number(str(figure))}, outcome)
 
-    def _taken_twice(self, tool: KnownTool, arguments: Json, done: Sequence[Exchange]) -> str | None:
-        """What an option of the tool takes that a tool before it took for something else: of "How many members does
-        Apollo have?" Apollo is the project, and no member as well."""
-        options = [param for param in tool.params if not param.required and param.name in arguments]
-        for exchange in done:
-            before = self.box.named(exchange.tool)
-            for given in before.params if before is not None else ():
-                value = exchange.arguments.get(given.name)
-                shared = [p for p in options if arguments[p.name] == value and not set(p.nouns) & set(given.nouns)]
-                if isinstance(value, str) and shared:
-                    return value
-        return None
-
     def _takes_times(self, tool: KnownTool) -> bool:
         """Whether a tool can be asked for one time and then for another: one thing, under filters."""
         things = [param for param in tool.required if param.shape == "text"]
@@ -184,7 +185,7 @@ class Planner:
             return outcome
         sums = next((t for t in self.box.tools if t.change is None and any(p.is_expression for p in t.params)), None)
         if sums is None or None in figures:
-            outcome.left = Left(outcome.left.turning, (*outcome.left.spare, change.word), outcome.left.spoken)
+            outcome.left = replace(outcome.left, apart=(*outcome.left.apart, change.word))
             return outcome
         parameter = next(param.name for param in sums.params if param.is_expression)
         self._call(sums, {parameter: f"{figures[1]} - {figures[0]}".replace("- -", "+ ")}, outcome)
@@ -203,16 +204,34 @@ class Planner:
         strange = next((s for each in outcome.done if (s := self._strange(outcome, each, spans))), None)
         if strange is not None:
             word = outcome.clause.text[slice(*strange)]
-            outcome.left = Left((*outcome.left.turning, word), outcome.left.spare, outcome.left.spoken)
-        if outcome.left.forbids:
+            outcome.left = replace(outcome.left, turning=(*outcome.left.turning, word))
+        missing = [word for call in outcome.calls for word in self._unfounded(outcome, call)]
+        outcome.left = replace(outcome.left, turning=(*outcome.left.turning, *missing))
+        if outcome.left.forbids and (outcome.left.turning or not self._tells_names(outcome)):
             outcome.calls.clear()
             outcome.done.clear()
         return outcome
+
+    def _tells_names(self, outcome: Outcome) -> bool:
+        """Whether what is called next is a list that may know the words left over, and be asked about them then."""
+        tools = [self.box.named(call.tool) for call in outcome.calls if not call.arguments]
+        open_to = [tool for tool in tools if tool is not None and tool.lists and tool.change is None and tool.params]
+        return 0 < len(outcome.calls) == len(open_to)
+
+    def _unfounded(self, outcome: Outcome, call: Call) -> list[str]:
+        """The words by which a call that may change something is not the one that is asked for."""
+        tool = self.box.named(call.tool)
+        if tool is None or not tool.may_change:
+            return []
+        results = {str(value) for each in self.exchanges for value in values_in(each.result)}
+        told = results.union(outcome.renamed.values(), *(self.vocabulary.names(param.nouns) for param in tool.params))
+        return unfounded(outcome.clause, tool, call.arguments, told, outcome.used)
 
     def _strange(self, outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
         """Where the clause asks for what a result does not have: another kind of thing, or some of what it lists."""
         given = [value for value in made.arguments.values() if isinstance(value, str)]
         other = of_another_kind(outcome.clause, made.result, given)
+        other = other or figure_for_things(outcome.clause, made.result, outcome.tools)
         left_out = outcome.left.spare if outcome.left is not None else ()
         other = other or said_yes_to_less(outcome.clause, made.result, left_out)
         other = other or true_of_some(outcome.clause, made.result, outcome.tools, spans, left_out)
@@ -259,7 +278,7 @@ class Planner:
         """Gets a value for a parameter that the clause does not give from another tool's result."""
         if filling.unknown:
             written, names = next(iter(filling.unknown.items()))
-            return Outcome(clause, troubles=[Trouble(f"There is no {_noun(param)} '{written}'.", names)])
+            return Outcome(clause, troubles=[Trouble(f"There is no {noun_of(param)} '{written}'.", names)])
         best: Outcome | None = None
         providers = [source] if source else self.chooser.providers(tool, param, clause)
         for provider in providers if depth else []:
@@ -277,7 +296,7 @@ class Planner:
                     return found
                 found = Outcome(
                     clause,
-                    troubles=[Trouble(f"What {provider.name} tells does not say which {_noun(param)} is meant.")],
+                    troubles=[Trouble(f"What {provider.name} tells does not say which {noun_of(param)} is meant.")],
                 )
             if found.calls:
                 return found
@@ -379,17 +398,3 @@ class Planner:
             for name, value in arguments.items()
         }
         return plural if plural != arguments and not self._made(tool.name, plural) else None
-
-
-def _told_twice(told: Sequence[tuple[Param, Exchange]], arguments: Json) -> str | None:
-    """What is in the way where one value of one result would be two arguments: the rating of one player is not his
-    opponent's as well."""
-    for place, (param, made) in enumerate(told):
-        for other, before in told[:place]:
-            if before is made and arguments[other.name] == arguments[param.name]:
-                return f"What {made.tool} tells cannot be the {_noun(other)} and the {_noun(param)} at once."
-    return None
-
-
-def _noun(param: Param) -> str:
-    return " ".join(word for word in parts(param.name) if word not in MARKERS) or param.name

@@ -1,5 +1,6 @@
 """What must not go into an argument although it would fit, as the question would then be another one."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -61,10 +62,12 @@ _BY = word_set("percent percentage pct amount by increment delta step")
 
 
 def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
-    """Whether a value is not what a command's parameter takes, but what that belongs to, or is to become.
+    """Whether a value is not what a parameter takes, but what that belongs to, or is to become.
 
     In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
     """
+    if tool.change is None:
+        return _is_owner(param, value, clause)
     before = clause.words_before(value.start, 2)
     if value.kind == "number" and before[:1] == ("by",) and clause.opening not in _LASTING:
         # "Change the price by 1 euro" does not say what it is to be.
@@ -90,6 +93,13 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     whose = before[1:] if before[:1] in _OWNED else owner or ()
     own = any(stem(word) in (*param.nouns, *(param.words if owner else ())) for word in whose)
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def _is_owner(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a name is that of whoever has what a parameter takes: of "Ada Poe's orders" it is none."""
+    owned = re.match(r"['’]s? ", clause.text[value.end :])
+    after = clause.words_after(value.end + 2, 1)
+    return value.kind == "name" and bool(owned and after) and after[0] != stem(after[0]) == param.nouns[-1]
 
 
 def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
@@ -207,7 +217,11 @@ def in_other_money(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Sp
     found: list[Span] = []
     for start, end, code in money_in(clause.text):
         # The sign before a number, or behind it, is no word of its own.
-        near = (start - 1, end + 1) if clause.text[start:end] in SIGNS else (start, end)
+        apart = [
+            len(clause.text[:start]) - len(clause.text[:start].rstrip()),
+            len(rest := clause.text[end:]) - len(rest.lstrip()),
+        ]
+        near = (start - 1 - apart[0], end + 1 + apart[1]) if clause.text[start:end] in SIGNS else (start, end)
         beside = [span for span in used if overlaps(*near, [span]) and overlaps(*span, amounts)]
         if beside and (start, end) not in used and (asked or (known and code not in known)):
             found.append((start, end))
@@ -253,6 +267,15 @@ def which_is_which(
             turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
             if all(turned) and not _says_by_whom(clause, one, other) and sum(turned) >= taken - _NO_DIFFERENCE:
                 return one, other, first, second
+    numbers = [(param, value) for param, value in given if param.shape == "number"]
+    for (first, one), (second, other) in itertools.combinations(numbers, 2):
+        # Nothing says which is which of "12 and 3", but where the parameters are as good as the same: `a` and `b`.
+        left, right = sorted((one, other), key=lambda value: value.start)
+        joined = re.fullmatch(r"\s*(?:,|&|and|,\s*and)\s*", clause.text[left.end : right.start], re.IGNORECASE)
+        turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
+        taken = fit[first.name, one.start] + fit[second.name, other.start]
+        if joined and all(turned) and first.nouns != second.nouns and sum(turned) >= taken - _NO_DIFFERENCE:
+            return one, other, first, second
     return None
 
 

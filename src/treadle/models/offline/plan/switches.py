@@ -27,6 +27,8 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
     None if it does not speak of it."""
     if {"on", "off"} & set(parts(param.name)):
         return _turned(param, clause)
+    if (opposite := _opposite(param, clause)) is not None:
+        return opposite
     words = [stem(word) for word in parts(param.name) if not is_function_word(word) and word not in _HAVING]
     said = [token for token in clause.tokens if set(map(stem, parts(token.text))) & set(words)]
     if not words or {stem(word) for token in said for word in parts(token.text)} != set(words):
@@ -39,7 +41,18 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
     # Left out and false may be the same to the tool: "no" is then not what it does.
     if denied is not None and param.schema.get("default", None) is False:
         return None
-    return denied is None, [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]
+    led = [token for token in before if token.low in _INCLUDING and set(parts(param.name)) & _HAVING]
+    return denied is None, [(token.start, token.end) for token in [*said, *led, *([denied] if denied else [])]]
+
+
+def _opposite(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
+    """False where a clause has the opposite of a parameter's only word, as "unread" is of `read`; not where that is the
+    default as well, as leaving it out may mean something else to the tool."""
+    words = parts(param.name)
+    said = [token for token in clause.tokens if len(words) == 1 and token.low == f"un{words[0]}"]
+    if not said or param.schema.get("default", None) is False:
+        return None
+    return False, [(said[0].start, said[0].end)]
 
 
 def _turned(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:

@@ -152,6 +152,8 @@ def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> in
         return 0
     if led in told:
         return 3
+    if _OBJECT in told and led == "of" and _is_measured(value, clause):
+        return 3
     if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE):
         return 0
     if led in ("to", "into") and told & _AT:
@@ -175,6 +177,14 @@ def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> in
     if person and (led in _OF_PEOPLE or owned or _TITLED.match(value.text)):
         return 1 + (bool(_TITLED.match(value.text)) or led == "by")
     return 1 if place and led in _OF_PLACES else 0
+
+
+def _is_measured(value: Value, clause: Clause) -> bool:
+    """Whether a value is what a quantity before it is of: the drug of "50 mg of Carprofen"."""
+    number = next((v for v in reversed(clause.values) if v.kind == "number" and v.end <= value.start), None)
+    return (
+        number is not None and re.fullmatch(r"\s*[^\W\d]+\s+of\s+", clause.text[number.end : value.start]) is not None
+    )
 
 
 def _is_beside(param: Param, value: Value, clause: Clause) -> bool:

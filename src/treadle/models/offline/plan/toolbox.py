@@ -38,10 +38,12 @@ _ONLY_TELLING = PLAIN_VERBS | word_set(
     "retrieve total average evaluate round solve locate display print"
 )
 _PARTICLES = word_set("back up out off down away")
+_DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
 _TURNING = word_set("turn switch")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
+_GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
 
@@ -160,9 +162,13 @@ class KnownTool:
             # What is given may be a price or a raise: the description tells.
             told, article = (*parts(self.summary), "", "")[:2]
             given = singular(told) == first and article in ("a", "an") and " to " in self.summary
+            given = given or _GIVEN_TO.match(self.summary) is not None
             return next((g | {first} for g in CHANGES if singular(told) in g and (given or told != first)), None)
         if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
             # What is returned may be a book: the description tells.
+            return self._opening | {first}
+        if (first, *parts(self.name)[1:2]) in _DOING:
+            # What is checked out is not checked.
             return self._opening | {first}
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
@@ -180,6 +186,16 @@ class KnownTool:
         if told and first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
             return None if telling or article in ("of", "for", "in", "on", "at", "between") else frozenset({first})
+        if (
+            told
+            and first.removeprefix(told) in _PARTICLES
+            and told not in PLAIN_VERBS
+            and article in ("a", "an", "the")
+        ):
+            # "Rolls a service back", which is called `rollback`.
+            return frozenset({first, told})
+        if told and first.removeprefix(singular(told)) in _PARTICLES and article in ("a", "an", "the"):
+            return frozenset({first, singular(told)}) if singular(told) not in PLAIN_VERBS else None
         if singular(first) != first or article not in ("a", "an", "the", "one", "this"):
             return None
         # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
@@ -216,6 +232,12 @@ class KnownTool:
         """How strongly the stem `word` speaks for this tool."""
         direct = self.weights.get(word, 0.0)
         return max(direct, max((weight * alike(word, other) for other, weight in self.weights.items()), default=0.0))
+
+
+def tells_it(tool: KnownTool, param: Param) -> bool:
+    """Whether a tool is called by what a parameter of another one takes, as `get_customer_id` tells the customer ID."""
+    named = tool.name_stems[-len(param.stems) :] == param.stems and len(param.stems) > 1
+    return named and tool.change is None and all(param.name != own.name for own in tool.params)
 
 
 def read_tool(spec: ToolSpec) -> KnownTool:

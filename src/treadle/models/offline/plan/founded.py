@@ -1,0 +1,130 @@
+"""Whether a finished call stands on the words of its question, however its arguments were found.
+
+A last look at a call that may change something, by one that knows nothing of how it was planned: what it is told must
+be written in the question in one piece, or come from a result or a list of names, and must be no part of the order
+itself. Called by `planner`.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts, tokens
+from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+Span = tuple[int, int]
+
+_PARTICLES = word_set("up down out off back away over on in")
+# These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
+_ADVERBS = word_set("up down out off back away")
+_SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
+_MERE = re.compile(r"\W*(?:(?:the|an?|of|my|our)\b\W*)*", re.IGNORECASE)
+
+
+def unfounded(
+    clause: Clause, tool: KnownTool, arguments: dict[str, Any], told: Collection[str], used: Sequence[Span]
+) -> list[str]:
+    """The words of a clause by which a call is not the one that is asked for; none if it stands on them.
+
+    Args:
+        clause: the clause.
+        tool: the tool that is to be called.
+        arguments: what it is to be called with.
+        told: what results and lists have told, which an argument may be as well.
+        used: the stretches that went into arguments.
+    """
+    found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
+    for param in tool.params:
+        for text in values_in(arguments.get(param.name)):
+            if not isinstance(text, str) or text in told or text in {str(each) for each in param.enum}:
+                continue
+            found += _not_written(clause, param, text)
+    return found
+
+
+def values_in(value: Any) -> Iterator[Any]:
+    """The single values of an argument or a result, those of lists and fields among them."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from values_in(inner)
+    elif value is not None:
+        yield value
+
+
+def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[Span]:
+    """Where the verb is another one than the tool's by the little word that belongs to it: "check in" for `check_out`,
+    "check" for it, "scale down" for `scale`."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    if verb is None:
+        return []
+    after = next((token for token in clause.tokens if token.start >= verb.end), None)
+    first, second, *_ = (*parts(tool.name), "", "")
+    said = {token.low for token in clause.tokens if not _is_quoted(clause, token.start)}
+    if verb.low == first and second in _PARTICLES and second not in said:
+        return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
+    called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
+    last = clause.tokens[-1]
+    for token in (after, last):
+        if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
+            continue
+        own = token.low in called or parts(tool.name)[0].endswith(token.low)
+        # What switches something has a value of its own for it.
+        if not own and not (overlaps(token.start, token.end, used) and _switches(tool)):
+            return [(verb.start, token.end)]
+    return []
+
+
+def _switches(tool: KnownTool) -> bool:
+    return any(param.shape == "boolean" or param.enum for param in tool.params)
+
+
+def _is_quoted(clause: Clause, start: int) -> bool:
+    return any(value.kind == "quoted" and value.start <= start < value.end for value in clause.values)
+
+
+def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
+    """The words that an argument was made of where it is not written in one piece, or is a part of the order, or only
+    a part of what somebody is to be told."""
+    if _is_moment(text) or fits.is_zone(param) or fits.is_currency(param) or fits.is_weekday(param):
+        return []
+    wanted = [token.stem for token in tokens(text)]
+    spans = [
+        (clause.tokens[at].start, clause.tokens[at + len(wanted) - 1].end)
+        for at in range(len(clause.tokens) - len(wanted) + 1)
+        if [token.stem for token in clause.tokens[at : at + len(wanted)]] == wanted
+    ]
+    if not wanted or _flat(text) in _flat(clause.text):
+        spans = spans or [(0, 0)]
+    if not spans:
+        scattered = [token for token in clause.tokens if token.stem in wanted]
+        if not scattered:
+            return [text]
+        return [clause.text[scattered[0].start : scattered[-1].end]]
+    quoted = [span for span in spans if _is_quoted(clause, span[0])]
+    opening = next((token for token in clause.tokens if token.low == clause.opening), None)
+    if not quoted and opening is not None and all(span[0] == opening.start and span[1] for span in spans):
+        return [text]
+    if not quoted and fits.is_free_text(param) and param.required:
+        return _half_said(clause, spans[0])
+    return []
+
+
+def _half_said(clause: Clause, span: Span) -> list[str]:
+    """What somebody is to be told, where an argument holds only a part of it: "late" of "that the bus is late"."""
+    leads = [match for match in _SAID.finditer(clause.text) if match.end() <= span[0]]
+    if leads and _MERE.fullmatch(clause.text[leads[-1].end() : span[0]]) is None:
+        return [clause.text[leads[-1].start() : span[1]]]
+    return []
+
+
+def _flat(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text.lower()))
+
+
+def _is_moment(text: str) -> bool:
+    """Whether it is a day, a month or a time, which are told in another form than they were written in."""
+    return re.fullmatch(r"\d{4}(?:-\d{2}){0,2}|\d{1,2}:\d{2}(?::\d{2})?", text) is not None
