@@ -37,7 +37,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     begun = len(state.early)
     if not calls:
         return Recorded(counted=begun)
-    early = _begun_early(state, event, calls) if begun else {}
+    early = matched(state.early, calls, event.early) if begun else {}
     limit = state.limits.tool_calls
     left = None if limit is None else max(0, limit - state.accounts.tool_calls - begun)
     if event.allowed is not None:
@@ -60,34 +60,23 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
             records.append(CallRecord(call))
             free -= 1
         else:
-            answered = CallRecord(call).answered(refusal, is_error=True, at=event.at)
-            records.append(replace(answered, status="refused"))
+            records.append(replace(CallRecord(call).answered(refusal, is_error=True, at=event.at), status="refused"))
     are_open = sum([record.result is None for record in records])
     return Recorded(Calls(records), are_open, counted, limited and counted < begun + new)
 
 
-def _begun_early(state: RunState, event: ModelReplied, calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
-    if event.early is None:
-        return _matched(state.early, calls)
-    ids = {one.call.id: one for one in state.early}
-    return {i: ids[event.early[call.id]] for i, call in enumerate(calls) if event.early.get(call.id) in ids}
-
-
-def begun_as(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[str, str]:
-    """Which of `calls` were started early, each with the id under which it was, by what was really said in them."""
-    return {calls[i].id: one.call.id for i, one in _matched(early, calls).items()}
-
-
-def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
-    """Which of `calls` were started early, by their place: each early call is one of them at most.
+def matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall], told: dict[str, str] | None) -> dict[int, EarlyCall]:
+    """Which of `calls` were started early, by their place, as was `told`: each early call is one of them at most.
 
     A reply that was asked for again may give the same call another id; where the id is the same, it goes first.
     """
+    if told is not None:
+        ids = {one.call.id: one for one in early}
+        return {i: ids[told[one.id]] for i, one in enumerate(calls) if told.get(one.id) in ids}
     left = {(one.call.id, one.call.name, one.call.arguments): one for one in early}
     found: dict[int, EarlyCall] = {}
     for i, call in enumerate(calls):
-        one = left.pop((call.id, call.name, call.arguments), None)
-        if one is not None:
+        if (one := left.pop((call.id, call.name, call.arguments), None)) is not None:
             found[i] = one
     for i, call in enumerate(calls) if left else ():
         if i in found:
@@ -122,9 +111,8 @@ def _awaited(record: CallRecord, stop: Stop, ended_by: str) -> tuple[str, bool]:
     if stop.reason == "external_tool":
         if record.id == ended_by:
             return "The run ended with this call.", False
-        return unexecuted(
-            f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
-        ), True
+        other = f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
+        return unexecuted(other), True
     over = "" if stop.reason in ("waiting", "running") else f" when the run stopped{_because(stop)}"
     waits, has = ("was waiting", "had") if over else ("waits", "has")
     if record.found is not None:
