@@ -129,7 +129,7 @@ async def test_so_is_one_whose_tool_asked_in_the_middle_of_a_call_and_goes_on_wi
     model = ScriptedModel([[("book", {"page": 1})], "booked"])
     async with serving(served(Agent(model, name="looker", tools=[book], instructions=SECRET))) as client:
         run_id = (await client.post("/api/runs", json={"agent": "looker", "input": "go"})).json()["id"]
-        await client.get(f"/api/runs/{run_id}/stream", params={"until": "rest"})
+        await client.get(f"/api/runs/{run_id}/stream", params={"until": "pause"})
         (waits,) = (await client.get(f"/api/runs/{run_id}")).json()["pending"]
         verdict = {"call": waits["call"], "fingerprint": waits["fingerprint"], "verdict": "result", "result": "four"}
         decided = await client.post(f"/api/runs/{run_id}/decisions", json={"decisions": [verdict]})
