@@ -48,6 +48,7 @@ from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
+from treadle.kernel.call_changes import with_other
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
@@ -233,7 +234,7 @@ class Run:
             event = replace(event, at=self.clock.now())
         before, kind = self.state, type(event)
         self.state, self.error = fold(before, event), failure
-        self._events.append(event)
+        self._events.append(event if self.redact is None else with_other(event, before, self.state))
         if kind in _SETTLES:
             settle(self)
         elif kind is ToolsListed:

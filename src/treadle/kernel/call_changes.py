@@ -8,6 +8,7 @@ from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
+    Event,
     ResultAwaited,
     ToolFinished,
     ToolReacted,
@@ -69,7 +70,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 status="asked",
                 stand_in=event.call,
                 made=record.made + 1,
-                other=record.other + _differs(event.call, record.doing),
+                other=record.other + (_differs(event.call, record.doing) if event.other is None else event.other),
                 ran=record.calls_run,
                 executed=False,
                 final=False,
@@ -104,7 +105,9 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     else:
         before, doing, other = record.doing, replace(record.doing, arguments=event.arguments), record.other
         # Made once, it would not be made with other arguments under the same key.
-        if record.ran and not record.in_doubt and not _differs(record.ran[-1], before):
+        if event.other is not None:
+            other += event.other
+        elif record.ran and not record.in_doubt and not _differs(record.ran[-1], before):
             other += _differs(doing, before)
         if record.does_its_own:
             record = replace(record, edited=event.arguments, corrected=event.corrects)
@@ -187,3 +190,21 @@ def charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[C
 
 def _differs(call: ToolCall, other: ToolCall) -> bool:
     return call.name != other.name or not alike(call.arguments, other.arguments)
+
+
+def with_other(event: Event, before: RunState, after: RunState) -> Event:
+    """`event`, which led from one state to another, with whether it made another call of one.
+
+    It is told from the arguments, and redacted those may be alike, or others.
+    """
+    match event:
+        case ToolReacted(action="call") | ApprovalDecided(arguments=str()):
+            was, became = (_find(state, event.call_id) for state in (before, after))
+            return replace(event, other=became.other > was.other) if was and became else event
+        case _:
+            return event
+
+
+def _find(state: RunState, call_id: str) -> CallRecord | None:
+    found = None if state.step is None else state.step.calls.find(call_id)
+    return None if found is None else found[1]

@@ -204,8 +204,7 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
 class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
     """What the application made of a call: before it is made a `change` of its arguments (`arguments`, JSON text).
 
-    Of its result: it is kept, replaced by `content`, or `call` is made in its place. `reason` says why a reaction was
-    not carried out, so that the result was kept instead.
+    Of its result: kept, replaced by `content`, or `call` made in its place, an `other` one; `reason` is why it is kept.
     """
 
     step: int
@@ -217,6 +216,7 @@ class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
     call: ToolCall | None = None
     reason: str = ""
     arguments: str | None = None
+    other: bool | None = None
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
@@ -231,8 +231,7 @@ class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
     """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own.
 
-    It is told so where `corrects` says that it wrote others. `answer` (JSON text) is what the person answered a tool
-    that asked in the middle of the call, which goes on with it.
+    It is told so where `corrects` says that it wrote others. `answer` (JSON text) is for a tool that asked.
     """
 
     step: int
@@ -242,6 +241,7 @@ class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
     arguments: str | None = None
     answer: str | None = None
     corrects: bool = False
+    other: bool | None = None
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):

@@ -1,0 +1,65 @@
+"""Calls that a reaction or a person makes in the place of others keep their own keys in a journal that redacts.
+
+- redacted, the arguments of both are alike, so that who took the run up made the second under the key of the first: a
+  service that knows the key does nothing, and gives what came of the first
+  -> test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_key
+"""
+
+import re
+
+import pytest
+from play import within
+
+from treadle import Agent, Alternative, MemoryJournal, Retry, ToolContext, ask_before, tool
+from treadle.kernel.events import ToolStarted
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+def hidden():
+    return MemoryJournal(redact=lambda text: re.sub(r"SECRET\d", "[hidden]", text))
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("way", ["reaction", "asked about", "person"])
+async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_key(way, crashed):
+    keys = []
+
+    @tool(effect="idempotent")
+    def put(key: str, context: ToolContext) -> str:
+        """Puts it there."""
+        keys.append(context.idempotency_key)
+        return "put"
+
+    def reaction(call, output):
+        if call.made == 1:
+            return Retry() if way == "person" else Alternative("put", {"key": "SECRET2"})
+        return None
+
+    def agent(journal):
+        return Agent(
+            ScriptedModel(lambda request: "done" if request.step else [("put", {"key": "SECRET1"})]),
+            tools=[put],
+            on_tool_result=reaction,
+            approvals=[] if way == "reaction" else [ask_before("put", repeats=1 if way == "person" else 0)],
+            journal=journal,
+        )
+
+    journal = hidden()
+    result = await within(agent(journal).run("go"))
+    while result.pending:
+        given = {result.pending[0].call_id: {"key": "SECRET3"}} if way == "person" else result.pending
+        result = await within(agent(journal).resume(result.run_id, approve=given))
+    first, second = keys
+    assert second == f"{first}+2"
+
+    if crashed:
+        events = await journal.read(result.run_id)
+        begun = [i for i, event in enumerate(events) if isinstance(event, ToolStarted)][-1] + 1
+        left = hidden()
+        await left.append(result.run_id, 0, events[:begun])
+        result = await within(agent(left).resume(result.run_id))
+        while result.pending:
+            result = await within(agent(left).resume(result.run_id, approve=result.pending))
+        assert keys[2:] == [second]
