@@ -9,6 +9,8 @@ What was found, and the test that holds it:
   test_of_a_reply_that_nobody_counted_the_thinking_counts_beside_what_came
 - a call that only the closing event of a response had was dropped -> test_a_call_in_the_closing_event_alone_is_made,
   test_a_call_that_the_closing_event_names_otherwise_is_made_once
+- thinking whose signature did not come went back to Claude, which refuses the history from then on
+  -> test_thinking_without_its_signature_does_not_go_back_to_claude
 """
 
 import json
@@ -227,3 +229,41 @@ async def test_a_call_in_the_closing_event_alone_is_made(serve, declared, closin
 )
 async def test_a_call_that_the_closing_event_names_otherwise_is_made_once(serve, closing):
     assert await paid_by(serve, [item(1)], closing) == [1]
+
+
+THOUGHT = [
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "c", "name": "look"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    {"type": "message_stop"},
+]
+SAID = {"type": "message", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [("claude-sonnet-4-5", []), ("anthropic/claude-opus-4.6", []), ("minimax-m2", ["hm"])],
+)
+async def test_thinking_without_its_signature_does_not_go_back_to_claude(serve, model, kept):
+    """Other models that speak its dialect sign nothing, and get back what they thought."""
+
+    @tool(effect="read")
+    def look() -> str:
+        """Looks around."""
+        return "nothing there"
+
+    def answer(peer):
+        if peer.number == 0:
+            streamed({"type": "message_start", "message": {"id": "m"}}, *THOUGHT)(peer)
+        else:
+            peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(SAID).encode())
+
+    server = serve(answer)
+    speaker = AnthropicModel(model, base_url=server.url.removesuffix("/v1"), api_key="k", price=PRICE)
+    assert (await Agent(speaker, tools=[look], retries=0).run("go")).text == "Done."
+    blocks = json.loads(server.requests[1].body)["messages"][1]["content"]
+    assert [block["thinking"] for block in blocks if block["type"] == "thinking"] == kept
+    assert blocks[-1]["type"] == "tool_use"

@@ -8,6 +8,7 @@ Neighbours: `treadle.models.codec` (the port, and the history kept encoded), `tr
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -114,7 +115,9 @@ class AnthropicCodec:
         self.provider = provider
         self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
         self.max_tokens = max_tokens
-        self._history = json_history(self._turn, _same_turn, opening=Turn("user", [TextBlock(OPENING)]))
+        opening = Turn("user", [TextBlock(OPENING)])
+        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening)
+        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening)
         self._breakpoint: Json | None = None
         self._mark: bytes | None = None
         self.cache = cache
@@ -142,7 +145,9 @@ class AnthropicCodec:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
         extra = settings.extra or {}
-        with self._history.follow((request.run_id, model), request.messages) as trail:
+        # Other models that speak this dialect sign nothing, and want back what they thought all the same.
+        signs = self.host is ANTHROPIC or "claude" in model.lower()
+        with (self._signed if signs else self._unsigned).follow((request.run_id, model), request.messages) as trail:
             tools, choice = self._tools(request, trail)
             most = settings.max_tokens or longest_thinking(settings, model, self.max_tokens)
             body: Json = {"model": model, "max_tokens": most, "stream": stream}
@@ -192,7 +197,7 @@ class AnthropicCodec:
         code = codes_of(error) if isinstance(error, dict) else ""
         return error_for(self.provider, text_of_error(error), code=code)
 
-    def _turn(self, group: Sequence[Message]) -> list[Turn]:
+    def _turn(self, signed: bool, group: Sequence[Message]) -> list[Turn]:
         """The one turn that a group of messages makes, or none where nothing is left to say."""
         blocks: list[object] = []
         results = 0
@@ -200,7 +205,7 @@ class AnthropicCodec:
         for message in group:
             if type(message) is AssistantMessage:
                 role = "assistant"
-                self._say(message, blocks)
+                self._say(message, signed, blocks)
             elif type(message) is ToolMessage:
                 blocks.insert(results, _result(message))
                 results += 1
@@ -212,8 +217,8 @@ class AnthropicCodec:
             blocks.pop()
         return [Turn(role, blocks)] if blocks else []
 
-    def _say(self, message: AssistantMessage, blocks: list[object]) -> None:
-        """Puts what `message` says at the end of `blocks`."""
+    def _say(self, message: AssistantMessage, signed: bool, blocks: list[object]) -> None:
+        """Puts what `message` says at the end of `blocks`; of its thinking, what is signed, where that is demanded."""
         for part in message.content:
             if type(part) is ToolCall:
                 blocks.append(_call(part))
@@ -221,10 +226,11 @@ class AnthropicCodec:
                 if part.text.strip():
                     blocks.append(TextBlock(part.text))
             elif type(part) is Thinking:
-                # Another provider's thinking carries an id, or no signature; it would be refused here.
+                # Another provider's thinking carries an id, or no signature; it would be refused here. An empty one
+                # is what a block has whose signature did not come.
                 if part.id is None and part.data is not None:
                     blocks.append({"type": "redacted_thinking", "data": part.data})
-                elif part.id is None and part.signature is not None:
+                elif part.id is None and part.signature is not None and (part.signature or not signed):
                     blocks.append({"type": "thinking", "thinking": part.text, "signature": part.signature})
             elif type(part) is Opaque:
                 if part.provider == self.provider:

@@ -186,7 +186,7 @@ class Blocks:
                     blocks.append(TextBlock(part.text))
             elif type(part) is Thinking:
                 # Reasoning is for the maker whose it is; without a signature it is refused.
-                if part.id == self._tag and (part.data is not None or part.signature is not None):
+                if part.id == self._tag and (part.data is not None or part.signature):
                     blocks.append({"reasoningContent": _reasoning(part)})
             elif type(part) is Opaque:
                 if part.provider == self._provider:
