@@ -44,3 +44,15 @@ def test_what_can_be_seen_stays_and_all_else_is_written_as_json_does(text, shown
 @example("\U000e0101'\"")
 def test_a_value_that_is_given_as_it_was_shown_is_that_value(value):
     assert as_shown(seen(value)) == value
+
+
+def test_letters_of_several_characters_look_like_no_letter_of_one():
+    """A comparison said that each side has no row for é, and the other has."""
+    assert (seen("caf\u00e9"), seen("cafe\u0301")) == ("caf\u00e9", "'cafe\\u0301'")
+    assert seen("\u212b") != seen("\u00c5")
+    assert as_shown("'cafe\\u0301'") == "cafe\u0301"
+
+
+@given(st.text("aeA\u0301\u0308\u00e9\u212b\u00c5\u1100\u1161\uac00 '\""))
+def test_a_value_of_several_characters_is_taken_as_it_was_shown(value):
+    assert as_shown(seen(value)) == value

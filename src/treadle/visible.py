@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from unicodedata import is_normalized
 
 _BLANK = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -28,11 +29,13 @@ def seen(value: object) -> str:
     """A value of data in words: as it is; "(none)" for none; in quotes and escaped where one would not see all of it.
 
     So no two values look alike: an empty text and none, a text and the same with a blank, a line break or an invisible
-    mark in it.
+    mark in it, or with letters made of several characters.
     """
     if value is None:
         return _NONE
     told = str(value)
+    if not (told.isascii() or is_normalized("NFC", told)):
+        return ascii(told)
     plain = told == told.strip() and visible(told) == told and told not in ("", _NONE)
     quoted = told[:1] == told[-1:] and told[:1] in ("'", '"')
     return told if plain and not quoted else visible(repr(told))
