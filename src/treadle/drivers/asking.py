@@ -18,11 +18,10 @@ from treadle.drivers.purse.drawing import Purse
 from treadle.drivers.purse.reckoning import charge_of, price_of, require_price
 from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.request import prepared
+from treadle.drivers.told_apart import begun_as
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
-from treadle.kernel.messages import AssistantMessage, Usage
-from treadle.kernel.reply import matched
-from treadle.kernel.state import RunState
+from treadle.kernel.messages import Usage
 from treadle.kernel.step_changes import asked_in_full
 from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by
@@ -138,7 +137,7 @@ class Asking:
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,
             # Redacted, calls may be alike that were not.
-            _begun_as(state, message) if state.early and run.redact is not None else None,
+            begun_as(state, message) if state.early and run.redact is not None else None,
             at=run.clock.now(),
         )
 
@@ -225,8 +224,3 @@ def error_info(error: ModelError) -> ErrorInfo:
         error.request_id,
         asked_to_wait(error),
     )
-
-
-def _begun_as(state: RunState, message: AssistantMessage) -> dict[str, str]:
-    """Which calls of a reply began early, each with the id under which it did, by what was really said in them."""
-    return {message.calls[place].id: one.call.id for place, one in matched(state.early, message.calls, None).items()}

@@ -8,7 +8,6 @@ from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
-    Event,
     ResultAwaited,
     ToolFinished,
     ToolReacted,
@@ -105,10 +104,8 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     else:
         before, doing, other = record.doing, replace(record.doing, arguments=event.arguments), record.other
         # Made once, it would not be made with other arguments under the same key.
-        if event.other is not None:
-            other += event.other
-        elif record.ran and not record.in_doubt and not _differs(record.ran[-1], before):
-            other += _differs(doing, before)
+        repeats = bool(record.ran) and not record.in_doubt and not _differs(record.ran[-1], before)
+        other += (repeats and _differs(doing, before)) if event.other is None else event.other
         if record.does_its_own:
             record = replace(record, edited=event.arguments, corrected=event.corrects)
         stand_in = None if record.stand_in is None else doing
@@ -190,21 +187,3 @@ def charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[C
 
 def _differs(call: ToolCall, other: ToolCall) -> bool:
     return call.name != other.name or not alike(call.arguments, other.arguments)
-
-
-def with_other(event: Event, before: RunState, after: RunState) -> Event:
-    """`event`, which led from one state to another, with whether it made another call of one.
-
-    It is told from the arguments, and redacted those may be alike, or others.
-    """
-    match event:
-        case ToolReacted(action="call") | ApprovalDecided(arguments=str()):
-            was, became = (_find(state, event.call_id) for state in (before, after))
-            return replace(event, other=became.other > was.other) if was and became else event
-        case _:
-            return event
-
-
-def _find(state: RunState, call_id: str) -> CallRecord | None:
-    found = None if state.step is None else state.step.calls.find(call_id)
-    return None if found is None else found[1]

@@ -1,0 +1,33 @@
+"""Told apart: which calls are other ones, recorded where a journal redacts.
+
+The fold holds the arguments of calls against each other. Redacted, calls may be alike that were not, and others that
+were alike; so what was found by what was really said stands in the events.
+"""
+
+from msgspec.structs import replace
+
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.events import ApprovalDecided, Event, ToolReacted
+from treadle.kernel.messages import AssistantMessage
+from treadle.kernel.reply import matched
+from treadle.kernel.state import RunState
+
+
+def begun_as(state: RunState, message: AssistantMessage) -> dict[str, str]:
+    """Which calls of a reply began early, each with the id under which it did."""
+    return {message.calls[place].id: one.call.id for place, one in matched(state.early, message.calls, None).items()}
+
+
+def with_other(event: Event, before: RunState, after: RunState) -> Event:
+    """`event`, which led from one state to another, with whether it made another call of one."""
+    match event:
+        case ToolReacted(action="call") | ApprovalDecided(arguments=str()):
+            was, became = (_find(state, event.call_id) for state in (before, after))
+            return replace(event, other=became.other > was.other) if was and became else event
+        case _:
+            return event
+
+
+def _find(state: RunState, call_id: str) -> CallRecord | None:
+    found = None if state.step is None else state.step.calls.find(call_id)
+    return None if found is None else found[1]
