@@ -2,6 +2,7 @@
 through, and the sums of what one tool tells of several things."""
 
 import inspect
+from datetime import date
 from typing import Any, Literal
 
 import pytest
@@ -228,3 +229,70 @@ def test_what_follows_a_refusal_is_not_about_what_came_before_it() -> None:
     agent.run_sync("And the pleasant cap?", conversation=talk)
     ordered = agent.run_sync("Order 3 of them", conversation=talk).tool_calls_made
     assert [dict(call.arguments) for call in ordered if call.arguments.get("item") == "hoodie"] == []
+
+
+METER = change("report_reading", "Report the reading of a meter.", meter=str, kwh=float)
+SLOT = change("book_slot", "Book a slot for a patient on a day at a time.", patient=str, day=date, at=str)
+LIGHT = change("set_light", "Switch the light of a room on or off.", room=str, on=bool)
+QUEUE = change("queue_song", "Put a song into the queue at a position.", song=str, position=(int, 1))
+TASKS = look_up("list_tasks", "List tasks, or those that are done.", ["a"], done=(bool | None, None))
+PRICE = look_up("get_price", "Get the price of an item in dollars.", 20, item_name=str)
+TOTAL = look_up("calculate_total", "Calculate the total of a quantity.", 140, quantity=int, unit_price=float)
+SEATS = look_up("seats_left", "Seats left in a block.", 0, block=str)
+
+
+@pytest.mark.parametrize(
+    ("question", "tools"),
+    [
+        ("Did you report a reading of 12 for meter Z-77?", [METER]),
+        ("Why did you report 12 kWh for meter Z-77?", [METER]),
+        ("Report 12 kWh for meter Z-77 or Z-78", [METER]),
+        ("Report 12 kWh for meter Z-77 and dance", [METER]),
+        ("Book a slot for Lou Bell on 2026-12-03 at 10:30 and Zed", [SLOT]),
+        ("Switch on the light in the kitchen slowly", [LIGHT]),
+        ("Frobnicate Halo at position 3", [QUEUE]),
+        ("Never list the done tasks", [TASKS]),
+        ("What is the price of a gadget at 7?", [PRICE, TOTAL]),
+        ("Are there any seats left in block B at 7?", [SEATS]),
+        ("Are there any seats left in block B 7?", [SEATS]),
+    ],
+)
+def test_a_word_more_makes_it_another_question(question: str, tools: list[Any]) -> None:
+    assert made(question, *tools) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "tools"),
+    [
+        ("Report 12 kWh for meter Z-77", [METER]),
+        ("Book a slot for Lou Bell on 2026-12-03 at 10:30", [SLOT]),
+        ("Switch on the light in the kitchen", [LIGHT]),
+        ("List the done tasks", [TASKS]),
+        ("Are there 7 seats left in block B?", [SEATS]),
+        ("Put Halo into the queue at position 3", [QUEUE]),
+    ],
+)
+def test_without_that_word_it_is_answered(question: str, tools: list[Any]) -> None:
+    assert len(made(question, *tools)) == 1
+
+
+def test_what_it_may_be_at_most_is_not_what_it_is() -> None:
+    flats = look_up(
+        "list_flats", "List flats in a city, up to a rent.", ["F1"], city=str, max_rent=(float | None, None)
+    )
+    flat = look_up("get_flat", "Get the address and rent of a flat.", {"rent": 900}, flat_id=str)
+    assert made("What is the rent of flat F1?", flats, flat) == [("get_flat", {"flat_id": "F1"})]
+    assert made("What is the rent of flats in Ghent?", flats) == []
+
+
+def test_what_is_returned_by_somebody_is_not_asked_for() -> None:
+    rate = change("get_daily_rate", "Get the daily rate of a car in euros.", car=str)
+    back = change("return_car", "Return a car with its kilometres.", plate=str, km=int)
+    assert "return_car" not in [name for name, _ in made("What is the daily rate of a van to Zed?", rate, back)]
+    assert made("Return car KA-77 with 1200 km", rate, back) == [("return_car", {"plate": "KA-77", "km": 1200})]
+
+
+def test_a_square_root_is_no_square() -> None:
+    root = look_up("square_root", "Calculate the square root of a number.", 12, number=float)
+    assert made("What is the square root of 144?", root) == [("square_root", {"number": 144})]
+    assert made("What is the square of 144?", root) == []

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause, Value
 
 Relation = Literal[">", ">=", "<", "<=", "="]
@@ -26,6 +27,7 @@ _ENOUGH = re.compile(
     r"(?:an )?orders? (?:of|for)|need)\b",
     re.IGNORECASE,
 )
+_WHEN_OR_WHERE = word_set("at in on by during")
 _HAVING = re.compile(
     r"^\W*(?:and |also |so )*(?:do|does|have|has|are|is|can|could)\s+(?:we|i|you|they|there)\b", re.IGNORECASE
 )
@@ -62,10 +64,16 @@ def find_comparison(clause: Clause, used: Sequence[tuple[int, int]]) -> Measured
         match = pattern.search(before)
         if match is not None:
             return Measured(number, relation, (here, *_words(clause, match)))
+    led = clause.words_before(number.start, 1)
+    if led and led[0] in _WHEN_OR_WHERE:
+        return None
     enough = tuple(match.span() for match in _ENOUGH.finditer(clause.text))
-    if enough or _HAVING.match(clause.text):
+    counts = re.match(r"\s*[^\W\d_]{2,}", clause.text[number.end :]) is not None
+    if enough or (counts and _HAVING.match(clause.text)):
         return Measured(number, ">=", (here, *enough))
-    return Measured(number, "=", (here,))
+    # In "Is anything left in block B 7?" nothing is held against the number.
+    labels = any(value.end + 1 == number.start and value.kind in ("code", "name") for value in clause.values)
+    return None if labels else Measured(number, "=", (here,))
 
 
 def _words(clause: Clause, match: re.Match[str]) -> list[tuple[int, int]]:

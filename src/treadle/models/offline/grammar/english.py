@@ -79,7 +79,8 @@ TELLING_VERBS = word_set(
     echo average total combine join concatenate negate square raise power mod greet roll flip pick choose sample
     scan collect gather select enumerate provide display output resolve expand shorten reduce geocode route navigate
     annotate group cluster aggregate profile audit review assess judge interpret think reason recall remember guess
-    download crawl scrape wait sleep help use need want have make do run"""
+    download crawl scrape wait sleep help use need want have make do run obtain derive approximate interpolate integrate
+    differentiate factorize factorise simplify tokenize lemmatize visualize visualise"""
 )
 
 # Verbs of `CHANGES` by which a tool may only tell, or work out, something: "creates a summary", "adds a number".

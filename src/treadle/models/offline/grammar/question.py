@@ -107,6 +107,10 @@ _DONE_TO = re.compile(
 )
 _SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh gb mb tb kb")
 _LABELS = word_set("id no nr sku po top min max kw tag am pm or and not to for up")
+_NO_MANNER = word_set(
+    "family assembly supply reply italy july anomaly monopoly butterfly jelly belly rally bully lily emily sally kelly "
+    "billy molly polly holly elderly melancholy multiply apply comply rely imply"
+)
 _NAMES_TOO = ("may", "will")
 _DOING = ("do", "does", "did")
 _DETERMINERS = word_set(
@@ -311,6 +315,7 @@ def phrases(clause: Clause, taken: frozenset[str], units: bool = False) -> tuple
             and clause.words_before(token.start, 1) != ("who",)
             and not _is_unit(clause, token, units)
             and not _is_what_one_does(clause, token)
+            and not _is_manner(clause, token)
         )
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
@@ -339,6 +344,13 @@ def _is_what_one_does(clause: Clause, token: Token) -> bool:
         return False
     behind = [each for each in clause.tokens if each.start >= does.end and not is_function_word(each.text)]
     return token in behind[1:] and not any(is_verb(each.text) for each in behind)
+
+
+def _is_manner(clause: Clause, token: Token) -> bool:
+    """Whether a word says how something is done, behind all that it is done to: "the kitchen slowly"."""
+    after = clause.words_after(token.end, 1)
+    adverb = len(token.low) > 4 and token.low.endswith("ly") and token.low not in _NO_MANNER
+    return adverb and token.start > 0 and (not after or is_function_word(after[0]))
 
 
 def _is_degree(clause: Clause, token: Token) -> bool:

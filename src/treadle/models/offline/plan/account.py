@@ -121,7 +121,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
             continue
-        if speech.opposes(token) and not overlaps(*span, used):
+        if (speech.opposes(token) or (span in counted and token.stem in speech.bounds)) and not overlaps(*span, used):
             turning.append(span)
         elif overlaps(*span, used):
             spoken += not meaning.is_idle(token.text)
@@ -167,6 +167,8 @@ def _signs(clause: Clause, wording: str, used: Sequence[tuple[int, int]]) -> lis
     turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
+    root = "square root" in wording
+    phrases = [span for span in phrases if not (root and clause.text[span[0] :].lower().startswith("square root"))]
     return turning + [span for span in phrases if not _covered(span, clause, used)]
 
 
@@ -256,6 +258,8 @@ class _Speech:
         # Nor is that of a bound: of "hired" in `hired_after` where no day is given.
         bounds = {w for t in tools for p in t.params if not p.required and bound_of(p) for w in p.stems} - self.names
         bounds -= {w for t in tools for p in t.params if p.required or not bound_of(p) for w in p.stems}
+        # What something may be at most is no figure that is told: of "flats up to a rent" the rent of none.
+        self.bounds = bounds - {w for t in tools for o in t.outputs for w in o.stems}
         self.own -= bounds - frozenset(w for t in tools for w in t.told)
         self.options = {w for t in tools for p in t.params if p.shape == "text" and not p.required for w in p.nouns}
         self.options -= self.names | {w for t in tools for o in t.outputs for w in o.stems}

@@ -39,6 +39,7 @@ _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
 _STARTS = (("start",), ("end",), ("at",), ("begin",))
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
+_TOWNS = word_set("city town country")
 _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
 
@@ -224,6 +225,8 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     if set(param.nouns) & _SINGLE and len(value.text) != 1:
         return 0.0
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
+    if value.kind == "code" and _any(_TOWNS, param.nouns) and re.search(r"\d", value.text):
+        return 0.0
     before = clause.words_before(value.start, 1)
     if person and not place and value.kind == "phrase" and before and before[0] in _NOT_PEOPLE:
         return 0.0

@@ -90,10 +90,10 @@ class Candidates:
             return []
         for value in sorted(values, key=lambda value: value.start):
             gap = self.clause.text[run[-1].end : value.start] if value.start >= run[-1].end else ""
-            if "or" in gap.split() and self.tool.change is not None:
+            if "or" in gap.split() and self.tool.may_change:
                 break
-            alike = (value.kind == "number") == (first.kind == "number")
-            if self.tool.change is not None:
+            alike = all((value.kind == kind) == (first.kind == kind) for kind in ("number", "period", "time", "email"))
+            if self.tool.may_change:
                 # "Cancel R-2 and refund it" names one thing.
                 alike = alike and (value.kind == "phrase") == (first.kind == "phrase")
             if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):

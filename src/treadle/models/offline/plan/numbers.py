@@ -164,6 +164,9 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if cents and before == (clause.command,) and not param.required:
         return cue + 1.2
     unit = unit_after(value, clause)
+    if before[:1] == ("at",) and counts(param) and unit not in param.words:
+        # What is bought at 7 is no seven of it.
+        return 0.0
     if unit is None:
         if before and before[0] == singular(parts(param.name)[-1]) != parts(param.name)[-1]:
             # "Day 2" is one of the days, not two of them.

@@ -274,9 +274,18 @@ def which_is_which(
         joined = re.fullmatch(r"\s*(?:,|&|and|,\s*and)\s*", clause.text[left.end : right.start], re.IGNORECASE)
         turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
         taken = fit[first.name, one.start] + fit[second.name, other.start]
-        if joined and all(turned) and first.nouns != second.nouns and sum(turned) >= taken - _NO_DIFFERENCE:
+        if (
+            joined
+            and all(turned)
+            and _unnumbered(first) != _unnumbered(second)
+            and sum(turned) >= taken - _NO_DIFFERENCE
+        ):
             return one, other, first, second
     return None
+
+
+def _unnumbered(param: Param) -> tuple[str, ...]:
+    return tuple(noun.rstrip("0123456789") for noun in param.nouns)
 
 
 def _says_by_whom(clause: Clause, one: Value, other: Value) -> bool:

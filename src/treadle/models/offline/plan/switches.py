@@ -38,6 +38,9 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
         return None
     outside = re.search(r"\bout of (?:the )?$", clause.text[: said[0].start], re.IGNORECASE)
     denied = next((t for t in before if is_negation(t.text) or (outside and t.start == outside.start())), None)
+    if denied is not None and denied is clause.tokens[0]:
+        # "Never list the done tasks" forbids to list them.
+        return None
     # Left out and false may be the same to the tool: "no" is then not what it does.
     if denied is not None and param.schema.get("default", None) is False:
         return None

@@ -44,6 +44,7 @@ _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
+_RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
 
@@ -167,6 +168,9 @@ class KnownTool:
         if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
             # What is returned may be a book: the description tells.
             return self._opening | {first}
+        if first == "return" and _RETURNED.match(self.summary) and parts(self.summary)[2:3] == parts(self.name)[1:2]:
+            # As `return_car`, "Return a car with its kilometres", does; "Return a summary" is called otherwise.
+            return frozenset({first})
         if (first, *parts(self.name)[1:2]) in _DOING:
             # What is checked out is not checked.
             return self._opening | {first}
@@ -201,7 +205,7 @@ class KnownTool:
         # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
         # "creates a summary".
         verb = singular(told)
-        group = next((group for group in CHANGES if verb in group), frozenset({verb} if verb != told else ()))
+        group = next((group for group in CHANGES if verb in group), frozenset({verb}))
         if verb == "give" and not telling and _GIVEN.search(self.summary):
             # "Gives a server another amount", which is called `scale`.
             return frozenset({first})
