@@ -296,3 +296,9 @@ def test_a_square_root_is_no_square() -> None:
     root = look_up("square_root", "Calculate the square root of a number.", 12, number=float)
     assert made("What is the square root of 144?", root) == [("square_root", {"number": 144})]
     assert made("What is the square of 144?", root) == []
+
+
+def test_a_list_does_not_tell_whether_what_it_is_of_is_so() -> None:
+    recordings = look_up("list_recordings", "List the recordings of a channel.", ["A", "B"], channel=str)
+    assert ran("Was Nova recorded?", recordings).text.startswith("I c")
+    assert "- A" in ran("Which recordings does Nova have?", recordings).text

@@ -28,6 +28,7 @@ _WHAT = re.compile(r"^\W*(?:and |so |then )?(what) (?:is|are|was|were|will be) [
 _WHOLE = re.compile(
     r"^\W*(?:and |so |then )?(?:is|are|was|were|do|does|did|has|have)\b.*?\b(all|both|every|each)\b", re.IGNORECASE
 )
+_WHETHER = re.compile(r"^\W*(?:and |so |then )?(is|are|was|were) (?:the )?", re.IGNORECASE)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
@@ -52,6 +53,11 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
         return None
     if only_list(result) and (match := _WHOLE.search(clause.text)) is not None:
         return match.span(1)
+    if only_list(result) and (match := _WHETHER.match(clause.text)) is not None:
+        # "Was Nova recorded?" is answered by no list of what Nova, the channel, has.
+        behind = clause.text[match.end() :].lower()
+        if any(isinstance(value, str) and value and behind.startswith(value.lower()) for value in given):
+            return match.span(1)
     if (match := _WHAT.search(clause.text)) is not None and told and all(_is_time(found) for found in told):
         return match.span(1)
     for asking, holds in ((_WHEN, _is_time), (_WHO, _is_somebody), (_HOW_MANY, _is_number)):
