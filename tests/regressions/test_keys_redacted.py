@@ -3,6 +3,7 @@
 - redacted, the arguments of both are alike, so that who took the run up made the second under the key of the first: a
   service that knows the key does nothing, and gives what came of the first
   -> test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_key
+- who watches a run is told of such a call as it is recorded -> test_who_watches_is_told_that_it_is_another_call
 """
 
 import re
@@ -11,7 +12,7 @@ import pytest
 from play import within
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ToolContext, ask_before, tool
-from treadle.kernel.events import ToolStarted
+from treadle.kernel.events import ToolReacted, ToolStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -63,3 +64,23 @@ async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_ke
         while result.pending:
             result = await within(agent(left).resume(result.run_id, approve=result.pending))
         assert keys[2:] == [second]
+
+
+async def test_who_watches_is_told_that_it_is_another_call():
+    @tool(effect="idempotent")
+    def put(key: str) -> str:
+        """Puts it there."""
+        return "put"
+
+    def reaction(call, output):
+        return Alternative("put", {"key": "SECRET2"}) if call.made == 1 else None
+
+    journal, told = hidden(), []
+    model = ScriptedModel([[("put", {"key": "SECRET1"})], "done"])
+    agent = Agent(model, tools=[put], on_tool_result=reaction, journal=journal)
+    result = await within(agent.run("go", on_event=told.append))
+    shown, stored = (
+        [event.other for event in events if isinstance(event, ToolReacted)]
+        for events in (told, await journal.read(result.run_id))
+    )
+    assert shown == stored == [True, None]

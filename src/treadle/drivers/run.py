@@ -225,16 +225,15 @@ class Run:
         if type(event) is ModelReply or isinstance(event, ModelError):
             event, failure = self.asking.came(event)
         if not isinstance(event, Happened):
-            raise Misuse(
-                f"feed takes an event, or the ModelReply or ModelError that a model's stream ends with; it was given "
-                f"{reprlib.repr(event)}, of type {type(event).__name__}"
-            )
+            takes = "feed takes an event, or the ModelReply or ModelError that a model's stream ends with"
+            raise Misuse(f"{takes}; it was given {reprlib.repr(event)}, of type {type(event).__name__}")
         event = storable_event(event)
         if not event.at:
             event = replace(event, at=self.clock.now())
         before, kind = self.state, type(event)
         self.state, self.error = fold(before, event), failure
-        self._events.append(event if self.redact is None else with_other(event, before, self.state))
+        event = event if self.redact is None else with_other(event, before, self.state)
+        self._events.append(event)
         if kind in _SETTLES:
             settle(self)
         elif kind is ToolsListed:
