@@ -87,7 +87,8 @@ async def aged(left, journal, *runs):
     """Puts `runs` into another journal, begun so long ago that their time is up."""
     for run_id in runs:
         first, *others = await left.read(run_id)
-        await MemoryJournal.append(journal, run_id, 0, [replace(first, at=first.at - 400), *others])
+        link = first.parent and replace(first.parent, began=first.parent.began - 400)
+        await MemoryJournal.append(journal, run_id, 0, [replace(first, at=first.at - 400, parent=link), *others])
 
 
 async def test_runs_below_end_with_the_run_that_ends():

@@ -44,7 +44,8 @@ _HEAD = re.compile(
     r"(?=\s+(?:of|for|in|on|at|between|with|from|to)\b|\W*$)",
     re.IGNORECASE,
 )
-# Plain words, but not where they are what is asked for: the value of an order is not the order.
+# Plain words, but not where they are what is asked for: the value of an order is not the order. What is asked under
+# filters has figures whose names a tool need not say.
 _WORTH = word_set("value values amount amounts")
 _KINDS = word_set("class level tier mode category")
 _RATE = re.compile(r"\bper \w+\b", re.IGNORECASE)
@@ -135,7 +136,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         elif (
             not meaning.is_idle(token.text)
             or token.low in meaning.ASKED_FOR
-            or (token.low in _WORTH and span in counted)
+            or (token.low in _WORTH and span in counted and not speech.filters)
         ):
             (turning if speech.turns(token) or token.low in meaning.ASKED_FOR or span in counted else spare).append(
                 span
