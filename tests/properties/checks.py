@@ -1,11 +1,12 @@
 """What is checked of messages, requests and states wherever they are met; each check says what broke it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from player import Player, Says
 
 from treadle import Event
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import (
     AssistantMessage,
     Message,
@@ -16,6 +17,7 @@ from treadle.kernel.messages import (
     ToolMessage,
 )
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 
 
 def valid(messages: Sequence[Message]) -> None:
@@ -60,6 +62,29 @@ def same(one: RunState, other: RunState) -> bool:
         mine, others = getattr(one, name), getattr(other, name)
         assert mine == others, f"{name}: {mine!r} is not {others!r}"
     return True
+
+
+def shape(steps: Iterable[Step]) -> list[Any]:
+    """What a redacted text changes nothing of: which calls there were, what was made for them, and when."""
+    return [
+        (one.number, one.failures, one.usage, one.cost, one.handed_in, [_of_call(record) for record in one.calls])
+        for one in steps
+    ]
+
+
+def _of_call(record: CallRecord) -> tuple[Any, ...]:
+    doing = (record.id, record.name, record.doing.name, [call.name for call in record.ran])
+    made = (record.status, record.made, record.other, record.began_as, record.corrected, record.asked, record.in_doubt)
+    ended = None if record.result is None else (record.result.call_id, record.result.is_error)
+    return (*doing, *made, ended, record.executed, record.final, record.started_at, record.ended_at, record.seconds)
+
+
+def shape_of(state: RunState) -> dict[str, Any]:
+    """Likewise of a whole run; of what is under way, too."""
+    same = ("phase", "limits", "open_calls", "refused", "handed_on", "accounts", "events", "taken_up", "paused_from")
+    early = [(one.call.id, one.call.name, one.result is None, one.provisional, one.ended_at) for one in state.early]
+    steps = shape([*state.steps, *([] if state.step is None else [state.step])])
+    return {name: getattr(state, name) for name in same} | {"early": early, "steps": steps}
 
 
 def events_of(journal: Any, run_id: str) -> list[Event]:

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from journals import masked
 from trial import Trial
 
 from treadle.kernel.events import ApprovalDecided, Event, ModelReplied, ToolReacted
@@ -19,8 +20,12 @@ BEGINNING = 200 - 64
 """Characters of the arguments that stay where a result is cleared, at least: no figure among them is cut in two."""
 
 
-def put_by_people(events: Sequence[Event]) -> dict[str, str | None]:
-    """By call, the arguments that a person put in place of those that the model wrote; None where nobody did."""
+def put_by_people(events: Sequence[Event], *, hides: bool = False) -> dict[str, str | None]:
+    """By call, the arguments that a person put in place of those that the model wrote; None where nobody did.
+
+    Whoever takes up a run whose journal `hides` figures holds against each other what stands there.
+    """
+    kept = masked if hides else str
     written, own, replaced = dict[str, str](), dict[str, tuple[str, str]](), set[str]()
     put: dict[str, str | None] = {}
     for event in events:
@@ -35,13 +40,13 @@ def put_by_people(events: Sequence[Event]) -> dict[str, str | None]:
             case ToolReacted(action="call", call_id=call_id, call=ToolCall(name=name, arguments=arguments)):
                 # The same call again is the model's own still, as it is made by now.
                 before = own.get(call_id, ("", ""))
-                again = name == before[0] and _same(arguments, before[1])
+                again = name == before[0] and (_same(arguments, before[1]) or _same(arguments, kept(before[1])))
                 replaced = replaced - {call_id} if again else replaced | {call_id}
             case ApprovalDecided(approved=True, answer=None, arguments=str(arguments), call_id=call_id):
                 # What the application has called in place of the model's call was never the model's.
                 if call_id not in replaced:
                     own[call_id] = own[call_id][0], arguments
-                    put[call_id] = None if _same(arguments, written.get(call_id, "")) else arguments
+                    put[call_id] = None if _same(arguments, kept(written.get(call_id, ""))) else arguments
     return put
 
 
@@ -55,7 +60,8 @@ def _same(one: str, other: str) -> bool:
 
 def what_a_person_put_in_place_is_told(trial: Trial) -> Iterator[str]:
     """Each request, and the result, tells of just those calls that a person had made with other arguments."""
-    known = {run: put_by_people(trial.journal.events(run)) for run in trial.journal.ever}
+    hides = trial.world.quotes
+    known = {run: put_by_people(trial.journal.said[run], hides=hides) for run in trial.journal.ever}
     for _, _, player in trial.world.players:
         for request, sent in zip(player.requests, player.sent, strict=True):
             where = f"step {request.step} of {trial.path(request.run_id)}" if request.run_id in known else "a run"
@@ -74,12 +80,13 @@ def _untold(messages: Sequence[Message], put: dict[str, str | None]) -> Iterator
         if isinstance(message, ToolMessage) and message.call_id in put and not left_out:
             given = put[message.call_id]
             wanted = "" if given is None else f"{WORDS}{given}"
-            text, beginning = message.text, wanted[: len(WORDS) + BEGINNING] if _cleared(message) else wanted
+            text, wanted = masked(message.text), masked(wanted)
+            beginning = wanted[: len(WORDS) + BEGINNING] if _cleared(message) else wanted
             if not text.startswith(beginning):
                 yield f"the model is told {text[:100]!r}, where a person put {given}"
             elif not wanted and text.startswith(WORDS):
                 yield f"the model is told {text[:100]!r}, where nobody put anything in place"
-            elif wanted and message.whole is None and message.content[0] != Text(wanted):
+            elif wanted and message.whole is None and message.content[0] not in (Text(wanted), Text(f"{WORDS}{given}")):
                 yield f"what a person put is one with the result: {message.content!r:.100}"
     yield from _untrue_notices(messages, put)
 
@@ -98,7 +105,7 @@ def _untrue_notices(messages: Sequence[Message], put: dict[str, str | None]) -> 
     ]
     for line in lines:
         corrected = "a person put in place of yours" in line
-        given = [text for text in put.values() if text is not None and f"({text})" in line]
+        given = [text for text in put.values() if text is not None and masked(f"({text})") in masked(line)]
         if corrected and not given:
             yield f"{line!r} is said of a call, and no person put that"
 
@@ -107,8 +114,8 @@ def notices_name_what_was_made(trial: Trial) -> Iterator[str]:
     """No notice says of a call of the run that it was made with the arguments which a person had replaced."""
     for _, _, player in trial.world.players:
         for request, sent in zip(player.requests, player.sent, strict=True):
-            events = trial.journal.events(request.run_id)
-            put = put_by_people(events)
+            events = trial.journal.said.get(request.run_id, ())
+            put = put_by_people(events, hides=trial.world.quotes)
             replaced, kept = set[str](), set[str]()
             for call in [call for event in events if isinstance(event, ModelReplied) for call in event.message.calls]:
                 line = f"- {' '.join(f'{call.name}({call.arguments})'.split())}"

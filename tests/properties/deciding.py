@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from funds import next_funds, with_funds
+from journals import masked
 from msgspec.structs import replace
 from server import OWN
 from texts import FROM_OUTSIDE, WHY_NOT, hostile
@@ -39,7 +40,7 @@ async def decide(trial: Any, result: RunResult) -> Any:
             case "approve":
                 given["approve"][name] = None
             case "edit":
-                given["approve"][name] = edits[one.key] = _edited(one, trial.decided + i)
+                given["approve"][name] = edits[one.key] = _edited(trial, one, trial.decided + i)
             case "deny":
                 given["deny"][name] = hostile(WHY_NOT)
             case _:
@@ -87,25 +88,25 @@ async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[A
     return given, decided
 
 
-def _edited(one: Any, number: int) -> dict[str, Any]:
+def _edited(trial: Any, one: Any, number: int) -> dict[str, Any]:
     given: dict[str, dict[str, Any]] = {
         "helper": {"task": "look"},
         "pass_on": {"reason": "edited"},
         "activate_skill": {"name": "tight"},
         "read_skill_file": {"skill": "tight", "path": "guide.md"},
     }
-    return given.get(one.tool, {"n": (1, 5, 6)[number % 3]})
+    return given.get(one.tool, {"n": trial.world.number((1, 5, 6)[number % 3])})
 
 
-def _other(one: Any) -> dict[str, Any] | None:
+def _other(trial: Any, one: Any) -> dict[str, Any] | None:
     """Arguments that fit the tool of a call, and are not its own; None for one that takes no others here."""
-    return next((given for number in range(3) if (given := _edited(one, number)) != one.arguments), None)
+    return next((given for number in range(3) if (given := _edited(trial, one, number)) != one.arguments), None)
 
 
 async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:
     """Decisions that fit nothing: each must raise `Misuse` and change nothing. What came of one that did not."""
     for kind in wrong:
-        given = _misfit(kind, result)
+        given = _misfit(trial, kind, result)
         if given is None:
             continue
         before = len(trial.journal.order)
@@ -130,7 +131,7 @@ async def _known(result: RunResult) -> RunResult:
     return result
 
 
-def _misfit(kind: str, result: RunResult) -> dict[str, Any] | None:
+def _misfit(trial: Any, kind: str, result: RunResult) -> dict[str, Any] | None:
     first = next(iter(result.pending), None)
     if first is None or kind == "nobody":
         return {"approve": ["nobody"]}
@@ -144,7 +145,7 @@ def _misfit(kind: str, result: RunResult) -> dict[str, Any] | None:
         case "no JSON":
             return {"results": {first.call_id: object()}}
         case "edit in doubt":
-            doubt = [(one.call_id, _other(one)) for one in result.pending if one.kind == "interrupted"]
+            doubt = [(one.call_id, _other(trial, one)) for one in result.pending if one.kind == "interrupted"]
             return next(({"approve": {call: other}} for call, other in doubt if other is not None), None)
         case "bad edit":
             return {"approve": {first.call_id: {"n": "x", "task": 1, "reason": 1}}} if first.kind != "result" else None
@@ -176,8 +177,10 @@ async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]
 
 def as_decided(trial: Any, before: dict[str, int], decided: list[Any], edits: dict[str, Any] | None = None) -> None:
     """What was decided is recorded of the calls that it was decided of, and of no others, with what was edited."""
-    other = {key: msgspec.json.encode(arguments).decode() for key, arguments in (edits or {}).items()}
-    wanted = Counter((one.tool, fingerprint(one.arguments_json), other.get(one.key)) for one in decided)
+    hides = trial.journal.redact is not None
+    kept = lambda text: masked(text) if text and hides else text  # noqa: E731
+    other = {key: kept(msgspec.json.encode(arguments).decode()) for key, arguments in (edits or {}).items()}
+    wanted = Counter((one.tool, fingerprint(kept(one.arguments_json)), other.get(one.key)) for one in decided)
     found: Counter[tuple[str, str, str | None]] = Counter()
     for run in trial.journal.runs:
         events = trial.journal.events(run)

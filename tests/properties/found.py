@@ -508,12 +508,50 @@ TALKED = {
         Setup((calls("guarded"), DONE)), PASS_ON, talks="given", paper=Paper(redacts=True), goes_on=1
     ),
 }
+
+
+def _numbered(name: str, **numbers: int) -> Calls:
+    return tuple((key, name, f'{{"n": {n}}}') for key, n in numbers.items())
+
+
+def _withdrawn(first: Calls, then: Calls, **options: object) -> Setup:
+    """A reply that breaks off once its calls have begun, and is written anew with others."""
+    breaks = Breaks("overloaded", calls=first, then=Says("", then, "tool_calls"))
+    return Setup((breaks, DONE), stream=Stream(True, (5,)), paper=Paper(redacts=True), **options)  # type: ignore[arg-type]
+
+
+ALIKE = {
+    "a call of a withdrawn reply is written like one of the next": _withdrawn(
+        _numbered("look", a=1), _numbered("look", a=2)
+    ),
+    "calls of a withdrawn reply come in another order, and are written alike": _withdrawn(
+        _numbered("look", a=1, b=2), _numbered("look", c=2, d=1)
+    ),
+    "calls of a withdrawn reply are looked at, and are written alike": _withdrawn(
+        _numbered("look", a=1, b=2), _numbered("look", c=2, b=3, d=1), hooks=Hooks(Reacts("retry_other", times=1))
+    ),
+    "an early call is written like one beside it": Setup(
+        (Says("", (*_numbered("look", a=1, b=2), *_numbered("write", c=1)), "tool_calls"), DONE),
+        stream=Stream(True, (5,)),
+        paper=Paper(redacts=True),
+    ),
+} | {
+    f"a call in the place of another is written like it: {what}, {'asked about' if rules else 'at once'}": Setup(
+        (Says("", (*_numbered("put", a=1), *_numbered("write", b=1)), "tool_calls"), DONE),
+        hooks=Hooks(Reacts(what, "put", times=1)),
+        rules=rules,
+        decides=(Decides(("edit",)),) if what == "retry" else (Decides(),),
+        paper=Paper(redacts=True),
+    )
+    for what in ("retry", "retry_other", "other")
+    for rules in ((), (Rule("ask", ("put", "write"), repeats=1),))
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED, CHANGED, TALKED,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED, CHANGED, TALKED, ALIKE,
     )
     for name, setup in table.items()
 }  # fmt: skip

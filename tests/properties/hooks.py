@@ -9,7 +9,7 @@ from clock import HOUR
 from hypothesis import strategies as st
 from likely import mostly
 from texts import REASON, REPLACED, hostile
-from toolbox import EFFECTS, NAMES, World
+from toolbox import EFFECTS, NAMES, World, number_of
 
 from treadle import Alternative, AskUser, Retry, ToolResult, allow, ask_before, deny
 from treadle.journal.redaction import redacted
@@ -85,13 +85,13 @@ class Reacts:
             if world.quiet and self.what.startswith(("other", "not_json")):
                 # No tool of the agent, or no value: a mistake of the application's, which is mended by then.
                 return None
-            return self._reaction()
+            return self._reaction(world.number(2))
 
         return self.temper.function(world, name, answer)
 
-    def _reaction(self) -> Any:
+    def _reaction(self, n: int | str) -> Any:
         given = {"helper": {"task": "instead"}, "pass_on": {}, "activate_skill": {"name": "tight"}}
-        task = given.get(self.other, {"n": 2})
+        task = given.get(self.other, {"n": n})
         return {
             "nothing": None,
             "value": {"text": REPLACED},
@@ -102,7 +102,7 @@ class Reacts:
             "not_json": object,
             "retry": Retry(),
             "retry_later": Retry(delay=3.0),
-            "retry_other": Retry(arguments={"n": 2}),
+            "retry_other": Retry(arguments={"n": n}),
             "retry_wrong": Retry(arguments={"n": "x"}),
             "other": Alternative(self.other, task),
             "other_wrong": Alternative(self.other, {"n": "x"}),
@@ -125,13 +125,19 @@ class Changes:
             _asked(world, call)
             if "task" in call.arguments and self.what in ("more", "one"):
                 return {"task": "look again"}
-            if "n" not in call.arguments or (self.odd and not call.arguments["n"] % 2):
+            if "n" not in call.arguments or (self.odd and not number_of(call.arguments) % 2):
                 return None
             if world.quiet and self.what.startswith("wrong"):
                 # What fits no tool: a mistake of the application's, which is mended by then.
                 return None
-            n = call.arguments["n"]
-            given = {"more": n + 1, "same": n, "one": 1, "wrong": "x", "wrong_kind": object()}
+            n = number_of(call.arguments)
+            given = {
+                "more": world.number(n + 1),
+                "same": call.arguments["n"],
+                "one": world.number(1),
+                "wrong": "x",
+                "wrong_kind": object(),
+            }
             return None if self.what == "nothing" else {"n": given[self.what]}
 
         return self.temper.function(world, name, answer)
@@ -200,7 +206,7 @@ CHANGED = 77
 
 
 def _odd(arguments: Any) -> bool:
-    return bool(arguments.get("n", 0) % 2)
+    return bool(number_of(arguments) % 2)
 
 
 def _changes(arguments: Any) -> bool:

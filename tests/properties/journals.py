@@ -1,6 +1,7 @@
 """Journals of generated runs: they keep the order of all appends, wait, fail, and can be cut off at any event."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
@@ -39,7 +40,7 @@ class Paper:
     written to or, if it `leases`, where it is asked for a lease.
 
     One that is `late` need not be waited for: so many turns of the loop after it was handed something it is stored, or
-    it is only then that it fails. One that `redacts` keeps other words than were said.
+    it is only then that it fails. One that `redacts` keeps other words than were said, and writes all figures alike.
     """
 
     slow: bool = False
@@ -65,8 +66,22 @@ HIDDEN = {
 """What a model or a tool may say, and what a journal that redacts has in its place, which may be longer."""
 
 
+MASK = "8"
+"""What a journal that redacts has in the place of a figure that stands alone; nobody says it in these worlds."""
+
+_FIGURE = re.compile(r"\d")
+_QUOTED = re.compile(r'("n":\s*)"\d"')
+
+
+def masked(arguments: str) -> str:
+    """The JSON of arguments, or a text that has it in it, with the figures hidden that a journal that redacts hides."""
+    return _QUOTED.sub(rf'\1"{MASK}"', arguments)
+
+
 def hide(text: str) -> str:
-    """A redact function: `HIDDEN`, where that is all that is said, or stands in a longer text."""
+    """A redact function: `HIDDEN`, where that is all that is said, or stands in a longer text, or is a figure."""
+    if _FIGURE.fullmatch(text):
+        return MASK
     for said, kept in HIDDEN.items():
         text = text.replace(said, kept)
     # What a skill allows is said in a line of its own, which is no word of anybody's.
@@ -74,7 +89,10 @@ def hide(text: str) -> str:
 
 
 class Recording(SlowJournal):
-    """A journal that remembers in which order the events of all runs were stored."""
+    """A journal that remembers in which order the events of all runs were stored.
+
+    `said` has them as they were handed over, before anything was redacted.
+    """
 
     def __init__(self, paper: Paper = Paper(), order: Sequence[tuple[str, Event]] = ()) -> None:
         super().__init__(redact=hide if paper.redacts else None)
@@ -83,9 +101,11 @@ class Recording(SlowJournal):
         self.failed = 0
         self.whole: list[tuple[int, int]] = []
         self.gone: dict[str, list[Event]] = {}
+        self.said: dict[str, list[Event]] = {}
         self._appends = 0
         for run_id, event in order:
             self._runs.setdefault(run_id, []).append(event)
+            self.said.setdefault(run_id, []).append(event)
             self.order.append((run_id, event))
         self._lines = {run_id: told_by(events) for run_id, events in self._runs.items()}
 
@@ -133,7 +153,7 @@ class Recording(SlowJournal):
         self._fail(source, events)
         await super().fork(source, seq, run_id, events)
         begun = len(self.order)
-        self._kept(run_id, 0, self._runs[run_id])
+        self._kept(run_id, 0, [*self.said.get(source, ())][:seq] + list(events))
         self.whole.append((begun, len(self.order)))
 
     async def delete(self, run_id: str) -> bool:
@@ -163,6 +183,7 @@ class Recording(SlowJournal):
 
     def _kept(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         self.order += [(run_id, event) for event in self._runs.get(run_id, [])[seq : seq + len(events)]]
+        self.said.setdefault(run_id, []).extend(events)
 
     def _fail(self, run_id: str, events: Sequence[Event]) -> None:
         paper = self.paper

@@ -1,6 +1,8 @@
 """The model of a generated run: it plays a script, in pieces, with waits and failures where the script says."""
 
 import asyncio
+import dataclasses
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -69,6 +71,19 @@ class Breaks:
 
 
 Turn = Says | Breaks
+
+
+_NUMBER = re.compile(r'("n":\s*)(\d)')
+
+
+def quoted(turn: Turn) -> Turn:
+    """The same turn, in which calls are made with texts for numbers."""
+    calls = tuple((key, name, _NUMBER.sub(r'\1"\2"', arguments)) for key, name, arguments in turn.calls)
+    if isinstance(turn, Says):
+        return dataclasses.replace(turn, calls=calls)
+    then = quoted(turn.then)
+    assert isinstance(then, Says)
+    return dataclasses.replace(turn, calls=calls, then=then)
 
 
 @dataclass(frozen=True)

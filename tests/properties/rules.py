@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, get_args
 
 import msgspec
 from biller import MILLION
-from checks import requests_valid, same, valid
+from checks import requests_valid, same, shape, shape_of, valid
 from clock import HOUR
 from corrected import notices_name_what_was_made, what_a_person_put_in_place_is_told
 from counted import metrics_are_those_of_the_journal
@@ -20,6 +20,7 @@ from rules_of_calls import (
     a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
+    each_call_has_its_own_result,
     hooks_see_what_is_recorded,
     nothing_is_made_too_often,
     nothing_walks_around_the_rules,
@@ -114,6 +115,12 @@ def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
     root = trial.root
     if result is None or root is None:
         return
+    if not trial.journal.failed and root in trial.journal.runs:
+        stored = shape_of(fold_all(trial.journal.events(root)))["steps"]
+        for had, read in zip_longest(shape(result.steps), stored):
+            # What has no reply yet is no step of a result.
+            if had != read and (had or read[-1]):
+                yield f"the run had a step {had}, and who reads it has {read}"
     # The run under way goes on with what was said.
     told = redacted(root, 0, list(result.events), trial.journal.redact, "")
     if list(told) != trial.journal.events(root):
@@ -539,6 +546,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_runs_has_the_arguments_that_were_decided,
     hooks_see_what_is_recorded,
     results_are_kept,
+    each_call_has_its_own_result,
     what_is_told_is_true,
     what_a_person_put_in_place_is_told,
     notices_name_what_was_made,

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from resting import own_from
+from rules_of_calls import as_decided
 from toolbox import Execution
 from trial import Trial
 
@@ -23,10 +24,12 @@ from treadle.kernel.fold import fold_all
 
 def a_key_is_that_of_one_call(trial: Trial) -> Iterator[str]:
     """What is done under one key is one thing: the same tool, with the same arguments, for the same call."""
-    first: dict[str, Execution] = {}
+    first: dict[str, tuple[Execution, Any]] = {}
     for one in trial.world.executed:
-        before = first.setdefault(one.key, one) if one.key else one
-        if (before.tool, before.n, before.call) != (one.tool, one.n, one.call):
+        n = as_decided(trial, one) if trial.world.quotes else None
+        n = one.n if n is None else n
+        before, made = first.setdefault(one.key, (one, n)) if one.key else (one, n)
+        if (before.tool, made, before.call) != (one.tool, n, one.call):
             yield f"{one.tool}({one.n}) has the key {one.key}, under which {before.tool}({before.n}) was made"
 
 

@@ -1,16 +1,17 @@
 """What must hold of every tool call: what ran, when, whether it was allowed, and what is told of it."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 from below import PASS_ON
 from hooks import CHANGED
-from journals import hide
+from journals import MASK, hide
 from resting import owner_of
 from server import OWN
-from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, SEEN, Execution, is_write, on_call
+from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, SEEN, Execution, is_write, number_of, on_call
 from trial import Trial
 
 from treadle.kernel.events import (
@@ -27,8 +28,11 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import (
+    ToolCall,
     text_of,
 )
+
+_TELLS = re.compile(r"(?:saw |known to be written |found to be written |)(\d)")
 
 OF_A_CALL = (ApprovalDecided, ApprovalRequested, ResultAwaited, ToolFinished, ToolReacted, ToolStarted)
 
@@ -227,32 +231,69 @@ def what_runs_has_the_arguments_that_were_decided(trial: Trial) -> Iterator[str]
     for one in trial.world.executed:
         if one.tool in OWN:
             continue
-        call = _call(trial, one)
-        last = None if call is None or call.name != one.tool else call.arguments
-        for event in one.before:
-            match event:
-                case ToolStarted(arguments=arguments) if arguments:
-                    last = arguments
-                case ToolReacted(action="change", arguments=arguments) | ApprovalDecided(arguments=arguments) if (
-                    arguments
-                ):
-                    last = arguments
-                case ToolReacted(action="call", call=other) if other is not None:
-                    last = other.arguments
-        if last is None:
-            continue
-        try:
-            given = msgspec.json.decode(last or "{}")
-        except msgspec.DecodeError:
-            # What is no JSON may be read all the same.
-            continue
-        if isinstance(given, dict) and one.n != given.get("n", 0):
-            yield f"{one.tool} is given {one.n}, and decided was {last}"
+        given = as_decided(trial, one)
+        # Who takes a run up whose journal redacts has what stands there.
+        hidden = trial.world.quotes and one.alive > 1 and str(one.n) == MASK
+        if given is not None and one.n != given and not hidden:
+            yield f"{one.tool} is given {one.n}, and decided was {given}"
+
+
+def as_decided(trial: Trial, one: Execution) -> Any:
+    """The number that the last word on its call had when an execution began; None where nobody can say."""
+    call = _call(trial, one)
+    last = None if call is None or call.name != one.tool else _number(call.arguments)
+    said = on_call(trial.journal.said.get(one.run_id, ()), one.step, one.call_id)[: len(one.before)]
+    # What was handed to a journal that lost it is as good here.
+    for number in numbers(said if len(said) == len(one.before) else one.before):
+        last = last if str(number) == MASK and last is not None else number
+    return last
+
+
+def numbers(events: Iterable[Any]) -> Iterator[Any]:
+    """What a call was to be made with, by one event after the other; None for what is no JSON of an object."""
+    for event in events:
+        match event:
+            case ToolStarted(arguments=str(arguments)) if arguments:
+                yield _number(arguments)
+            case ToolReacted(action="change", arguments=str(arguments)) | ApprovalDecided(arguments=str(arguments)):
+                yield _number(arguments)
+            case ToolReacted(action="call", call=ToolCall(arguments=arguments)):
+                yield _number(arguments)
+
+
+def _number(arguments: str) -> Any:
+    try:
+        given = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        # What is no JSON may be read all the same.
+        return None
+    return number_of(given) if isinstance(given, dict) else None
+
+
+def each_call_has_its_own_result(trial: Trial) -> Iterator[str]:
+    """What a call is told to have seen or put is what it was to see or put: no other call of the reply was."""
+    result = trial.last.result
+    steps = [(run, step) for run in trial.journal.runs for step in fold_all(trial.journal.events(run)).steps]
+    steps += [] if result is None else [(result.run_id, step) for step in result.steps]
+    for run, step in steps:
+        said = trial.journal.said.get(run, ())
+        for record in step.calls:
+            found = None if record.result is None else _TELLS.fullmatch(record.result.text)
+            # A hook may put 0 in the place of any result.
+            if found is None or found[1] == "0" or record.name in OWN:
+                continue
+            replies = [one for one in said if isinstance(one, ModelReplied) and one.step == step.number]
+            asked = [_number(call.arguments) for one in replies for call in one.message.calls if call.id == record.id]
+            # That of a reply which never came whole began under another id, or with other arguments.
+            about = [one for one in on_call(said, step.number, record.id) if not isinstance(one, ToolStarted)]
+            own = {*map(str, [*asked, *numbers(about)]), *([MASK] if trial.world.quotes else [])}
+            if found[1] not in own and "None" not in own:
+                yield f"{record.name} of step {step.number} is told {record.result.text!r}, and was made with {own}"
 
 
 def _call(trial: Trial, one: Execution) -> Any:
     """The call of the final reply that an execution served; None if the reply has none of that id."""
-    for event in trial.journal.events(one.run_id):
+    for event in trial.journal.said.get(one.run_id, ()):
         if isinstance(event, ModelReplied) and event.step == one.step:
             return next((call for call in event.message.calls if call.id == one.call_id), None)
     return None
@@ -366,7 +407,7 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
 
 
 def _n(record: Any) -> Any:
-    return record.arguments.get("n", 0) if isinstance(record.arguments, dict) else 0
+    return number_of(record.arguments)
 
 
 def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:

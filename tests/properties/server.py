@@ -18,7 +18,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from texts import hostile
-from toolbox import EFFECTS, World
+from toolbox import EFFECTS, World, number_of
 
 from treadle.mcp import MCPServer
 from treadle.mcp.naming import KEY, tool_names
@@ -236,7 +236,7 @@ class Speaks:
                 await self._send(method="notifications/tools/list_changed", **params)
 
     async def _called(self, params: Any) -> Any:
-        remote, n = params["name"], (params.get("arguments") or {}).get("n", 0)
+        remote, n = params["name"], number_of(params.get("arguments"))
         context, name = self.world.contexts[params["_meta"][KEY]], LISTED[remote]
         how = "well"
         if self.outside.made < len(self.served.happens) and not self.world.quiet:

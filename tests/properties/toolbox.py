@@ -123,6 +123,7 @@ class World:
         traces: what the runs are told to; None for nothing.
         servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
         funds: by number, the budgets that the run at the top is given along the way.
+        quotes: whether the numbers that calls are made with are texts, which a journal that redacts writes alike.
         done_by_then: how many calls and requests had been made, and events stored, when a hook held the event loop.
     """
 
@@ -146,7 +147,12 @@ class World:
     servers: dict[str, Any] = field(default_factory=dict)
     contexts: dict[str, ToolContext] = field(default_factory=dict)
     funds: dict[int, Budget] = field(default_factory=dict)
+    quotes: bool = False
     done_by_then: tuple[int, int, int] | None = None
+
+    def number(self, n: int) -> int | str:
+        """`n` as calls are made with it in this world."""
+        return str(n) if self.quotes else n
 
     def hold(self, seconds: float) -> None:
         """Holds the event loop, in which nothing else happens meanwhile."""
@@ -226,6 +232,12 @@ class World:
             one.ended = True
         finally:
             self.under_way.remove(one)
+
+
+def number_of(arguments: Any) -> Any:
+    """The number in the arguments of a call, however it is written; 0 for none."""
+    n = arguments.get("n", 0) if isinstance(arguments, dict) else 0
+    return int(n) if isinstance(n, str) and n.isdecimal() else n
 
 
 def on_call(events: Sequence[Event], step: int, call_id: str) -> tuple[Event, ...]:
@@ -310,7 +322,7 @@ async def write_beside(n: int = 0, *, context: ToolContext, deps: Injected[World
 
 async def _knows(context: ToolContext[World]) -> Done | NotDone | None:
     await asyncio.sleep(0)
-    n = context.arguments.get("n", 0)
+    n = number_of(context.arguments)
     if n in (1, 2):
         context.deps.ask(context, "unknown")
         if n == 2:
@@ -329,7 +341,7 @@ async def write_known(n: int = 0, *, context: ToolContext, deps: Injected[World]
 
 
 def _finds(context: ToolContext[World]) -> Any:
-    n = context.arguments.get("n", 0)
+    n = number_of(context.arguments)
     if n in (1, 2, 3):
         context.deps.ask(context, "unknown")
     match n:
@@ -462,7 +474,7 @@ async def guarded(n: int = 0, *, context: ToolContext, deps: Injected[World]) ->
 
 
 def _cannot_say(arguments: dict[str, Any]) -> bool:
-    n = arguments.get("n", 0)
+    n = number_of(arguments)
     if n == 3:
         raise asyncio.CancelledError("the predicate's own")
     return bool(1 // n)
@@ -470,7 +482,7 @@ def _cannot_say(arguments: dict[str, Any]) -> bool:
 
 async def _says_later(arguments: dict[str, Any]) -> bool:
     await asyncio.sleep(0)
-    return bool(arguments.get("n", 0) == 1)
+    return bool(number_of(arguments) == 1)
 
 
 @tool(needs_approval=_cannot_say, effect="read")

@@ -107,6 +107,7 @@ class Trial:
             return
         self.world.journal = self.journal
         self.world.forgetful = self.setup.forgets
+        self.world.quotes = self.setup.paper.redacts
         self.world.traces = Traces(self.setup.traced) if self.setup.traced else None
         lent = self.setup.conversation and not self.before and not self.setup.one_step
         self.said = conversation() if lent else None
@@ -133,6 +134,7 @@ class Trial:
         journal = journal_of(setup.paper, self.journal.order[:at])
         world.journal = journal
         world.left_by(self.world, at, budgets=setup.lasting)
+        journal.said = {run: self.journal.said[run][: len(events)] for run, events in journal.said.items()}
         journal.whole = [one for one in self.journal.whole if one[1] <= at]
         charged = len(world.ledger.charges)
         family = [one for one in whole_family(self) if one.root is not None]

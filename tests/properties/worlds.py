@@ -22,7 +22,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
-from player import FAILURES, Breaks, Calls, Player, Reports, Says, Stream, Turn
+from player import FAILURES, Breaks, Calls, Player, Reports, Says, Stream, Turn, quoted
 from resting import Rest, rests
 from server import OWN, Served, served, with_server
 from skilled import plans, skills_of, with_asks
@@ -132,7 +132,14 @@ def breaks(names: tuple[str, ...]) -> st.SearchStrategy[Breaks]:
         calls=calls,
         then=then,
         after=st.one_of(st.none(), st.integers(0, 9)),
-    ).flatmap(lambda one: st.sampled_from([one, replace(one, then=replace(one.then, calls=one.calls))]))
+    ).flatmap(lambda one: st.sampled_from([one, again(one), again(one, turned=True)]))
+
+
+def again(one: Breaks, *, turned: bool = False) -> Breaks:
+    """`one`, which is followed by the same calls; `turned`, each has what the next was to be made with."""
+    given = [arguments for _, _, arguments in one.calls]
+    calls = zip(one.calls, [*given[1:], *given[:1]], strict=True) if turned else ()
+    return replace(one, then=replace(one.then, calls=tuple((*x[:2], given) for x, given in calls) or one.calls))
 
 
 def scripts(names: tuple[str, ...] = NAMES, max_size: int = 6) -> st.SearchStrategy[tuple[Turn, ...]]:
@@ -541,6 +548,13 @@ class Setup:
         """Whether it, or one of those below it, has skills in folders."""
         return bool(self.skills) or any(one.setup.has_skills for one in self.below)
 
+    @property
+    def goes_by_arguments(self) -> bool:
+        """Whether its application decides by the numbers that calls are made with, here or below."""
+        asks = any(name in repr(self.script) for name in ("guarded_sometimes", "guarded_later"))
+        rules = any(rule.when in ("odd", "changes") or rule.repeats for rule in self.rules)
+        return asks or rules or self.hooks.calls is not None or any(one.setup.goes_by_arguments for one in self.below)
+
     def _skills(self, world: Any) -> Any:
         skills = None if self.forgotten(world) else skills_of(self.skills)
         return [] if skills is None else [skills]
@@ -569,7 +583,9 @@ class Setup:
         if self.second is None:
             return first, None
         reports = self._reports(self.second.dialect)
-        other = Player(self.script, reports, self.stream, self.second.biller, "second", player.ledger, player.held)
+        other = Player(
+            self._script(world), reports, self.stream, self.second.biller, "second", player.ledger, player.held
+        )
         if any(one is player for _, _, one in world.players):
             world.players.append((world.alive, path, other))
         second = heard(other, self.second.dialect)
@@ -591,13 +607,16 @@ class Setup:
         own_function = temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
         return [own_function, lambda context: StepSettings(tools=context.chosen.tools)]
 
+    def _script(self, world: Any) -> tuple[Turn, ...]:
+        return tuple(quoted(turn) for turn in self.script) if world is not None and world.quotes else self.script
+
     def _reports(self, dialect: str) -> Reports:
         # A dialect has one form for what was not counted and for what is none.
         return bool(self.reports) if dialect else self.reports
 
     def player(self, world: Any = None, path: str = "agent") -> Player:
         """The model that plays the script; a `world` remembers it."""
-        player = Player(self.script, self._reports(self.dialect), self.stream, self.biller)
+        player = Player(self._script(world), self._reports(self.dialect), self.stream, self.biller)
         if world is not None:
             world.players.append((world.alive, path, player))
             player.ledger, player.held = world.ledger, lambda: 0 if world.journal is None else len(world.journal.order)
