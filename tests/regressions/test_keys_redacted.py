@@ -3,7 +3,10 @@
 - redacted, the arguments of both are alike, so that who took the run up made the second under the key of the first: a
   service that knows the key does nothing, and gives what came of the first
   -> test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_key
-- who watches a run is told of such a call as it is recorded -> test_who_watches_is_told_that_it_is_another_call
+- whoever watched the run, and its result, had the event without what the journal has of it
+  -> test_what_is_shown_of_such_a_call_is_what_is_written
+- a person who changed such a call was said to have changed the model's own
+  -> test_what_a_person_changes_of_such_a_call_is_not_told_as_the_models
 """
 
 import re
@@ -12,7 +15,7 @@ import pytest
 from play import within
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ToolContext, ask_before, tool
-from treadle.kernel.events import ToolReacted, ToolStarted
+from treadle.kernel.events import Happened, ToolReacted, ToolStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -66,21 +69,40 @@ async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_ke
         assert keys[2:] == [second]
 
 
-async def test_who_watches_is_told_that_it_is_another_call():
+async def test_what_is_shown_of_such_a_call_is_what_is_written():
     @tool(effect="idempotent")
-    def put(key: str) -> str:
+    def put(n: int) -> str:
         """Puts it there."""
         return "put"
 
-    def reaction(call, output):
-        return Alternative("put", {"key": "SECRET2"}) if call.made == 1 else None
-
-    journal, told = hidden(), []
-    model = ScriptedModel([[("put", {"key": "SECRET1"})], "done"])
-    agent = Agent(model, tools=[put], on_tool_result=reaction, journal=journal)
-    result = await within(agent.run("go", on_event=told.append))
-    shown, stored = (
-        [event.other for event in events if isinstance(event, ToolReacted)]
-        for events in (told, await journal.read(result.run_id))
+    shown, journal = [], hidden()
+    agent = Agent(
+        ScriptedModel(lambda request: "done" if request.step else [("put", {"n": 1})]),
+        tools=[put],
+        on_tool_result=lambda call, output: Alternative("put", {"n": 2}) if call.made == 1 else None,
+        journal=journal,
     )
-    assert shown == stored == [True, None]
+    result = await within(agent.run("go", on_event=shown.append))
+    stored = await journal.read(result.run_id)
+    assert [event.other for event in stored if isinstance(event, ToolReacted)] == [True, None]
+    assert [event for event in shown if isinstance(event, Happened)] == stored == list(result.events)
+
+
+async def test_what_a_person_changes_of_such_a_call_is_not_told_as_the_models():
+    @tool(effect="idempotent")
+    def put(key: str) -> str:
+        """Puts it there."""
+        return f"put {key}"
+
+    journal = hidden()
+    agent = Agent(
+        ScriptedModel(lambda request: "done" if request.step else [("put", {"key": "SECRET1"})]),
+        tools=[put],
+        on_tool_result=lambda call, output: Alternative("put", {"key": "SECRET2"}) if call.made == 1 else None,
+        approvals=[ask_before("put", when=lambda arguments: "SECRET2" in arguments["key"])],
+        journal=journal,
+    )
+    result = await within(agent.run("go"))
+    (pending,) = result.pending
+    result = await within(agent.resume(result.run_id, approve={pending.call_id: {"key": "mine"}}))
+    assert [message.text for message in result.messages if message.role == "tool"] == ["put mine"]

@@ -70,6 +70,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 stand_in=event.call,
                 made=record.made + 1,
                 other=record.other + (_differs(event.call, record.doing) if event.other is None else event.other),
+                foreign=record.foreign if event.other is False else bool(event.other),
                 ran=record.calls_run,
                 executed=False,
                 final=False,

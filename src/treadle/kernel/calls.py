@@ -54,6 +54,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
         other: how many of them were other calls than the one before, so that they have a key of their own.
+        foreign: whether the last is such a one by what was recorded, however it is written.
         ran: the calls that were run for it before a reaction called again.
         found: the last result that came back, where the application has yet to say, or may still change, what the
             model is shown.
@@ -83,6 +84,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     stand_in: ToolCall | None = None
     made: int = 1
     other: int = 0
+    foreign: bool = False
     ran: tuple[ToolCall, ...] = ()
     found: ToolMessage | None = None
     final: bool = False
@@ -132,7 +134,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     def does_its_own(self) -> bool:
         """Whether that is the model's own call, or that again, and no other in its place."""
         other = self.stand_in
-        return other is None or (other.name == self.name and alike(other.arguments, self.arguments_json))
+        own = other is None or (other.name == self.name and alike(other.arguments, self.arguments_json))
+        return own and not self.foreign
 
     @property
     def calls_run(self) -> tuple[ToolCall, ...]:
