@@ -37,10 +37,14 @@ def put_by_people(events: Sequence[Event], *, hides: bool = False) -> dict[str, 
                 replaced -= put.keys() & {call.id for call in message.calls}
             case ToolReacted(action="change", call_id=call_id, arguments=str(arguments)):
                 own[call_id] = own[call_id][0], arguments
-            case ToolReacted(action="call", call_id=call_id, call=ToolCall(name=name, arguments=arguments)):
+            case ToolReacted(
+                action="call", call_id=call_id, call=ToolCall(name=name, arguments=arguments), other=other
+            ):
                 # The same call again is the model's own still, as it is made by now.
                 before = own.get(call_id, ("", ""))
                 again = name == before[0] and (_same(arguments, before[1]) or _same(arguments, kept(before[1])))
+                # Whoever reads the model's call with its figures hidden knows of none that is the same.
+                again = again and not (hides and other)
                 replaced = replaced - {call_id} if again else replaced | {call_id}
             case ApprovalDecided(approved=True, answer=None, arguments=str(arguments), call_id=call_id):
                 # What the application has called in place of the model's call was never the model's.
