@@ -1,4 +1,9 @@
-"""A run that was begun under a server's `needs_approval` is not taken up without it; it was, and nobody was asked."""
+"""A run that was begun under a server's `needs_approval` is not taken up without it; it was, and nobody was asked.
+
+- nor by an agent below, of which nothing was told but its server's rule, that has come to allow the server's calls
+  -> test_nor_with_an_agent_below_that_allows_them_now
+- nor where an agent works for a tool that has the server's name -> test_nor_beside_a_tool_of_the_servers_name
+"""
 
 from typing import Any
 
@@ -6,7 +11,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from treadle import Agent, MemoryJournal, Misuse, ask_before, tool
+from treadle import Agent, MemoryJournal, Misuse, allow, ask_before, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -18,9 +23,10 @@ def mail(to: str) -> str:
     return f"sent to {to}"
 
 
-def head(journal: MemoryJournal, *servers: Any, below: bool = False) -> Agent:
+def head(journal: MemoryJournal, *servers: Any, below: bool = False, **options: Any) -> Agent:
     writes = [("raw__count", {})]
-    clerk = Agent(ScriptedModel(lambda asked: "done" if asked.step else writes), name="clerk", tools=[*servers])
+    writer = ScriptedModel(lambda asked: "done" if asked.step else writes)
+    clerk = Agent(writer, name="clerk", tools=[*servers], **options)
     second: Any = [("clerk", {"task": "write"})] if below else writes
     script = [[("mail", {"to": "Ann"})], second]
     model = ScriptedModel(lambda asked: script[asked.step] if asked.step < 2 else "done")
@@ -42,6 +48,26 @@ async def test_a_run_is_not_taken_up_with_a_server_whose_calls_nobody_is_asked_a
 
     asked = await head(journal, raw(needs_approval=True), below=below).resume(waiting.run_id, approve=waiting.pending)
     assert [one.tool for one in asked.pending] == ["raw__count"]
+
+
+async def test_nor_with_an_agent_below_that_allows_them_now(raw: Any, notes: Any) -> None:
+    journal, server = MemoryJournal(), raw(needs_approval=True)
+    waiting = await head(journal, server, below=True).run("go")
+    loose = head(journal, server, below=True, approvals=[allow("raw__count")])
+    with pytest.raises(Misuse, match="it allows more: of clerk: allow raw__count"):
+        await loose.resume(waiting.run_id, approve=waiting.pending)
+    assert notes("count") == []
+
+
+async def test_nor_beside_a_tool_of_the_servers_name(raw: Any, notes: Any) -> None:
+    def both(journal: MemoryJournal, server: Any) -> Agent:
+        return head(journal, server, Agent(ScriptedModel(["done"]), name="raw").as_tool())
+
+    journal = MemoryJournal()
+    waiting = await both(journal, raw(needs_approval=True)).run("go")
+    with pytest.raises(Misuse, match="this agent lacks: of raw: ask what may do more than read"):
+        await both(journal, raw()).resume(waiting.run_id, approve=waiting.pending)
+    assert notes("count") == []
 
 
 async def test_a_run_goes_on_without_the_server(raw: Any) -> None:

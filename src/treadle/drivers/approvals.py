@@ -5,7 +5,7 @@ one that asks, then one that allows, then the tool's own word. The rules of a ru
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from hashlib import sha256
 from pathlib import PurePath
@@ -190,7 +190,7 @@ async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own) -> b
 
 
 def rules_of(
-    approvals: Iterable[ApprovalRule], tools: Iterable[Tool], below: Mapping[str, Sequence[str]]
+    approvals: Iterable[ApprovalRule], tools: Iterable[Tool], below: Iterable[tuple[str, Sequence[str]]]
 ) -> tuple[str, ...]:
     """All that an agent's runs are started under, a line a rule: its own, what its tools say of themselves, and those
     `below` it: of the agents there, by the tool whose calls they work on, and of servers of tools, by their names."""
@@ -199,7 +199,7 @@ def rules_of(
         asks = tool.needs_approval
         if asks:
             lines.append(f"ask {tool.name} (its own){f' when {named(asks)}' if callable(asks) else ''}")
-    return (*lines, *[line for tool_name, theirs in below.items() for line in of_below(tool_name, theirs)])
+    return (*lines, *[line for tool_name, theirs in below for line in of_below(tool_name, theirs)])
 
 
 def named(function: Any) -> str:
@@ -256,7 +256,7 @@ def require_rules(
     """
     if rules is None or hooks is None:
         return
-    there, told = {"", *parts}, {"", *[_own(line)[0] for line in (*rules, *hooks)]}
+    there, told = {"", *parts}, {"", *[above for line in (*rules, *hooks) for above in _above(_own(line)[0])]}
     missing = [rule for rule in rules if _own(rule)[0] in there and not _allows(rule) and rule not in mine]
     missing += _missing([hook for hook in hooks if _own(hook)[0] in there], my_hooks)
     # Journals of before did not tell of the agents below.
@@ -268,6 +268,13 @@ def require_rules(
             f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
             "Use the agent that started it"
         )
+
+
+def _above(path: str) -> Iterator[str]:
+    """The path to an agent or a server, and those to all agents above it: what these allow may be of its tools."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _allows(rule: str) -> bool:

@@ -1,6 +1,6 @@
 """Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -32,10 +32,17 @@ def parts_below(config: Configuration) -> Iterator[str]:
                 yield f"{name}/{further}"
 
 
-def rules_below(config: Configuration) -> Mapping[str, Sequence[str]]:
-    """The rules of the servers of an agent, and of the agents below it with theirs, by their names there."""
-    rules: dict[str, Sequence[str]] = {one.name: tuple(one.rules) for one in config.servers if isinstance(one, Ruled)}
-    return rules | {one.name: one.agent.config.rules for one in config.tools.values() if isinstance(one.agent, Below)}
+def rules_below(config: Configuration) -> Iterator[tuple[str, Sequence[str]]]:
+    """The rules of the servers of an agent, and of the agents below it with theirs, by their names there.
+
+    A server and the tool that an agent works for may have the same.
+    """
+    for server in config.servers:
+        if isinstance(server, Ruled):
+            yield server.name, tuple(server.rules)
+    for name, tool in config.tools.items():
+        if isinstance(tool.agent, Below):
+            yield name, tool.agent.config.rules
 
 
 class Below(Struct, frozen=True):
