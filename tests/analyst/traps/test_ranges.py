@@ -51,6 +51,7 @@ def test_numbers_are_compared_as_numbers(world: Any, engine: str) -> None:
         (["022023"], "between", ["012024", "032024"], "'012024' may be a month and its year, or a number"),
         (["13022024"], "between", ["01012024", "31012024"], "'01012024' may be a day, its year at last, or a number"),
         (["13022024"], ">=", "12312023", "'12312023' may be a day, its year at last, or a number"),
+        (["2012024"], "between", ["1012024", "31012024"], "'1012024' may be a day, its year at last, or a number"),
     ],
     ids=lambda case: str(case),
 )
@@ -73,7 +74,16 @@ def test_numbers_that_may_be_days_are_in_order_where_it_is_said_what_they_are(wo
     assert {str(day) for day in passing(world, "between", ["13012024", "31012024"], "d")} == {"2024-01-14"}
 
 
-@pytest.mark.parametrize("name", ["week", "KW", "fiscal_week", "Kalenderwoche", "posted week"])
+@pytest.mark.parametrize("steps", ["trim", "blank_as_null", "trim, upper"])
+def test_what_says_nothing_of_an_order_leaves_days_without_one(world: Any, steps: str) -> None:
+    lay(world, "csv", ["13022024", "14012024"], formats={"key": steps})
+    with pytest.raises(AnalystError, match="'01012024' may be a day, its year at last, or a number"):
+        passing(world, "between", ["01012024", "31012024"])
+
+
+@pytest.mark.parametrize(
+    "name", ["week", "KW", "fiscal_week", "Kalenderwoche", "posted week", "0CALWEEK", "YearWeek", "isoweek", "WeekNo"]
+)
 @pytest.mark.parametrize(("op", "value"), [("ytd", "202412"), ("qtd", "202412"), ("rolling", ["202402", 4])])
 def test_weeks_are_no_periods_also_where_all_could_be(tmp_path: Path, name: str, op: str, value: Any) -> None:
     """The quarter to date of week 12 began with week 10."""

@@ -41,9 +41,13 @@ _DISORDERED = re.compile(
 # A month and a year, of which a number with four decimals, or one filled up with zeros, cannot be told.
 _MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d|0{1,2}\d(19|20)\d\d"
 _SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
-# Such as 31012024 or 01312024, of which a number of eight digits cannot be told. No such text is a day as 20240131 is.
-_DAY_FIRST = r"((0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(19|20)\d\d"
-_WEEKS = re.compile(r"(.*[\W_])?(cal(endar)?|fiscal|kalender)?(weeks?|wk|kw|cw|wochen?)([\W_\d].*)?", re.IGNORECASE)
+# Such as 31012024 or 01312024, of which a number of eight digits cannot be told, or of seven where its zero is lost. No
+# such text is a day as 20240131 is.
+_DAY_FIRST = r"((0?[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])|(0?[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(19|20)\d\d"
+_WEEKS = re.compile(
+    r"(.*[\W_])?(wk|kw|cw)([\W_\d].*)?|.*week(?![\W_]?(day|end|ly)).*|.*woche(?!ntag|nend).*",
+    re.IGNORECASE,
+)
 
 
 class Order(Struct, frozen=True):
@@ -96,7 +100,8 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
             raise refused(key, condition, f"the values of {weeks} are weeks, by its name")
         typed = key.type != "string"
         return Order("a fiscal period such as 202401", rf"{_FISCAL}(\.0*)?" if typed else _FISCAL, typed=typed)
-    if condition.op in ORDERED and not key.format.steps and all(member.type is None for member in key.members):
+    ordered = key.format.alpha or "fiscal_period" in key.format.steps
+    if condition.op in ORDERED and not ordered and all(member.type is None for member in key.members):
         _refuse_days(key, condition, ends)
     if condition.op not in ORDERED or key.type != "string" or key.format.alpha:
         return None
