@@ -108,3 +108,12 @@ def test_a_client_that_was_cut_off_after_its_answer_keeps_what_it_was_told_befor
     ]
     done, _ = thread.told_once("r2", asked, resume=answers)
     assert by_id(asked).keys() < by_id(done).keys()
+
+
+@pytest.mark.parametrize("part", ["text-{}-0", "thinking-{}-0", "said-{}"])
+def test_an_id_with_more_digits_than_any_has_is_one_of_the_clients_own(thread: Thread, part: str) -> None:
+    """It broke the stream off, and left a traceback in the server's log."""
+    first = thread.post("r1", asks("hello"))
+    run = next(one["messageId"] for one in first if one["type"] == "TEXT_MESSAGE_START").rpartition(":")[0]
+    said = {"id": f"{run}:{part.format('9' * 5_000)}", "role": "assistant", "content": "well"}
+    assert thread.post("r1", [*asks("hello"), said])[-1]["type"] == "RUN_FINISHED"

@@ -12,8 +12,9 @@ from treadle.kernel.messages import Json
 from treadle.kernel.names import escaped
 from treadle.serve.protocols.narrator import Told
 
-_PART: Final = re.compile(r"(.*):(?:again-\d+-)?(text|thinking)-(\d+)-\d+", re.DOTALL)
-_SAID: Final = re.compile(r"(.*):said-(\d+)", re.DOTALL)
+# Numbers that nothing has as many digits of are in ids of the client's own.
+_PART: Final = re.compile(r"(.*):(?:again-[0-9]{1,15}-)?(text|thinking)-([0-9]{1,15})-[0-9]{1,15}", re.DOTALL)
+_SAID: Final = re.compile(r"(.*):said-([0-9]{1,15})", re.DOTALL)
 
 
 class Before:
