@@ -53,6 +53,12 @@ def test_letters_of_several_characters_look_like_no_letter_of_one():
     assert as_shown("'cafe\\u0301'") == "cafe\u0301"
 
 
+def test_what_stands_beside_such_letters_can_be_read():
+    """A name in Chinese letters was all escapes for one of them."""
+    assert seen("\u6771\u4eac \ufa19\u7530") == "'\u6771\u4eac \\ufa19\u7530'"
+    assert seen("Mu\u0308ller f\u00fcr 10 k\u2126") == "'Mu\\u0308ller f\u00fcr 10 k\\u2126'"
+
+
 @given(st.text("aeA\u0301\u0308\u00e9\u212b\u00c5\u1100\u1161\uac00 '\""))
 def test_a_value_of_several_characters_is_taken_as_it_was_shown(value):
     assert as_shown(seen(value)) == value

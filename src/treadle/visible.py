@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from unicodedata import is_normalized
+from unicodedata import combining, is_normalized
 
 _BLANK = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -35,10 +35,23 @@ def seen(value: object) -> str:
         return _NONE
     told = str(value)
     if not (told.isascii() or is_normalized("NFC", told)):
-        return ascii(told)
+        return _apart(visible(repr(told)))
     plain = told == told.strip() and visible(told) == told and told not in ("", _NONE)
     quoted = told[:1] == told[-1:] and told[:1] in ("'", '"')
     return told if plain and not quoted else visible(repr(told))
+
+
+def _apart(text: str) -> str:
+    """`text` with each character escaped that looks like another, or like one with that before it; others stay."""
+    pairs = zip(f" {text}", text, strict=False)
+    return "".join([ascii(one)[1:-1] if _is_part(before, one) else one for before, one in pairs])
+
+
+def _is_part(before: str, one: str) -> bool:
+    if one.isascii():
+        return False
+    joined = is_normalized("NFC", before) and not is_normalized("NFC", before + one)
+    return joined or combining(one) > 0 or not is_normalized("NFC", one)
 
 
 def as_shown(told: str) -> str | None:
