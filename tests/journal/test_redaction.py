@@ -128,7 +128,10 @@ def strings(one: Any) -> Iterator[str]:
             yield from strings(each)
 
 
-NAMES = {"run_id", "call_id", "id", "item_id", "request_id", "agent", "model", "tools", "tool_choice", "provider"}
+NAMES = {
+    "agent", "call_id", "early", "id", "item_id", "model", "provider", "request_id", "run_id", "taken", "tool_choice",
+    "tools",
+}  # fmt: skip
 
 
 def test_ids_names_and_fixed_words_are_listed() -> None:
@@ -146,7 +149,7 @@ def test_ids_names_and_fixed_words_are_listed() -> None:
 SAID = {
     "advice", "answer", "app", "arguments", "bound", "changed", "content", "description", "detail", "edited", "extra",
     "finish_detail", "found", "input_schema", "instructions", "message", "note", "output", "output_schema", "question",
-    "raised", "taken", "text", "url", "value", "whole",
+    "raised", "text", "url", "value", "whole",
 }  # fmt: skip
 """What somebody said, wherever it stands: a person, a model, a tool, a server, an error."""
 
@@ -162,6 +165,19 @@ def test_nothing_that_somebody_says_is_listed() -> None:
     listed = {(kind, name) for kind, names in KEPT.items() for name in names}
     assert not listed & SAID_HERE
     assert not {(kind, name) for kind, name in listed if name in SAID}
+
+
+async def test_the_call_that_a_fork_has_another_result_of_is_known_by_its_id_where_that_looks_like_a_secret() -> None:
+    """It was passed, so that the run could be forked no more."""
+    journal = MemoryJournal(redact=lambda text: text.replace("call_", "[gone]"))
+    below = Agent(ScriptedModel(["found"]), name="below").as_tool()
+    model = ScriptedModel(lambda asked: "done" if asked.step else [("below", {"task": "look"})])
+    agent = Agent(model, tools=[below], journal=journal)
+    first = await agent.run("go")
+    (made,) = first.tool_calls_made
+    fork = await agent.fork(first.run_id, at=1, tool_results={made.id: "another"})
+    (forked,) = [one for one in await journal.read(fork.run_id) if isinstance(one, RunForked)]
+    assert (fork.text, list(forked.taken)) == ("done", [made.id])
 
 
 async def test_the_budgets_that_a_run_is_taken_up_under_are_names_like_its_hooks() -> None:

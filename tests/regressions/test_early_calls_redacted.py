@@ -6,6 +6,8 @@
   test_each_call_of_a_reply_that_is_asked_for_again_has_its_own_result
 - so it was where the process had died, which reads what is redacted
   -> test_a_call_that_is_made_again_by_another_process_is_told_as_it_was
+- where ids of calls look like secrets, the id under which one had begun was redacted, so that the run could not be read
+  -> test_ids_of_calls_that_look_like_secrets_are_no_texts
 """
 
 import re
@@ -77,8 +79,8 @@ def agent(journal, model, looked, **options):
     return Agent(model, tools=[look], journal=journal, retries=Retries(attempts=3, base=0.001), **options)
 
 
-def hidden():
-    return MemoryJournal(redact=lambda text: re.sub(r"SECRET\d", "[hidden]", text))
+def hidden(what=r"SECRET\d"):
+    return MemoryJournal(redact=lambda text: re.sub(what, "[hidden]", text))
 
 
 def told(result):
@@ -124,3 +126,12 @@ async def test_a_call_that_is_made_again_by_another_process_is_told_as_it_was(re
     result = await within(other.resume(run_id))
     assert (looked, told(result)) == (["SECRET1", "SECRET1"], ["found 2"])
     await is_as_written(other, result)
+
+
+@pytest.mark.parametrize("attempts", [[["SECRET1", "waits"]], [["SECRET1", "breaks"], ["SECRET1"]]])
+async def test_ids_of_calls_that_look_like_secrets_are_no_texts(attempts):
+    looked = []
+    one = agent(hidden(r"SECRET\d|c\d_\d"), Writes(*attempts), looked)
+    result = await within(one.run("go"))
+    assert (looked, told(result)) == (["SECRET1"], ["found 1"])
+    await is_as_written(one, result)

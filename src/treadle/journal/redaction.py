@@ -60,7 +60,7 @@ _KEPT: dict[type[Struct], str] = {
     RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin "
     "foreign_skills",
     StepPrepared: "model tools tool_choice withheld",
-    ModelReplied: "finish model request_id",
+    ModelReplied: "finish model request_id early",
     ModelFailed: "model",
     ToolStarted: "call_id name",
     ToolFinished: "call_id",
@@ -71,7 +71,7 @@ _KEPT: dict[type[Struct], str] = {
     MessageAdded: "origin",
     ContextEdited: "policy model",
     ListedTool: "name server remote effect digest",
-    RunForked: "run_id model origin",
+    RunForked: "run_id model origin taken",
     RunResumed: "budgets",
     ToolMessage: "call_id name",
     UserMessage: "skill",
