@@ -8,6 +8,7 @@ import pytest
 
 from treadle import Agent, Alternative, AskUser, Conversation, MemoryJournal, external_tool, handoff, tool
 from treadle.kernel.calls import CallRecord
+from treadle.kernel.events import ToolFinished, decode_event, encode_event
 from treadle.kernel.messages import ToolMessage
 from treadle.models import BadRequest
 from treadle.testing import ScriptedModel
@@ -143,3 +144,26 @@ async def test_what_a_provider_said_below_is_not_told_above() -> None:
     (below,) = [one for one in await journal.list() if one.agent == "clerk"]
     assert below.stop is not None
     assert "no project p-17" in below.stop.detail
+
+
+async def test_what_a_journal_of_before_tells_of_a_provider_is_no_difference() -> None:
+    """Its replay said that the agent would do something else now."""
+
+    def fails(request: Any) -> Any:
+        raise BadRequest("no project p-17 for this key")
+
+    journal, older = MemoryJournal(), MemoryJournal()
+    clerk = Agent(ScriptedModel(fails), name="clerk").as_tool()
+    model = ScriptedModel(lambda asked: "No." if asked.step else [("clerk", {"task": "Pay."})])
+    agent = Agent(model, tools=[clerk], journal=journal)
+    result = await agent.run("Pay.")
+    for line in await journal.list():
+        text = [encode_event(event).decode() for event in await journal.read(line.run_id)]
+        told = [
+            one.replace("(model_error: bad_request)", "(model_error: bad_request: no project p-17)") for one in text
+        ]
+        await older.append(line.run_id, 0, [decode_event(one) for one in told])
+    (back,) = [one for one in await older.read(result.run_id) if isinstance(one, ToolFinished)]
+    assert "no project p-17" in str(back.content)
+    found = await agent.with_journal(older).replay(result.run_id)
+    assert found.same, str(found)

@@ -25,7 +25,8 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import LIMIT_REASONS
+from treadle.kernel.stop import LIMIT_REASONS, Stop
+from treadle.result import told_of
 
 OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted, ToolsListed)
 """What people, models, servers of tools and the application's hooks said."""
@@ -81,6 +82,17 @@ def _cut_short(record: CallRecord, event: ToolFinished) -> bool:
         return False
     known = in_doubt(record, "", event.at).result
     return known is not None and event.content == known.content
+
+
+def has_words(recorded: ToolFinished, now: Event, stop: Stop | None) -> bool:
+    """Whether the result of a run below has a provider's words as well, as journals of before have them."""
+    if stop is None or stop.reason != "model_error" or not isinstance(now, ToolFinished):
+        return False
+    if not (isinstance(now.content, str) and isinstance(recorded.content, str)):
+        return False
+    why = told_of(stop)
+    head, found, _ = now.content.partition(f"({why})")
+    return bool(found) and recorded.content.startswith(f"{head}({why}: ")
 
 
 def may_be_others(state: RunState, event: Event, now: Event | None, *, budgets: bool) -> bool:

@@ -33,7 +33,7 @@ from treadle.kernel.stop import LIMIT_REASONS, Limits, Stop
 from treadle.timetravel.anew import Anew
 from treadle.timetravel.bare import Bare
 from treadle.timetravel.differences import Change, Difference, agent_changes, changes_between
-from treadle.timetravel.given import is_given, may_be_others, to_be_admitted
+from treadle.timetravel.given import has_words, is_given, may_be_others, to_be_admitted
 from treadle.timetravel.replayed import Replay
 
 EventT = TypeVar("EventT", bound=Event)
@@ -335,7 +335,8 @@ class Player:
             child = fold_all(events)
             now = self._anew.came_back(record, child) if child.phase == "finished" else None
             if now is not None:
-                self._compare(event, now, ("provisional",))
+                words = ("content",) if has_words(event, now, child.stop) else ()
+                self._compare(event, now, ("provisional", *words))
 
 
 def _looks_at_answers(hooks: Sequence[str] | None) -> bool:
