@@ -8,14 +8,18 @@
   -> test_a_call_that_is_made_again_by_another_process_is_told_as_it_was
 - where ids of calls look like secrets, the id under which one had begun was redacted, so that the run could not be read
   -> test_ids_of_calls_that_look_like_secrets_are_no_texts
+- a run that was imported into such a journal from one that does not redact
+  -> test_a_run_that_is_imported_is_as_it_was
 """
 
 import re
+from io import BytesIO
 
 import pytest
 from play import within
 
 from treadle import Agent, MemoryJournal, Retries, replay, tool
+from treadle.journal import export_runs, import_runs
 from treadle.kernel.events import ToolFinished
 from treadle.models import (
     AssistantMessage,
@@ -135,3 +139,17 @@ async def test_ids_of_calls_that_look_like_secrets_are_no_texts(attempts):
     result = await within(one.run("go"))
     assert (looked, told(result)) == (["SECRET1"], ["found 1"])
     await is_as_written(one, result)
+
+
+@pytest.mark.parametrize(
+    "attempts", [[["SECRET1", "breaks"], ["SECRET2"]], [["SECRET1", "SECRET2", "breaks"], ["SECRET2", "SECRET1"]]]
+)
+async def test_a_run_that_is_imported_is_as_it_was(attempts):
+    journal, into, file = MemoryJournal(), hidden(), BytesIO()
+    result = await within(agent(journal, Writes(*attempts), []).run("go"))
+    async for line in export_runs(journal):
+        file.write(line)
+    for there in ([result.run_id], []):
+        file.seek(0)
+        assert await import_runs(into, file) == there
+    await is_as_written(agent(into, Writes(), []), result)

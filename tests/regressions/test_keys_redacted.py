@@ -7,14 +7,17 @@
   -> test_what_is_shown_of_such_a_call_is_what_is_written
 - a person who changed such a call was said to have changed the model's own
   -> test_what_a_person_changes_of_such_a_call_is_not_told_as_the_models
+- so it was where the run was imported from a journal that does not redact -> the same, "imported"
 """
 
 import re
+from io import BytesIO
 
 import pytest
 from play import within
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ToolContext, ask_before, tool
+from treadle.journal import export_runs, import_runs
 from treadle.kernel.events import Happened, ToolReacted, ToolStarted
 from treadle.testing import ScriptedModel
 
@@ -25,7 +28,17 @@ def hidden():
     return MemoryJournal(redact=lambda text: re.sub(r"SECRET\d", "[hidden]", text))
 
 
-@pytest.mark.parametrize("crashed", [False, True])
+async def imported(run_id, events):
+    journal, into, file = MemoryJournal(), hidden(), BytesIO()
+    await journal.append(run_id, 0, events)
+    async for line in export_runs(journal):
+        file.write(line)
+    file.seek(0)
+    await import_runs(into, file)
+    return into
+
+
+@pytest.mark.parametrize("crashed", ["", "here", "imported"])
 @pytest.mark.parametrize("way", ["reaction", "asked about", "person"])
 async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_key(way, crashed):
     keys = []
@@ -50,7 +63,7 @@ async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_ke
             journal=journal,
         )
 
-    journal = hidden()
+    journal = MemoryJournal() if crashed == "imported" else hidden()
     result = await within(agent(journal).run("go"))
     while result.pending:
         given = {result.pending[0].call_id: {"key": "SECRET3"}} if way == "person" else result.pending
@@ -62,7 +75,10 @@ async def test_a_call_in_the_place_of_another_that_is_written_alike_keeps_its_ke
         events = await journal.read(result.run_id)
         begun = [i for i, event in enumerate(events) if isinstance(event, ToolStarted)][-1] + 1
         left = hidden()
-        await left.append(result.run_id, 0, events[:begun])
+        if crashed == "imported":
+            left = await imported(result.run_id, events[:begun])
+        else:
+            await left.append(result.run_id, 0, events[:begun])
         result = await within(agent(left).resume(result.run_id))
         while result.pending:
             result = await within(agent(left).resume(result.run_id, approve=result.pending))

@@ -18,7 +18,7 @@ from treadle.drivers.purse.drawing import Purse
 from treadle.drivers.purse.reckoning import charge_of, price_of, require_price
 from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.request import prepared
-from treadle.drivers.told_apart import begun_as
+from treadle.journal.told_apart import begun_as
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage

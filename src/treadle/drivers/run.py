@@ -44,9 +44,9 @@ from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import request_of
-from treadle.drivers.told_apart import with_other
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, MemoryJournal
+from treadle.journal.told_apart import with_other
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord

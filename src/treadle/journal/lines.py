@@ -20,6 +20,7 @@ from treadle.journal.line import decoded, unknown_field
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.journal.port import Journal, check_first
 from treadle.journal.redaction import Redact, redacted
+from treadle.journal.told_apart import told_apart
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunStarted, encode_event
 
@@ -198,7 +199,8 @@ async def _is_same(journal: Journal, run_id: str, events: Sequence[Event]) -> bo
     if there == events:
         return True
     redact: Redact | None = getattr(journal, "redact", None)
-    return redact is not None and there == list(redacted(run_id, 0, events, redact, type(journal).__name__))
+    ways = () if redact is None else (told_apart(events), events)
+    return any(there == list(redacted(run_id, 0, one, redact, type(journal).__name__)) for one in ways)
 
 
 def _above(run_id: str, events: Sequence[Event]) -> str:
@@ -238,7 +240,8 @@ async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: 
     """Write a run, and note in `written` that it is there."""
     try:
         with told_as_its_own(journal):
-            await journal.append(run_id, 0, events)
+            redacts = getattr(journal, "redact", None) is not None
+            await journal.append(run_id, 0, told_apart(events) if redacts else events)
     except asyncio.CancelledError:
         # The port's word: it is raised only once the events are stored.
         written.append(run_id)

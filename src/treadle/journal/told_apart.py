@@ -4,13 +4,32 @@ The fold holds the arguments of calls against each other. Redacted, calls may be
 were alike; so what was found by what was really said stands in the events.
 """
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from treadle.kernel.calls import CallRecord
-from treadle.kernel.events import ApprovalDecided, Event, ToolReacted
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import ApprovalDecided, Event, ModelReplied, ToolReacted
+from treadle.kernel.fold import fold
 from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.reply import matched
 from treadle.kernel.state import RunState
+
+
+def told_apart(events: Sequence[Event]) -> Sequence[Event]:
+    """The events of a run of a journal that does not redact, as one that does is to be given them."""
+    state, found = RunState(), list[Event]()
+    try:
+        for event in events:
+            before, state = state, fold(state, event)
+            if isinstance(event, ModelReplied) and before.early and event.early is None:
+                event = replace(event, early=begun_as(before, event.message))
+            found.append(with_other(event, before, state))
+    except IllegalEvent:
+        # Whoever reads it is told that it is no run; here it is kept.
+        return events
+    return found
 
 
 def begun_as(state: RunState, message: AssistantMessage) -> dict[str, str]:
