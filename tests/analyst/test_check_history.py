@@ -442,6 +442,9 @@ def test_a_history_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None
     rows = [("1", "100"), ("2", "7")], [("1", "95"), ("2", "7")]
     run(tmp_path, *rows)
     with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        # The name that version gave the question: by another one, each check was told as one that was never run.
+        named = "71436a4c4cf42a87b8a0c891ac579308"
+        assert database.execute("SELECT question FROM verdicts").fetchall() == [(named,)]
         database.execute("ALTER TABLE verdicts DROP COLUMN every")
         database.execute("PRAGMA user_version = 1")
         database.commit()
