@@ -109,16 +109,14 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
         other += (repeats and _differs(doing, before)) if event.other is None else event.other
         if record.does_its_own:
             record = replace(record, edited=event.arguments, corrected=event.corrects)
-        stand_in = None if record.stand_in is None else doing
-        record = replace(record, status="approved", stand_in=stand_in, other=other)
+        record = replace(record, status="approved", stand_in=record.stand_in and doing, other=other)
     return _with_call(state, step, place, record, event.at, {})
 
 
 def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     """Somebody outside, a person or a run below has its result."""
-    before: tuple[CallStatus, ...] = ("asked", "approved")
-    if event.run_id or event.question:
-        before = ("started", "returned")
+    came = event.run_id or event.question
+    before: tuple[CallStatus, ...] = ("started", "returned") if came else ("asked", "approved")
     step, place, record = _on_call(state, event, *before)
     changes, record = charged(state, record, event.spent)
     record = replace(

@@ -56,15 +56,13 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         other: how many of them were other calls than the one before, so that they have a key of their own.
         foreign: whether the last is such a one by what was recorded, however it is written.
         ran: the calls that were run for it before a reaction called again.
-        found: the last result that came back, where the application has yet to say, or may still change, what the
-            model is shown.
+        found: the last result that came back, where the application has yet to say what the model is shown.
         final: whether its result is the run's answer.
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
         asked: how often somebody was asked about it: an answer is to one question, and is not taken for the next.
-        again: what its tool is given back with the answer to that, where it asked in the middle of the call; `answer`
-            is the JSON text of the answer.
+        again: what its tool is given back with the `answer` (JSON text), where it asked in the middle of the call.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
         executed: whether it was handed to a tool, which may have had no thread, or to whoever answers from outside.
@@ -133,8 +131,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def does_its_own(self) -> bool:
         """Whether that is the model's own call, or that again, and no other in its place."""
-        other = self.stand_in
-        own = other is None or (other.name == self.name and alike(other.arguments, self.arguments_json))
+        one = self.stand_in
+        own = one is None or (one.name == self.name and alike(one.arguments, self.arguments_json))
         return own and not self.foreign
 
     @property
