@@ -17,6 +17,7 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
+from treadle.models.offline.plan.orders import asks_whether, tells
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
@@ -24,6 +25,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
 _HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\bhow many ((?:[\w-]+ ?){1,4})", re.IGNORECASE)
+_COUNTED_AT = re.compile(r"^(?=.*\bhow many\b|\W*(?:are|is|do|does)\b).*\bat [$€£]?\d", re.IGNORECASE)
 _MANY = re.compile(
     r"^\W*(?:and |please )*(?:which|what|list|show)(?: me)?(?: all| the)* (?:\w+ )??(\w+s)\b", re.IGNORECASE
 )
@@ -111,7 +113,7 @@ class Chooser:
             return None
         if not forced and tool.change is None and self._commands_another(commanded or clause.opening):
             return None
-        if not forced and tool.change is not None and _takes_back(tool, clause):
+        if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
             return None
         if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
             return None
@@ -121,6 +123,9 @@ class Chooser:
         if not forced and _is_of_one(filling, clause):
             return None
         feeders = self._feeders(tool, filling, clause)
+        if not forced and feeders and tool.change is not None and tells(commanded or ""):
+            # "List the price of the bike" puts nothing up for sale at it.
+            return None
         used = list(filling.used)
         for feeder in feeders:
             used += fill(feeder, clause, self.vocabulary, self.box).used
@@ -223,6 +228,8 @@ class Chooser:
         alone = account(clause, [before.tool], before.filling.used)
         both = account(clause, [best.tool, before.tool], [*best.filling.used, *before.filling.used])
         whole = len(alone.turning) <= len(both.turning) and len(alone.spare) <= len(both.spare)
+        # "How many are in stock at 7?" has no word for what so many would cost.
+        whole = whole or (_COUNTED_AT.search(clause.text) is not None and not _implied(best.tool, clause))
         return before if whole else None
 
     def _carried_on(self, best: ChosenTool, clause: Clause) -> ChosenTool | None:

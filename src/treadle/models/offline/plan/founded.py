@@ -13,6 +13,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, tokens
 from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.orders import tells
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -68,6 +69,9 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
         return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
     last = clause.tokens[-1]
+    if after is not None and after.low in ("on", "about") and tells(verb.low) and after.low not in called:
+        # To report on an item is not to report it.
+        return [(verb.start, after.end)]
     for token in (after, last):
         if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
             continue

@@ -14,7 +14,7 @@ from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
 from treadle.models.offline.plan.outcome import Goal
-from treadle.models.offline.plan.toolbox import KnownTool
+from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 
 class Goals:
@@ -79,20 +79,32 @@ class Goals:
             for p in choice.filling.missing
             if p.shape == "text" and not self.chooser.providers(choice.tool, p, clause)
         ]
+        direct = bool(lacking)
+        lacking = lacking or self._lacking_first(choice, clause)
         earlier = goals[-1] if goals else None
         if lacking and earlier is not None and earlier.tool is not None:
             before = fill(earlier.tool, earlier.clause, self.vocabulary, self.box)
             kin = [p for p in earlier.tool.params if p.nouns == lacking[0].nouns and p.name in before.arguments]
-            if kin:
-                whole = self.box.read(f"{clause.text.rstrip(' ?.!')} of {before.arguments[kin[0].name]}", self.today)
+            told = before.arguments[kin[0].name] if kin else None
+            named = told[0] if isinstance(told, list) and len(told) == 1 else told
+            again = None
+            if named is not None and (direct or isinstance(named, str)):
+                whole = self.box.read(f"{clause.text.rstrip(' ?.!')} of {named}", self.today)
                 again = self.chooser.choose(whole)
-                if (
-                    again is not None
-                    and again.tool.name == choice.tool.name
-                    and lacking[0] not in again.filling.missing
-                ):
-                    return Goal(whole, again.tool, again.source)
+            same = again is not None and (again.tool.name == choice.tool.name if direct else not again.filling.missing)
+            if again is not None and same and lacking[0] not in again.filling.missing:
+                return Goal(whole, again.tool, again.source)
         return Goal(clause, choice.tool, choice.source)
+
+    def _lacking_first(self, choice: ChosenTool, clause: Clause) -> list[Param]:
+        """What the tools lack that would be asked first for what `choice` lacks."""
+        return [
+            param
+            for missing in choice.filling.missing
+            for provider in self.chooser.providers(choice.tool, missing, clause)[:1]
+            for param in fill(provider, clause, self.vocabulary, self.box).missing
+            if param.shape in ("text", "names")
+        ]
 
     def _take_lead(self, goals: list[Goal]) -> None:
         """Reads a clause that nothing was planned for as the lead-in of the one after it, if it belongs there."""

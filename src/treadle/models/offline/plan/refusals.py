@@ -92,6 +92,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
     whose = before[1:] if before[:1] in _OWNED else owner or ()
     own = any(stem(word) in (*param.nouns, *(param.words if owner else ())) for word in whose)
+    if own and not owner and not {*param.nouns} & {*param.stems}:
+        # "A vote for Ramos", to a tool that counts "a vote for a candidate" and takes a name.
+        own = re.search(rf"\b{re.escape(before[1])} {before[0]} an? ", tool.spec.description.lower()) is None
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
 
 

@@ -72,6 +72,9 @@ _PAST = word_set(
     "since between during transactions log absent"
 )
 _USED_TO = re.compile(r"\b(?:used?|accustomed) to (?=[a-z])", re.IGNORECASE)
+_WITH = re.compile(
+    r"^\W*(?:and |so )?how much (?:is|are|will|would) [^?.!]*?\d[^?.!]*? (with|including|incl)\b", re.IGNORECASE
+)
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _COUNTING = word_set("count counts number numbers total quantity headcount tally balance amount")
 
@@ -97,6 +100,7 @@ class Senses(Doing):
             self._of_what_is_between,
             self._got,
             self._done_the_other_way,
+            self._with_it,
         )
         return [span for rule in rules for span in rule()]
 
@@ -112,6 +116,12 @@ class Senses(Doing):
             self._broken_down,
         )
         return [span for rule in rules for span in rule()]
+
+    def _with_it(self) -> Iterator[Span]:
+        """What an amount is with something, of tools that tell what that alone is: "How much is 60 with a 20% tip?"."""
+        match = _WITH.match(self.clause.text)
+        if match is not None and match[1].lower() not in self.wording and not overlaps(*match.span(1), self.used):
+            yield match.span(1)
 
     def _taken_is_asked_for(self) -> Iterator[Span]:
         """The things that are asked for where they are what the tools take, and the clause has given one already: of
@@ -335,8 +345,14 @@ class Senses(Doing):
                 for each in self.tokens
                 if each.start > token.end
             )
-            if token.low in ("was", "were", "had") and not done and not {"was", "were"} & self.wording:
+            had = token.low in ("was", "were", "had") or (token.low == "did" and self._had(token))
+            if had and not done and not {"was", "were"} & self.wording:
                 yield token.start, token.end
+
+    def _had(self, did: Token) -> bool:
+        """Whether a clause asks what somebody had: "How many did we have?"."""
+        verb = [token for token in self.tokens if token.start > did.end and token.low in ("have", "own")]
+        return bool(verb) and not self._is_used(verb[0]) and "did" not in self.wording
 
     def _is_past(self, start: int) -> bool:
         return not any(each.low in _IS and each.end <= start <= each.end + 1 for each in self.tokens)

@@ -45,6 +45,17 @@ _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
+_OF_ONE = {
+    "count": re.compile(
+        r"\W*counts?\s+(?:an?|one|another)\s+(?:\w+\s+)?\w+(?:\s+(?:for|at|as|towards?|by)\b|\W*$)", re.IGNORECASE
+    ),
+    "list": re.compile(
+        r"\W*lists?\s+an?\s+\w+(?:\s+\w+)?\s+(?:for\s+(?:sale|rent|auction|adoption)|at\s+a|"
+        r"(?:on|in)\s+(?:the|a)\s+(?:market|marketplace|store|shop))\b",
+        re.IGNORECASE,
+    ),
+}
+_NEVER = re.compile(r"(?!)")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
 
@@ -170,6 +181,9 @@ class KnownTool:
             return self._opening | {first}
         if first == "return" and _RETURNED.match(self.summary) and parts(self.summary)[2:3] == parts(self.name)[1:2]:
             # As `return_car`, "Return a car with its kilometres", does; "Return a summary" is called otherwise.
+            return frozenset({first})
+        if _OF_ONE.get(first, _NEVER).match(self.summary):
+            # Who counts one more does not tell how many there are, nor who lists something for sale what is.
             return frozenset({first})
         if (first, *parts(self.name)[1:2]) in _DOING:
             # What is checked out is not checked.

@@ -1,0 +1,74 @@
+"""Where a clause opens with an order that is none to the tools that are called for it.
+
+"Keep order 7" does not ask what order 7 is, and "Check whether Pia is in" checks nobody in. Called by `account`,
+`choice` and `founded`.
+"""
+
+import re
+from collections.abc import Sequence
+
+from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import singular, tokens
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool
+
+Span = tuple[int, int]
+
+# Where they do not open an order, they say no more than "there is".
+_ORDERS = word_set("keep hold carry own use run make come go happen follow stand help learn think have let work")
+_NO_ORDER = re.compile(
+    r"\W*(?:let (?:me|us)\b|have (?:a look|you)\b|work (?:it )?out\b|"
+    r"make (?:me )?an? (?:list|table|overview|summary)\b|"
+    r"run (?:an? |the |this |my )?(?:check|query|search|report|calculation|numbers)\b|go (?:ahead|through)\b|"
+    r"(?:use|run)\b.*\b(?:to|and|for)\b|happen to\b|help me\b|think of\b)",
+    re.IGNORECASE,
+)
+_AWAY = word_set("up down out off away back")
+_TAKING = word_set("get give bring take fetch")
+_WHETHER = word_set("whether if how when who whose where why which")
+_MAKING_SURE = word_set("check verify confirm ensure see")
+_CHANGING = frozenset().union(*CHANGES)
+
+
+def ordered_otherwise(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The verb that a clause opens with, where it orders what none of the tools does: "Hold order 7", "See to it", "Get
+    order 7 out"."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    if verb is None or overlaps(verb.start, verb.end, used):
+        return []
+    said = {word.low for tool in tools for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
+    if verb.low in _ORDERS:
+        plain = verb.low in said or _NO_ORDER.match(clause.text, verb.start) is not None
+        return [] if plain else [(verb.start, verb.end)]
+    if verb.low == "count" and (counted := _counted(clause, tools, used)) is not None:
+        return [counted]
+    after, last = clause.words_after(verb.end, 1), clause.tokens[-1]
+    if verb.low == "see" and after == ("to",):
+        return [(verb.start, verb.end)]
+    away = verb.low in _TAKING and last.low in _AWAY - said and not overlaps(last.start, last.end, used)
+    return [(last.start, last.end)] if away else []
+
+
+def _counted(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> Span | None:
+    """The many that are to be counted, of a tool that counts one more: of "Count the votes for Ramos" the votes."""
+    ones = {word for tool in tools if "count" in (tool.change or ()) for word in tool.name_stems[1:]}
+    for token in clause.tokens:
+        many = token.stem in ones and singular(token.low) != token.low
+        if many and not overlaps(token.start, token.end, used):
+            return token.start, token.end
+    return None
+
+
+def asks_whether(clause: Clause) -> bool:
+    """Whether what looks like an order asks something: "Check whether Pia is in", "Confirm that it is booked"."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    after = clause.words_after(verb.end, 1) if verb is not None else ()
+    return verb is not None and (
+        bool(_WHETHER.intersection(after)) or (after == ("that",) and verb.low in _MAKING_SURE)
+    )
+
+
+def tells(verb: str) -> bool:
+    """Whether a verb asks for something to be told, where no tool is called by it."""
+    return verb in TELLING_VERBS and verb not in _CHANGING
