@@ -165,3 +165,78 @@ def test_a_second_question_about_the_same_thing_is_answered_where_a_tool_takes_w
 def test_an_amount_with_a_tip_is_not_the_tip() -> None:
     assert "I cannot" in asked("How much is 60 with a 20% tip?", tip).text
     assert calls(asked("What is a 20% tip on 50?", tip)) == [("tip", {"amount": 50, "percent": 20})]
+
+
+@tool(effect="write")
+def create_issue(repo: str, title: str, labels: list[str] | None = None) -> str:
+    """Create an issue in a repository."""
+    return "created"
+
+
+@tool(effect="read")
+def open_pull_requests(repo: str) -> list[int]:
+    """Open pull requests of a repository."""
+    return [4, 9]
+
+
+@tool(effect="read")
+def price_of(fruit: str) -> float:
+    """Price of a fruit."""
+    return 2.0
+
+
+@tool(effect="read")
+def mileage(car: str) -> int:
+    """Mileage of a car in kilometers."""
+    return 45_000
+
+
+@tool(effect="write")
+def set_temperature(room: str, celsius: float) -> str:
+    """Set the temperature in a room."""
+    return "set"
+
+
+@pytest.mark.parametrize("option", ["with label bug", "labelled bug", "with a label", "with labels bug and ui"])
+def test_an_option_that_is_named_is_not_left_out(option: str) -> None:
+    made = calls(asked(f'Create an issue "Crash at start" in acme/site {option}.', create_issue))
+    assert [call for call in made if not call[1].get("labels")] == []
+
+
+def test_an_option_that_is_given_is_passed() -> None:
+    made = calls(asked('Create an issue "Crash" in acme/site with label urgent.', create_issue))
+    assert made == [("create_issue", {"title": "Crash", "repo": "acme/site", "labels": ["urgent"]})]
+
+
+def test_a_repository_is_one_name_and_two_fruits_with_a_slash_are_none() -> None:
+    made = calls(asked("List the open pull requests of acme/site.", open_pull_requests))
+    assert made == [("open_pull_requests", {"repo": "acme/site"})]
+    assert calls(asked("What is the price of apples/pears?", price_of)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "cars"),
+    [
+        ("What is the mileage of Van 2?", ["Van 2"]),
+        ("What is the mileage of Van 2 and Van 3?", ["Van 2", "Van 3"]),
+        ("What is the mileage of Van 2 in 5 days?", []),
+        ("What is the mileage of Van 2 hours ago?", []),
+    ],
+)
+def test_a_name_with_a_number_is_one_name(question: str, cars: list[str]) -> None:
+    assert calls(asked(question, mileage)) == [("mileage", {"car": car}) for car in cars]
+
+
+@pytest.mark.parametrize(
+    ("question", "made"),
+    [
+        ("Set the temperature in the study to 21 degrees.", [21]),
+        ("Set the temperature in the study to 70 degrees Fahrenheit.", []),
+        ("Set the temperature in the study to 2 degrees colder.", []),
+        ("Raise the temperature in the study by 2 degrees.", []),
+        ("Set the temperature in the study 2 degrees higher.", []),
+    ],
+)
+def test_degrees_are_those_of_the_only_scale_that_there_is(question: str, made: list[int]) -> None:
+    expected = [("set_temperature", {"room": "study", "celsius": celsius}) for celsius in made]
+    assert calls(asked(question, set_temperature)) == expected

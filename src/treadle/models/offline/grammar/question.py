@@ -215,7 +215,7 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
             signed = _SIGN.search(text[: token.start])
             start = token.start - (1 if signed else 0)
             add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
-        elif (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
+        elif is_path(token.text) or (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
         if text[start].isupper() and re.search(r"(?<=\s)[A-Z]\w+ $", text[:start]):
@@ -225,6 +225,11 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
     for start, end in _proper_names(text, words, nouns):
         add(Value(text[start:end], "name", start, end))
     return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))
+
+
+def is_path(text: str) -> bool:
+    """Whether the text is written as a path is, or the name of a repository."""
+    return "/" in text and "://" not in text and text[:1] in "/abcdefghijklmnopqrstuvwxyz"
 
 
 def _is_letter(token: Token) -> bool:

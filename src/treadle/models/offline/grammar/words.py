@@ -17,6 +17,7 @@ _TOKEN = re.compile(
     [^\W\d_][\w.+-]*@[\w-]+\.[\w.-]*\w            # an e-mail address
     | https?://\S+
     | [A-Z]\w+(?:/[A-Z]\w+)+                      # Area/Place
+    | (?<![\w/])(?!and/or\b)/?[a-z][\w.-]+(?:/[\w.-]*\w{2})+    # owner/repository, a path
     | \d{4}-\d{2}(?:-\d{2})?(?!\d)
     | \d{1,2}:\d{2}
     | \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)

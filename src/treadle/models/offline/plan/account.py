@@ -16,7 +16,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
-from treadle.models.offline.plan.orders import ordered_otherwise
+from treadle.models.offline.plan.orders import options_left, ordered_otherwise
 from treadle.models.offline.plan.refusals import (
     and_nothing_else,
     done_to_another,
@@ -111,6 +111,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     turning += senses.turning()
     turning += in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
     turning += of_which_one(clause, tools, used) + ordered_otherwise(clause, tools, used)
+    turning += options_left(clause, tools, used)
     turning += of_another_thing(clause, tools, used) + (
         done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     )

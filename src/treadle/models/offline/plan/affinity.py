@@ -17,7 +17,7 @@ from treadle.models.offline.grammar.english import (
     word_set,
 )
 from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning
-from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.question import Clause, Value, is_path
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of, number_fit
 from treadle.models.offline.plan.toolbox import Param
@@ -39,6 +39,10 @@ _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
 _STARTS = (("start",), ("end",), ("at",), ("begin",))
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
+_PATHS = frozenset(
+    stem(word)
+    for word in sorted(word_set("repo repository path file filename folder directory dir branch ref image model route"))
+)
 _TOWNS = word_set("city town country")
 _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
@@ -217,6 +221,9 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         return 0.0
     dated = is_calendar_name(value.text) and not cue_of(param, value, clause)
     if dated and (value.kind == "name" or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
+        return 0.0
+    if value.kind == "code" and is_path(value.text) and not set(param.nouns) & _PATHS:
+        # "Apples/pears" are two.
         return 0.0
     numbered = bool(param.examples) and all(re.search(r"\d", text) for text in param.examples)
     if numbered and re.search(r"\d", value.text) is None:

@@ -5,6 +5,7 @@ Called by `arguments`, which hands them out.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of, money_in
@@ -16,7 +17,7 @@ from treadle.models.offline.grammar.english import (
     word_set,
 )
 from treadle.models.offline.grammar.question import Clause, Value, phrases
-from treadle.models.offline.grammar.words import groups_of, is_verb, likeness, singular, stem
+from treadle.models.offline.grammar.words import groups_of, is_function_word, is_verb, likeness, singular, stem
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps, plain_number, value_text
@@ -104,13 +105,29 @@ class Candidates:
 
     def values(self, param: Param) -> list[Value]:
         """The values still to be had, noun phrases of the clause among them."""
-        everything = list(self.clause.values)
+        everything = list(self.clause.values) if param.shape == "number" else self._numbered()
         if param.shape != "number":
             found = self.phrases(param) or phrases(self.clause, self._own_words(), fits.is_unit(param))
             # Of "Deploy billing 2.4.2" both are wanted.
             versions = any(fits.is_version(each) for each in self.tool.required)
             everything += [value for value in found if versions or not self._is_label(value)]
         return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
+
+    def _numbered(self) -> list[Value]:
+        """The values of the clause; a name and the number right behind it are one, as "Van 2", for a tool that only
+        tells and takes no number."""
+        values = list(self.clause.values)
+        if self.tool.change is not None or any(param.shape != "text" for param in self.tool.params):
+            return values
+        for name, number in pairwise(self.clause.values):
+            joined = self.clause.text[name.end : number.start] == " " and re.fullmatch(r"\d{1,3}", number.text)
+            after = self.clause.words_after(number.end, 1)
+            ends = not after or is_function_word(after[0]) or is_verb(after[0])
+            written = self.clause.text[name.start : number.end]
+            if name.kind == "name" and number.kind == "number" and joined and ends and written.endswith(number.text):
+                values = [value for value in values if value not in (name, number)]
+                values.append(Value(written, "code", name.start, number.end))
+        return sorted(values, key=lambda value: value.start)
 
     def phrases(self, param: Param) -> tuple[Value, ...]:
         """The noun phrases that no tool has a word of."""

@@ -35,6 +35,8 @@ _MONEY = frozenset(
     stem(word)
     for word in word_set("bill principal fee payment loan income expense price cost budget salary deposit money total")
 )
+_DEGREE = stem("degrees")
+_SCALES = frozenset(stem(word) for word in word_set("celsius fahrenheit temperature"))
 _CENTS = re.compile(r"\.\d\d$")
 _PAID = frozenset(stem(word) for word in word_set("amount price sum money fee"))
 _COUNTS = frozenset(
@@ -183,7 +185,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     kind, own = family(unit), {family(word) for word in stems} - {None}
     if "per" in param.stems and unit not in stems and kind not in own:
         return 0.0
-    if unit in param.stems or (kind is not None and kind in own):
+    if unit in param.stems or (kind is not None and kind in own) or _is_degrees(param, unit):
         return 2.0 + cue + least
     if own:
         return 0.0
@@ -232,13 +234,21 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     return run[-1] if run else None
 
 
+def _is_degrees(param: Param, unit: str | None) -> bool:
+    """Whether a parameter takes a temperature, of which "degrees" are told in the scale that it has."""
+    return unit == _DEGREE and bool(_SCALES & set(param.stems))
+
+
 def unit_end(param: Param, value: Value, clause: Clause) -> int:
     """Where a number ends with the unit that the parameter takes ("5 percent" for `rate_percent`)."""
     unit = unit_after(value, clause)
     kind = family(unit) if unit is not None else None
     own = {family(word) for word in param.stems} - {None}
     money = unit is not None and _is_money(unit) and bool(_MONEY & set(param.stems))
-    if kind is None or not (kind in own or money or (kind == 0 and _PERCENT & {*param.stems, *param.words})):
+    degrees = _is_degrees(param, unit)
+    if not degrees and (
+        kind is None or not (kind in own or money or (kind == 0 and _PERCENT & {*param.stems, *param.words}))
+    ):
         return value.end
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
     if match is not None:

@@ -27,6 +27,8 @@ _NO_ORDER = re.compile(
 _AWAY = word_set("up down out off away back")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
+_SAID = ("text", "names", "number")
+_BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")
 _CHANGING = frozenset().union(*CHANGES)
 
@@ -58,6 +60,23 @@ def _counted(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -
         if many and not overlaps(token.start, token.end, used):
             return token.start, token.end
     return None
+
+
+def options_left(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The options that an order names and that were given nothing: the label of "with label bug"."""
+    found = []
+    for tool in (each for each in tools if each.may_change):
+        options = {word for p in tool.params if not p.required and p.shape in _SAID for word in p.nouns}
+        options -= {*tool.name_stems, *(word for p in tool.params if p.required for word in p.nouns)}
+        for place, token in enumerate(clause.tokens):
+            done = token.low.endswith("ed") and any(len(w) > 2 and token.low.startswith(w) for w in options)
+            if not (done or token.stem in options) or overlaps(token.start, token.end, used):
+                continue
+            behind = [each for each in clause.tokens[place + 1 :] if each.low not in _BETWEEN][:1]
+            near = behind if done else [*clause.tokens[max(0, place - 1) : place], *behind]
+            if not any(overlaps(each.start, each.end, used) for each in near):
+                found.append((token.start, token.end))
+    return found
 
 
 def asks_whether(clause: Clause) -> bool:
