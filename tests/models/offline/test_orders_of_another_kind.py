@@ -240,3 +240,14 @@ def test_a_name_with_a_number_is_one_name(question: str, cars: list[str]) -> Non
 def test_degrees_are_those_of_the_only_scale_that_there_is(question: str, made: list[int]) -> None:
     expected = [("set_temperature", {"room": "study", "celsius": celsius}) for celsius in made]
     assert calls(asked(question, set_temperature)) == expected
+
+
+@tool
+def order_drink(drink: str, size: str = "medium") -> str:
+    """Order a drink."""
+    return "ordered"
+
+
+def test_a_size_is_no_part_of_a_name_where_there_is_a_size_to_be_told() -> None:
+    assert [call for call in calls(asked("Order a large tea.", order_drink)) if "size" not in call[1]] == []
+    assert calls(asked("Order a green tea.", order_drink)) == [("order_drink", {"drink": "green tea"})]

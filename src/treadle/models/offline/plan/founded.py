@@ -11,7 +11,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts, tokens
+from treadle.models.offline.grammar.words import parts, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.orders import tells
 from treadle.models.offline.plan.structures import overlaps
@@ -22,6 +22,12 @@ Span = tuple[int, int]
 _PARTICLES = word_set("up down out off back away over on in")
 # These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
 _ADVERBS = word_set("up down out off back away")
+_QUALITIES = {
+    stem("size"): word_set("small medium large big tiny huge"),
+    stem("priority"): word_set("high low urgent medium normal"),
+    stem("color"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
+    stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
+}
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
 _MERE = re.compile(r"\W*(?:(?:the|an?|of|my|our)\b\W*)*", re.IGNORECASE)
 
@@ -39,11 +45,17 @@ def unfounded(
         used: the stretches that went into arguments.
     """
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
+    spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
+    qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
     for param in tool.params:
         for text in values_in(arguments.get(param.name)):
             if not isinstance(text, str) or text in told or text in {str(each) for each in param.enum}:
                 continue
             found += _not_written(clause, param, text)
+            first, *rest = text.split() or [""]
+            if rest and first in qualities:
+                # "A large tea" is no drink of that name, where there is a size to be told.
+                found.append(first)
     return found
 
 
