@@ -251,11 +251,11 @@ def _spent(trial: Trial, runs: Sequence[str]) -> tuple[Usage, Decimal]:
 
 
 def _taken_up(events: Sequence[Event]) -> set[int]:
-    """Before which steps a run that had ended was taken up again."""
+    """Before which steps a run that had ended was taken up again, or forked with something that was said."""
     return {
         len(fold_all(events[:i]).steps)
         for i in range(1, len(events))
-        if isinstance(events[i], RunResumed) and isinstance(events[i - 1], RunFinished)
+        if isinstance(events[i], (RunResumed, RunForked)) and isinstance(events[i - 1], RunFinished)
     }
 
 
