@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -144,6 +145,33 @@ def test_an_interrupt_cancels_the_query_in_the_server(server: Any, table: Table,
     wait_for(server, 1)
     interrupt.set()
     thread.join(30)
+    assert outcome
+    wait_for(server, 0)
+
+
+class BetweenStatements(Interrupt):
+    """Is set right after it was last looked at before the slow statement: the server has nothing to cancel then."""
+
+    @property
+    def is_set(self) -> bool:
+        was = super().is_set
+        if sys._getframe(2).f_code.co_name == "rows":
+            self.set()
+        return was
+
+
+def test_an_interrupt_between_two_statements_cancels_the_next(server: Any, table: Table, through: Through) -> None:
+    """The server was told to cancel when there was nothing to, and the query went on to its end."""
+    source, outcome = through(slow(server, table)), []
+
+    def run() -> None:
+        with pytest.raises(Cancelled) as caught:
+            ask(source, interrupt=BetweenStatements())
+        outcome.append(caught.value)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(20)
     assert outcome
     wait_for(server, 0)
 

@@ -1,9 +1,13 @@
 """Interrupt: how a question under way is stopped from outside."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
 from treadle.analyst.declared.errors import AnalystError
+
+AGAIN = 0.2
+"""Seconds after which what is to stop is told so again: between two statements there is nothing to be stopped."""
 
 
 class Cancelled(AnalystError):
@@ -17,6 +21,7 @@ class Interrupt:
         self._lock = threading.Lock()
         self._set = False
         self._stops: list[Callable[[], None]] = []
+        self._goes_on = False
 
     @property
     def is_set(self) -> bool:
@@ -27,17 +32,31 @@ class Interrupt:
         """Stops what is under way; does nothing if it is over."""
         with self._lock:
             self._set = True
-            for stop in self._stops:
-                stop()
+            self._call(self._stops)
 
     def on_set(self, stop: Callable[[], None]) -> None:
-        """Has `stop` called when the switch is set; at once if it is."""
+        """Has `stop` called when the switch is set, at once if it is, and again and again until it is forgotten."""
         with self._lock:
             self._stops.append(stop)
             if self._set:
-                stop()
+                self._call((stop,))
 
     def forget(self, stop: Callable[[], None]) -> None:
         """Undoes `on_set`."""
         with self._lock:
             self._stops.remove(stop)
+
+    def _call(self, stops: Iterable[Callable[[], None]]) -> None:
+        for stop in stops:
+            stop()
+        if self._stops and not self._goes_on:
+            self._goes_on = True
+            threading.Thread(target=self._call_again, name="treadle-interrupt", daemon=True).start()
+
+    def _call_again(self) -> None:
+        while self._goes_on:
+            time.sleep(AGAIN)
+            with self._lock:
+                for stop in self._stops:
+                    stop()
+                self._goes_on = bool(self._stops)

@@ -23,7 +23,7 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.ctrl_c import ctrl_c
 from treadle.analyst.reading.faults import fault, first_line
-from treadle.analyst.reading.interrupt import Cancelled, Interrupt
+from treadle.analyst.reading.interrupt import AGAIN, Cancelled, Interrupt
 from treadle.analyst.reading.progress import Progress
 from treadle.analyst.reading.scratch import Scratch
 from treadle.analyst.sql.lazy import exp
@@ -328,9 +328,12 @@ class Session:
 
     def _time_out(self) -> None:
         self._late = True
-        self._connection.interrupt()
-        for stop in list(self._stops):
-            stop()
+        while True:
+            self._connection.interrupt()
+            for stop in list(self._stops):
+                stop()
+            if self._timer.finished.wait(AGAIN):
+                return
 
     def _changed(self) -> bool:
         """Whether a file is another than it was, but for what was written behind the state that is read."""
