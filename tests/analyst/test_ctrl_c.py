@@ -22,20 +22,28 @@ with duckdb.connect(":memory:") as connection, ctrl_c():
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="sends a signal")
-def test_ctrl_c_in_the_engine_is_ctrl_c_and_no_error_of_ours() -> None:
-    """`treadle sources check` said that it was a fault in treadle, with code 1."""
+def told_at_the_end() -> str | None:
+    """The last line that a process which gets Ctrl-C each second says; None if it does not end within ten."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", ASKS], stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "begun\n"
-        while process.poll() is None:
+        for _ in range(10):
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=1)
-        told = process.stderr.read()
-    assert told.splitlines()[-1] == "KeyboardInterrupt", told
+                return process.stderr.read().splitlines()[-1]
+        process.kill()
+    return None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a signal")
+def test_ctrl_c_in_the_engine_is_ctrl_c_and_no_error_of_ours() -> None:
+    """`treadle sources check` said that it was a fault in treadle, with code 1."""
+    # Now and then the engine's main thread waits for its others, and hears no signal until the query is done.
+    told = told_at_the_end() or told_at_the_end() or told_at_the_end()
+    assert told == "KeyboardInterrupt"
 
 
 def test_another_error_stays_what_it_is() -> None:
