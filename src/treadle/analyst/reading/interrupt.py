@@ -1,7 +1,6 @@
 """Interrupt: how a question under way is stopped from outside."""
 
 import threading
-import time
 from collections.abc import Callable, Iterable
 
 from treadle.analyst.declared.errors import AnalystError
@@ -21,7 +20,8 @@ class Interrupt:
         self._lock = threading.Lock()
         self._set = False
         self._stops: list[Callable[[], None]] = []
-        self._goes_on = False
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
 
     @property
     def is_set(self) -> bool:
@@ -45,18 +45,25 @@ class Interrupt:
         """Undoes `on_set`."""
         with self._lock:
             self._stops.remove(stop)
+            thread = None if self._stops else self._thread
+            if thread is not None:
+                self._thread = None
+                self._over.set()
+        if thread is not None:
+            thread.join()
 
     def _call(self, stops: Iterable[Callable[[], None]]) -> None:
         for stop in stops:
             stop()
-        if self._stops and not self._goes_on:
-            self._goes_on = True
-            threading.Thread(target=self._call_again, name="treadle-interrupt", daemon=True).start()
+        if self._stops and self._thread is None:
+            self._over = threading.Event()
+            self._thread = threading.Thread(
+                target=self._call_again, args=(self._over,), name="treadle-interrupt", daemon=True
+            )
+            self._thread.start()
 
-    def _call_again(self) -> None:
-        while self._goes_on:
-            time.sleep(AGAIN)
+    def _call_again(self, over: threading.Event) -> None:
+        while not over.wait(AGAIN):
             with self._lock:
                 for stop in self._stops:
                     stop()
-                self._goes_on = bool(self._stops)
