@@ -95,9 +95,6 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     turning = _signs(clause, wording, used)
     spare: list[tuple[int, int]] = []
     spoken = 0
-    harmless = meaning.harmless_phrases(clause.text)
-    degree = degree_of(clause.text)
-    harmless += [degree[0]] if degree is not None and degree[1] & speech.measures else []
     for value in clause.values:
         if overlaps(value.start, value.end, used):
             spoken += 1
@@ -108,18 +105,11 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
         else:
             spoken += 1
     senses = Senses(clause, tools, speech.own, speech.told, used)
-    turning += senses.turning()
-    turning += in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
-    turning += of_which_one(clause, tools, used) + ordered_otherwise(clause, tools, used)
-    turning += options_left(clause, tools, used)
-    turning += of_another_thing(clause, tools, used) + (
-        done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
-    )
+    turning += senses.turning() + _of_another(clause, tools, used)
+    turning += done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
     spare += senses.spare()
     counted = [match.span(1) for match in (*_COUNTED.finditer(clause.text), *_HEAD.finditer(clause.text))]
-    harmless += [m.span() for m in _RATE.finditer(clause.text) if re.search(rf"\b{m.group().lower()}\b", wording)]
-    harmless += [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
-    harmless += _kinds_of_choices(clause, tools, used)
+    harmless = _harmless(clause, speech, wording, used) + _kinds_of_choices(clause, tools, used)
     for token in clause.tokens:
         span = (token.start, token.end)
         if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
@@ -147,6 +137,24 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     turning, spare = turning + moved, [span for span in spare if span not in moved]
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _of_another(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What makes it a question, or an order, of which the tools know another only."""
+    found = in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
+    found += of_which_one(clause, tools, used) + of_another_thing(clause, tools, used)
+    return found + ordered_otherwise(clause, tools, used) + options_left(clause, tools, used)
+
+
+def _harmless(
+    clause: Clause, speech: "_Speech", wording: str, used: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The phrases that say nothing beside what is said by the tools, or by what was given to them."""
+    degree = degree_of(clause.text)
+    found = meaning.harmless_phrases(clause.text)
+    found += [degree[0]] if degree is not None and degree[1] & speech.measures else []
+    found += [m.span() for m in _RATE.finditer(clause.text) if re.search(rf"\b{m.group().lower()}\b", wording)]
+    return found + [m.span() for start, _ in used if (m := _NAMING.search(clause.text[:start])) is not None]
 
 
 def _kinds_of_choices(
