@@ -6,6 +6,8 @@
   -> test_a_person_says_what_came_of_it
 - or by its tool, and what it says goes through the one door -> test_the_tool_finds_out, test_a_hook_sees_what_was_found
 - what nobody knows stays unknown, and why is said -> test_what_a_tool_cannot_find_out_is_asked
+- what its tool said when it began counts, whatever that says by now
+  -> test_a_call_that_wrote_is_in_doubt_whatever_its_tool_says_by_now
 """
 
 import asyncio
@@ -125,6 +127,29 @@ async def test_a_call_of_a_sub_run_has_one_key():
         result = await agent.with_journal(journal).resume(journal.root)
         assert result.text == "done"
     assert keys == [f"{journal.root}.0.call_0_0-0-call_0_0"] * 3
+
+
+def as_now(effect, journal, done):
+    """The agent of a later version of the program, whose tool says of itself that it may be made again."""
+
+    @tool(effect=effect)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        done.append(amount)
+        return f"paid {amount}"
+
+    return Agent(says([("pay", {"amount": 5})], "done"), tools=[pay], journal=journal)
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_a_call_that_wrote_is_in_doubt_whatever_its_tool_says_by_now(effect):
+    journal, done = await crashed(), []
+    agent = as_now(effect, journal, done)
+    waiting = await agent.resume(journal.root)
+    (one,) = waiting.pending
+    assert (one.kind, done) == ("interrupted", [])
+    result = await agent.resume(journal.root, approve=[one.key])
+    assert (result.text, done) == ("done", [5])
 
 
 # That it is run again is another question than whether it may run, and has a key of its own.
@@ -340,7 +365,7 @@ def test_a_tool_that_is_asked_in_a_thread_and_answers_after_the_program_went_on(
         threading.Timer(0.1, done.set).start()
         return asyncio.sleep(60)
 
-    @tool(effect="write", timeout=0.02, reconcile=find_out)
+    @tool(effect="write", timeout=0.5, reconcile=find_out)
     async def pay(amount: int) -> str:
         """Pays."""
         return "paid"

@@ -487,6 +487,9 @@ CHANGED = {
     "a tool that was under way is gone": Setup(
         (calls("write", "put", "look", "ask"), DONE), changes=(("lacks", ("write", "put", "ask")),)
     ),
+    "a tool that wrote says by then that it may be made again": Setup(
+        (calls("write", "put", "write_slowly"), DONE), changes=(("eases", ("write", "write_slowly")),)
+    ),
     "another condition holds when it is taken up": Setup(
         (calls("guarded"), calls("write"), calls("look"), DONE), changes=(("stop_when", 17),)
     ),

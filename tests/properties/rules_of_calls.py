@@ -79,7 +79,7 @@ def calls_are_started_again_for_a_reason(trial: Trial) -> Iterator[str]:
             yield f"{one.tool} runs again although its result was recorded"
         elif (
             not kinds & {"ToolFinished", "ResultAwaited"}
-            and is_write(one.tool)
+            and one.before[starts[-2]].writes
             and not approved | _found_out(trial, one, "not done")
         ):
             yield f"{one.tool} was under way and runs again unasked"
@@ -142,12 +142,13 @@ def writes_happen_once(trial: Trial) -> Iterator[str]:
     """A tool that writes runs once for a call, unless a person agrees to more; and never beside another of its run."""
     seen: dict[Any, Execution] = {}
     for one in trial.world.executed:
-        if not is_write(one.tool):
-            continue
-        if one.beside:
+        starts = [event for event in one.before if isinstance(event, ToolStarted)]
+        if starts and starts[-1].writes is not one.wrote:
+            yield f"{one.tool} is recorded as one that {'writes' if starts[-1].writes else 'may be made again'}"
+        if one.beside and one.wrote and is_write(one.tool):
             yield f"{one.tool} runs beside {one.beside}"
         key = one.call, one.tool
-        if key in seen:
+        if key in seen and seen[key].wrote:
             later = one.before[len(seen[key].before) :]
             if not any(agrees(event) for event in later):
                 yield f"{one.tool} runs again for the same call"

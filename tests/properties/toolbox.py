@@ -60,6 +60,7 @@ class Execution:
         key: under which it was done.
         version: of a tool of a server, that of what the server had said of its tools; `died`, whether the server went
             away in the middle of it; `endless`, whether it never answers.
+        wrote: whether its tool said then that it writes.
     """
 
     tool: str
@@ -78,6 +79,7 @@ class Execution:
     version: int = 0
     died: bool = False
     endless: bool = False
+    wrote: bool = False
 
     @property
     def call(self) -> tuple[str, int, str]:
@@ -120,6 +122,7 @@ class World:
         budgets: what the agents of each path share, over all processes.
         ledger: what the models' providers have charged.
         forgetful: whether the agents of all processes but the first have no skills in folders.
+        eased: the tools that write of which the application says by now that they may be made again.
         traces: what the runs are told to; None for nothing.
         servers: what the server of the agent of each path is by now; `contexts`, by their keys, the calls of servers.
         funds: by number, the budgets that the run at the top is given along the way.
@@ -143,6 +146,7 @@ class World:
     ledger: Ledger = field(default_factory=Ledger)
     budgets: dict[str, Budget] = field(default_factory=dict)
     forgetful: bool = False
+    eased: frozenset[str] = frozenset()
     traces: Any = None
     servers: dict[str, Any] = field(default_factory=dict)
     contexts: dict[str, ToolContext] = field(default_factory=dict)
@@ -208,7 +212,10 @@ class World:
     def doing(self, name: str, context: ToolContext, n: int) -> Iterator[Execution]:
         """Around what the tool `name` does."""
         key = context.idempotency_key
-        one = Execution(name, context.run_id, context.step, context.call_id, n, alive=self.alive, key=key)
+        call = context.run_id, context.step, context.call_id
+        one = Execution(
+            name, *call, n, alive=self.alive, key=key, wrote=EFFECTS.get(name) == "write" and name not in self.eased
+        )
         if self.journal is not None:
             one.at = len(self.journal.order)
             stored = one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
@@ -217,7 +224,7 @@ class World:
                 on_its_way = on_call(self.journal.given(one.run_id), one.step, one.call_id)
                 one.before = on_its_way or on_call(self.journal.refused(one.run_id), one.step, one.call_id)
             one.sure = one.before == stored
-        one.beside = tuple(x.tool for x in self.under_way if x.run_id == one.run_id and is_write(x.tool))
+        one.beside = tuple(x.tool for x in self.under_way if x.run_id == one.run_id and x.wrote and is_write(x.tool))
         self.executed.append(one)
         self.under_way.append(one)
         try:
@@ -527,6 +534,12 @@ TOOLS = (
 )  # fmt: skip
 NAMES = tuple(one.name for one in TOOLS)
 EFFECTS = {one.name: one.effect for one in (*TOOLS, hangs)}
+EASED = {
+    name: tool(name=name, effect="idempotent")(one)
+    for name, one in (("write", write.function), ("write_slowly", write_slowly.function))
+}
+"""Tools that write, as an application says of them that has come to think that they may be made again."""
+
 IN_THREADS = tuple(
     one.name
     for one in TOOLS

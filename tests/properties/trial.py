@@ -25,7 +25,7 @@ from server import OWN
 from showing import Shown
 from skilled import skills_of
 from texts import ASIDE, GO_ON, QUESTION, hostile, shows
-from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
+from toolbox import EASED, EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from traced import Traces
 from worlds import QUESTIONS, Setup, conversation
 
@@ -192,7 +192,8 @@ class Trial:
     def agent(self) -> Agent:
         """The agent, as a process of its own makes it."""
         setup, lacks = self.setup.as_of(self.world), self.setup.lacking(self.world)
-        tools = [one for one in self.tools if one.name not in lacks]
+        self.world.eased = eased = setup.easing(self.world)
+        tools = [EASED[one.name] if one.name in eased else one for one in self.tools if one.name not in lacks]
         return setup.agent(setup.player(self.world), self.journal, tools, self.world)
 
     def carry_out(self, whole: Callable[[], Coroutine[Any, Any, None]] | None = None) -> "Trial":

@@ -27,7 +27,7 @@ from resting import Rest, rests
 from server import OWN, Served, served, with_server
 from skilled import plans, skills_of, with_asks
 from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
-from toolbox import NAMES, SEEN, TOOLS, World
+from toolbox import EASED, NAMES, SEEN, TOOLS, World
 from traced import traced
 
 from treadle import (
@@ -398,8 +398,8 @@ class Setup:
     `skills` are those of `skilled.py` of that number; `typed` that which the question names, and `forgets` whether the
     agents of later processes have none. `traced` is to whom its runs are told, of `traced.py`.
 
-    `changes` says what of the agent is otherwise in later processes: fields of the setup, and the tools that it
-    `lacks`.
+    `changes` says what of the agent is otherwise in later processes: fields of the setup, the tools that it `lacks`,
+    and those that write and are said to be safe to make again by then, which it `eases`.
 
     `brings` says which of its `funds` each process has that has the run, gone through again and again; `lasting`
     whether the budgets of agents outlive processes, too.
@@ -513,14 +513,19 @@ class Setup:
         if world.alive < 2:
             return self
         fits = {name: value for name, value in self.changes if self._may_change(name, value)}
-        fits.pop("lacks", None)
-        return replace(self, **fits)
+        return replace(self, **{name: value for name, value in fits.items() if name not in ("lacks", "eases")})
 
     def lacking(self, world: Any) -> tuple[str, ...]:
         """The tools that the agent does not have any more."""
         if world.alive < 2:
             return ()
         return tuple(name for what, names in self.changes if what == "lacks" for name in self._may_lack(names))
+
+    def easing(self, world: Any) -> frozenset[str]:
+        """The tools that say by now that they may be made again; none where rules go by what tools say."""
+        if world.alive < 2 or "effect='" in repr(self):
+            return frozenset()
+        return frozenset(name for what, names in self.changes if what == "eases" for name in names)
 
     def _may_lack(self, names: tuple[str, ...]) -> tuple[str, ...]:
         # Rules and functions that name tools want these.
@@ -685,6 +690,7 @@ changes = st.lists(
             st.just("lacks"),
             st.lists(st.sampled_from(GONE), min_size=1).map(tuple),
         ),
+        st.tuples(st.just("eases"), st.just(tuple(EASED))),
     ),
     min_size=1,
     max_size=2,

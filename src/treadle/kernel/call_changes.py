@@ -24,7 +24,7 @@ from treadle.kernel.step_changes import closed, open_step
 def tool_started(state: RunState, event: ToolStarted) -> Changes:
     """It runs from here on; that is written before anything comes of it."""
     step, place, record = _on_call(state, event, "asked", "approved", "interrupted")
-    record = replace(record, status="started", executed=True, in_doubt=False, started_at=event.at)
+    record = replace(record, status="started", executed=True, in_doubt=False, writes=event.writes, started_at=event.at)
     return _with_call(state, step, place, record, event.at, {})
 
 

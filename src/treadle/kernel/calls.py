@@ -67,10 +67,9 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
         executed: whether it was handed to a tool, which may have had no thread, or to whoever answers from outside.
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
-        started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
-        ended_at: Unix seconds at which it was answered; 0 until then.
-        seconds: that its tool, or the run below, worked on it until it came back, waits in between not counted; None
-            if it never came back. What a crash cut off is left out: nobody knows when it ended.
+        writes: whether its tool said, when it was handed to it, that it may change something.
+        started_at: Unix seconds at which it was handed to its tool; `ended_at`, at which it was answered; 0 until then.
+        seconds: that its tool, or the run below, worked on it, waits and what was cut off left out; None if never.
     """
 
     call: ToolCall
@@ -97,6 +96,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     began_as: str = ""
     executed: bool = False
     in_doubt: bool = False
+    writes: bool = False
     started_at: float = 0.0
     ended_at: float = 0.0
     seconds: float | None = None

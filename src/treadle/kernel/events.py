@@ -171,7 +171,7 @@ class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
 
 
 class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
-    """A tool call was handed to its tool; from here on it may have had its effect.
+    """A tool call was handed to its tool; from here on it may have had its effect, a change if it `writes`.
 
     A call that starts while the reply is still arriving brings its tool's `name` and its `arguments` along.
     """
@@ -180,14 +180,14 @@ class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
     call_id: str
     name: str = ""
     arguments: str = ""
+    writes: bool = False
 
 
 class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
     """A tool call came back: what the model is shown, and what the application is given.
 
-    It is the call's one result, unless it is `provisional`: then the application has yet to say what becomes of it
-    (`ToolReacted`). `spent` is what a sub-run took for it in all; `final` says that the result is the run's answer (the
-    conversation was handed on to another agent); `raised` is the type and last frame of an exception in the tool.
+    It is its one result, unless `provisional`: the application has yet to look at it. `spent` is what a run below took
+    for it; `final`: it is the run's answer (a hand-off); `raised` is the type and last frame of an exception.
     """
 
     step: int

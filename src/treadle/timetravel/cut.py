@@ -115,7 +115,9 @@ def _with_results(
         state, seq = after, seq + 1
     known = state.step.calls if state.step is not None else ()
     again: list[Event] = [
-        ToolStarted(step, record.id, at=record.started_at) for record in known if record.status == "started"
+        ToolStarted(step, record.id, writes=record.writes, at=record.started_at)
+        for record in known
+        if record.status == "started"
     ]
     taken: dict[str, Spent] = {}
     for event in events[seq:stop]:

@@ -284,7 +284,7 @@ class Player:
             raise _raised(error) from error
         above_says_no = self._state.parent is not None and isinstance(event, ToolFinished)
         if not (above_says_no and (type(now) is not type(event) or self._anew.is_beyond_limit(record, event))):
-            self._compare(event, now, ("spent", "provisional", "name", "arguments", "app"))
+            self._compare(event, now, ("spent", "provisional", "name", "arguments", "app", "writes"))
 
     async def _early(self, event: ToolStarted) -> None:
         """Likewise of a call that began while the reply was still arriving."""

@@ -68,7 +68,7 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
     fault = _not_offered(run, call, tool)
     if fault is not None or tool is None:
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
-    if record.status == "interrupted" and tool.effect == "write" and not asked:
+    if may_have_changed(record, tool) and not asked:
         return unknown_outcome(run, record)
     if tool.agent is not None and _hands_on(tool) and (why := _why_not_handed_on(run, record)):
         return refused(run, record, ToolError(why, executed=False))
@@ -76,6 +76,14 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return Admitted(record, tool, tool.validate(call.arguments))
     except ToolError as error:
         return refused(run, record, error)
+
+
+def may_have_changed(record: CallRecord, tool: Tool) -> bool:
+    """Whether a call was in flight when a process died that may not be made again by itself: its tool writes.
+
+    What that said when the call began holds too: it was the tool of that time which was at work.
+    """
+    return record.status == "interrupted" and (record.writes or tool.effect == "write")
 
 
 def unknown_outcome(run: Run, record: CallRecord, why: str = "") -> Event:

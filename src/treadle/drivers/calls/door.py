@@ -247,7 +247,8 @@ class Batch:
 
     def _begin(self, admitted: Admitted) -> None:
         run, record = self._run, admitted.record
-        run.feed(ToolStarted(len(run.state.steps), record.call.id, at=run.clock.now()))
+        writes = admitted.tool.effect == "write"
+        run.feed(ToolStarted(len(run.state.steps), record.call.id, writes=writes, at=run.clock.now()))
         if self._made is not None:
             self._made.begun(record)
 

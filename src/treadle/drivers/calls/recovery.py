@@ -5,7 +5,7 @@ and a call that was not done is made again. Where it cannot say, raises, or says
 unknown: a person is asked, or the model is told, as the agent has it.
 """
 
-from treadle.drivers.calls.admission import Admitted, about_call, check, unknown_outcome
+from treadle.drivers.calls.admission import Admitted, about_call, check, may_have_changed, unknown_outcome
 from treadle.drivers.calls.execution import context_of
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, parsed
@@ -15,10 +15,8 @@ from treadle.tools import Done, NotDone, Tool, ToolOutput
 
 def asks_its_tool(run: Run, record: CallRecord) -> Tool | None:
     """The tool that is asked what came of a call; None if none is."""
-    if record.status != "interrupted":
-        return None
     tool = run.config.tools.get(record.doing.name)
-    return tool if tool is not None and tool.effect == "write" and tool.reconcile is not None else None
+    return tool if tool is not None and tool.reconcile is not None and may_have_changed(record, tool) else None
 
 
 async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted | Event, ToolOutput | None]:
