@@ -312,3 +312,31 @@ def test_a_limit_is_refused_or_keeps_its_value_through_a_journal(value, name):
     else:
         assert msgspec.json.decode(msgspec.json.encode(limits), type=Limits) == limits
         assert getattr(limits, name) == value
+
+
+async def _under(own, caplog, **given):
+    """A run of an agent with limits of its `own`, given others at its beginning, and what the log says of it."""
+    count, _ = counting()
+    agent = Agent(ScriptedModel([[("count", {})]] * 9), tools=[count], limits=own, on_limit="stop")
+    caplog.clear()
+    return agent, await agent.run("go", **given), [one.getMessage() for one in caplog.records]
+
+
+def test_a_limit_on_money_that_other_limits_lift_is_told(caplog):
+    async def main():
+        agent, short, told = await _under(Limits(steps=2, tokens=90_000), caplog)
+        assert told == []
+        await agent.resume(short, limits=Limits(steps=3))
+        (line,) = [one.getMessage() for one in caplog.records]
+        assert "goes without tokens=90000" in line
+        assert "msgspec.structs.replace(agent.limits" in line
+        caplog.clear()
+        await agent.fork(short, at=1, limits=Limits(steps=3))
+        assert ["goes without tokens=90000" in one.getMessage() for one in caplog.records] == [True]
+
+        _, _, told = await _under(Limits(tokens=90_000), caplog, limits=Limits.simple())
+        assert ["goes without tokens=90000" in one for one in told] == [True]
+        _, _, told = await _under(Limits(tokens=90_000), caplog, limits=Limits(steps=2, tokens=80_000))
+        assert told == []
+
+    asyncio.run(main())

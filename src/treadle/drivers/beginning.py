@@ -23,6 +23,7 @@ from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.instructing import instructions_of
+from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
@@ -165,6 +166,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
             "there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool "
             "results"
         )
+    tell_lifted(run_id, config.limits, limits)
     said = [*before, *([] if question is None else [question])]
     run.start(
         run_id,

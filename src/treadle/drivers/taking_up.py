@@ -26,6 +26,7 @@ from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.lease import taken
+from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
@@ -189,6 +190,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     try:
         await settle_ended(config, state, found.events, found.journal)
         check_limits(config, limits or state.limits)
+        tell_lifted(state.run_id, state.limits, limits)
         said = partial(_told, driven, state, going_on)
         await answer(driven, going_on.answers, limits, going_on.by, said=said)
     except BaseException:

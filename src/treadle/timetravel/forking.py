@@ -27,6 +27,7 @@ from treadle.drivers.clock import Clock
 from treadle.drivers.compact import chosen_policies
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets, Whose, purses_of, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
@@ -96,6 +97,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     if cut.again:
         # What was given up to the beginning of the step may come after what is shared.
         model = model or cut.state.model
+    tell_lifted(run_id, cut.state.limits, asked.limits)
     limits = asked.limits or (cut.state.limits if cut.again else None)
     told = _told(config, asked.instructions)
     own: list[Event] = [
