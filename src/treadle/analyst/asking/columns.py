@@ -50,8 +50,10 @@ _PERIODIC = re.compile(r"period|month|monat|fiscper|perio|jahrper", re.IGNORECAS
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
 _DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
+_YEAR = re.compile(r"(19|20)\d\d")
 _YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
 _FEW, _CODE_LENGTH = 50, 4
+_KEPT_DIGITS = 15
 
 
 # "Number of units sold" counts them; "number" by itself, or of one thing, may be its name.
@@ -155,7 +157,10 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     periods = [period for text in distinct if (period := _canonical(name, text))]
     # What is carried forward stands in period 0; where all would, they are round numbers.
     if len(periods) == len(distinct) and any(period[-2:] != "00" for period in periods) and not _is_figure(name):
-        return Guess("dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period")
+        return Guess(
+            "dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period",
+            question=_or_weeks(name, periods),
+        )  # fmt: skip
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
     if days := _days(name, distinct):
@@ -165,7 +170,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
             "dimension", "looks like periods before their years, of which no format makes fiscal periods",
             question=f"{name} has periods such as {texts[0]}: a table that maps them to 2024001 puts them in order",
         )  # fmt: skip
-    if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _is_figure(name):
+    if all(_YEAR.fullmatch(text) for text in distinct) and not _is_figure(name):
         return Guess("dimension", f"looks like years, such as {texts[0]}")
     if distinct <= CURRENCIES:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
@@ -178,6 +183,17 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
             format=f"alpha({length})",
         )
     return None
+
+
+def _or_weeks(name: str, periods: Sequence[str]) -> str:
+    """A question if special periods may as well be weeks, of which the name does not say that they are none."""
+    special = min((period for period in periods if period[-2:] > "12"), default="")
+    if not special or _PERIODIC.search(name):
+        return ""
+    return (
+        f"{name} has {special}, which is taken for special period {special[-2:]}: if these are weeks, take out "
+        f"'format: fiscal_period'"
+    )
 
 
 def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int) -> Guess | None:
@@ -260,6 +276,18 @@ def _named_as_codes(name: str, what: str) -> str:
     return f"{told}: if they are codes, declare it under 'dimensions'"
 
 
+def cut_off(samples: Mapping[str, Sequence[str | None]]) -> str:
+    """Returns a question if a column of an Excel file has whole numbers of more digits than Excel keeps."""
+    for column, values in samples.items():
+        long = next((text for text in values if text and re.fullmatch(rf"\d{{{_KEPT_DIGITS + 1},}}", text)), "")
+        if long and not _is_figure(column):
+            return (
+                f"{column} has {long}, and Excel keeps {_KEPT_DIGITS} digits of a number: if these are codes, those "
+                f"that differ behind them may be one here, until the cells are text"
+            )
+    return ""
+
+
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
     """Returns a question if a column says whether amounts are debit or credit, and none of them has a sign."""
     measures = [column for column, each in guesses.items() if each.role == "measure"]
@@ -282,6 +310,9 @@ def no_names(columns: Sequence[str]) -> str:
     odd = [
         name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
     ]
+    whole = [name for name in columns if re.fullmatch(r"\d+", name.strip()) and not _YEAR.fullmatch(name.strip())]
+    # Several may be months, or count up.
+    odd += [name for name in whole if len(whole) == 1 and name not in odd]
     if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
         return ""
     if all(period_of(name) for name in odd) and odd:
@@ -300,8 +331,8 @@ _SPELLINGS = (
     "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
     "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",
 )  # fmt: skip
-# Of eight digits that are no year first only the name says that they are days.
-_DIGITS = ("DDMMYYYY", "MMDDYYYY")
+# Of six digits, and of eight that are no year first, only the name says that they are days.
+_DIGITS = ("DDMMYYYY", "MMDDYYYY", "YYMMDD", "DDMMYY", "MMDDYY")
 
 
 def _days(name: str, distinct: set[str]) -> Guess | None:
@@ -321,7 +352,13 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
         )  # fmt: skip
     if not found or (found == ["YYYYMMDD"] and _is_figure(name)):
         return None
-    return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})")
+    asked = ""
+    if found == ["YYYYMMDD"] and _CODES.search(name) and not (_DAILY.search(name) or _PERIODIC.search(name)):
+        asked = (
+            f"{name} has digits such as {example}, which are taken for days, but the name of a code: if they are "
+            f"codes, take out 'format: date(YYYYMMDD)'"
+        )
+    return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})", question=asked)
 
 
 def _likely(day: date) -> bool:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, guess, no_names, unsigned
+from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.footing import adds_up, has_unmarked, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
@@ -149,6 +149,8 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     guesses = _told_by_column(guesses, samples)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
+    if source.kind == "xlsx" and (long := cut_off(samples)):
+        questions += (long,)
     questions += tuple(each.question for each in guesses.values() if each.question)
     questions += tuple(filter(None, (unsigned(guesses, samples), currency_columns(guesses)[1])))
     if (star := guesses.get("*")) and star.role == "measure":

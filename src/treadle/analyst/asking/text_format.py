@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from treadle.analyst.asking.columns import special_values
+from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.ruled import is_ruled
@@ -23,6 +24,7 @@ from treadle.analyst.reading.ruled import is_ruled
 _DELIMITERS = (";", "\t", "|", ",")
 _LINES = 200
 _FEW = 3
+_NAMING = re.compile(r"(19|20)\d\d")
 _GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
 _READINGS = {
     sign: re.compile(rf"[-+]?({_GROUPED % other}?{re.escape(sign)}\d+|{_GROUPED % other}{re.escape(sign)}?)-?")
@@ -115,7 +117,8 @@ def title_rows(rows: Sequence[Sequence[object]]) -> int:
     filled = [sum(str(cell).strip() != "" for cell in row) for row in rows[:_LINES]]
     width = max(filled, default=0)
     # Of many columns, one may have no name.
-    return next((at for at, count in enumerate(filled) if count >= width - (width > _FEW)), 0)
+    first = next((at for at, count in enumerate(filled) if count >= width - (width > _FEW)), 0)
+    return _names_above([[_written(cell) for cell in row] for row in rows[: first + 1]])
 
 
 def _asked(column: str, values: Sequence[str]) -> str:
@@ -143,5 +146,34 @@ def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
         # A name may have line breaks in it.
         fields = next(csv.reader(lines[at:], delimiter=delimiter), [])
         if len(fields) == width and sum(map(bool, map(str.strip, fields))) * 2 > width:
-            return at
+            above = [next(csv.reader([line], delimiter=delimiter), []) for line in lines[:at]]
+            return _names_above([*above, fields])
     return 0
+
+
+def _names_above(lines: Sequence[Sequence[str]]) -> int:
+    """Which of the lines has the names of the columns: the last, unless that is a row already, as an index has no name.
+
+    Then it is the nearest above it that has no figure; one above a line that is empty or of another width is none.
+    """
+    last = len(lines) - 1
+    for at in range(last, -1, -1):
+        if len(lines[at]) != len(lines[last]) or not any(map(str.strip, lines[at])):
+            break
+        if not _has_figures(lines[at]):
+            return at
+    return last
+
+
+def _has_figures(fields: Sequence[str]) -> bool:
+    """Whether a line has numbers that name no column, as years, periods and numbers that count up do."""
+    texts = [looked_at(field)[0] for field in fields]
+    at = [place for place, text in enumerate(texts) if _is_number(text) and not _NAMING.fullmatch(text)]
+    at = [place for place in at if period_of(texts[place]) is None]
+    counting = [str(place - at[0] + int(texts[at[0]])) for place in at] if at and texts[at[0]].isdecimal() else []
+    return bool(at) and not (len(at) >= _FEW and counting == [texts[place] for place in at])
+
+
+def _written(cell: object) -> str:
+    """A cell as text; a whole number without the point that Excel's have."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

@@ -1,0 +1,115 @@
+"""Which line of a file has the names of its columns, and what is asked of columns whose name does not say enough.
+
+A row that is taken for names counts nowhere, so that a proposal that takes one without a question tells a wrong total.
+"""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import Bounds, Catalog, QueryRequest, Source, declaration, propose, query
+
+D = Decimal
+QUICK = Bounds(threads=1, seconds=60)
+Rows = list[list[Any]]
+
+
+def proposed(file: Path) -> tuple[Source, tuple[str, ...], Catalog]:
+    (found,) = propose(file, QUICK)
+    (file.parent / "sources.yaml").write_text(declaration([(file, found)], file.parent), encoding="utf-8")
+    catalog = Catalog.load(file.parent / "sources.yaml")
+    return catalog.source(found.source.name), found.questions, catalog
+
+
+def written(folder: Path, kind: str, rows: Rows) -> Path:
+    file = folder / f"f.{kind}"
+    if kind == "csv":
+        lines = [",".join("" if cell is None else str(cell) for cell in row) for row in rows]
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+    book = pytest.importorskip("xlsxwriter").Workbook(str(file))
+    sheet = book.add_worksheet("t")
+    for at, row in enumerate(rows):
+        sheet.write_row(at, 0, row)
+    book.close()
+    return file
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        [None, "amount"],
+        [None, "k", "amount"],
+        ["k", None, "amount"],
+        [None, None, "k", "amount"],
+    ],
+)
+@pytest.mark.parametrize("titled", [False, True])
+def test_columns_without_a_name_do_not_make_a_row_one_of_names(
+    tmp_path: Path, kind: str, header: list[Any], titled: bool
+) -> None:
+    """An index that pandas writes has no name: the first row was taken for names, and its amount was in no total."""
+    width = len(header)
+    title = [["Balances", *[None] * (width - 1)]] if titled else []
+    rows = [[*[at] * (width - 2), "abc"[at], amount] for at, amount in enumerate([1, 20, 300])]
+    source, questions, catalog = proposed(written(tmp_path, kind, [*title, header, *rows]))
+    total = query(catalog, QueryRequest(source="f"), bounds=QUICK).totals["amount"]
+    assert (total, source.text.skip) == (D("321.00"), int(titled)), questions
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("names", [["account", 2024, 2023], ["account", 202401, 202402], ["account", 1, 2, 3]])
+def test_years_periods_and_numbers_that_count_up_are_names(tmp_path: Path, kind: str, names: list[Any]) -> None:
+    title = ["Balances", *[None] * (len(names) - 1)]
+    rows = [["a", *range(5, 4 + len(names))], ["b", *range(7, 6 + len(names))]]
+    source, _, catalog = proposed(written(tmp_path, kind, [title, names, *rows]))
+    assert source.text.skip == 1
+    totals = query(catalog, QueryRequest(source="f"), bounds=QUICK).totals
+    assert totals[str(names[1])] == D("12.00")
+
+
+def test_a_file_that_has_no_names_is_asked_about_where_its_amounts_are_whole(tmp_path: Path) -> None:
+    _, questions, _ = proposed(written(tmp_path, "csv", [["a", 10], ["b", 20]]))
+    assert any("the columns would be called a, 10" in question for question in questions)
+
+
+def test_special_periods_under_a_name_that_says_nothing_may_be_weeks(tmp_path: Path) -> None:
+    """Weeks 1 to 16 were fiscal periods without a word, so that the quarter of week 14 was all of 10 to 14."""
+    rows = [[f"2024{at:02}", 1] for at in range(1, 17)]
+    _, questions, _ = proposed(written(tmp_path, "csv", [["time", "amount"], *rows]))
+    assert any("time has 202413" in question and "weeks" in question for question in questions)
+    for header, told in (("period", rows), ("time", rows[:12])):
+        _, questions, _ = proposed(written(tmp_path, "csv", [[header, "amount"], *told]))
+        assert not questions
+
+
+@pytest.mark.parametrize(
+    ("days", "asked"),
+    [(["240131", "240201"], "date(YYMMDD) or format: date(DDMMYY)"), (["991231", "980131"], ""),
+     (["010224", "020224"], "format: date(MMDDYY)")],
+)  # fmt: skip
+def test_days_of_six_digits_are_days_where_their_name_says_so(tmp_path: Path, days: list[str], asked: str) -> None:
+    """They were codes, or numbers filled up with zeros, whose first zero was taken away."""
+    source, questions, _ = proposed(written(tmp_path, "csv", [["posting_date", "amount"], *[[day, 1] for day in days]]))
+    if asked:
+        assert any(asked in question for question in questions)
+        assert str(source.dimension("posting_date").format) == ""
+    else:
+        assert str(source.dimension("posting_date").format) == "date(YYMMDD)"
+
+
+def test_digits_that_may_be_days_under_the_name_of_a_code_are_asked_about(tmp_path: Path) -> None:
+    rows = [["20240131", 1], ["20231231", 2]]
+    for name, asks in (("customer", True), ("posting_date", False)):
+        _, questions, _ = proposed(written(tmp_path, "csv", [[name, "amount"], *rows]))
+        assert any("if they are codes" in question for question in questions) == asks
+
+
+def test_codes_of_more_digits_than_excel_keeps_are_asked_about(tmp_path: Path) -> None:
+    """Two of them may be one number in the file: their amounts were one without a word."""
+    rows = [[9007199254740992, 1], [9007199254740994, 2]]
+    _, questions, _ = proposed(written(tmp_path, "xlsx", [["card", "amount"], *rows]))
+    assert any("card has 9007199254740992, and Excel keeps 15 digits" in question for question in questions)
