@@ -90,6 +90,8 @@ def test_what_differs_in_the_period_of_the_file_is_not_to_be_taken_out(tmp_path:
         {"amount": "net"},
         {"sources": SOURCES.replace("amount: {decimals: 2", "amount: {sign: -1, decimals: 2", 1)},
         {"sources": SOURCES.replace("format: alpha(10)", "format: 'trim, alpha(10)'")},
+        {"sources": SOURCES.replace("path: a.csv", "path: a.csv\n    text: {thousands: ' '}")},
+        {"sources": SOURCES.replace("path: a.csv", "path: a.csv\n    text: {totals: ['0000800100']}")},
     ],
 )
 def test_a_check_of_other_columns_is_not_held_against_the_one_before(tmp_path: Path, changed: dict[str, str]) -> None:
@@ -165,6 +167,7 @@ def looked_up(place: Path, before: str = "", after: str = "") -> str:
         ("rate: {}", "rate: {column: other}"),
         ("new: {}", "new: {column: newer}"),
         ("period: {}", "period: {column: posted}"),
+        ("path: rates.csv", "path: rates.csv\n    text: {thousands: ' '}"),
     ],
 )
 def test_a_check_of_other_groups_rates_or_conditions_is_not_held_against_the_one_before(
@@ -235,3 +238,14 @@ def test_a_check_whose_between_can_hold_of_no_row_says_why_it_could_not_be_judge
         "neither a nor b has a row that passes the filters: no value is period between [2, 1]: write the lower end "
         "first, and let both belong to it if they are the same",
     )
+
+
+def test_totals_of_which_one_is_empty_are_not_equal(tmp_path: Path) -> None:
+    for name, pounds in (("a", ""), ("b", "0.00")):
+        (tmp_path / f"{name}.csv").write_text(f"account,currency,amount\n1,EUR,5.00\n2,GBP,{pounds}\n")
+    declared = "kind: csv, dimensions: {account: {}, currency: {}}, measures: {amount: {currency: currency}}"
+    sides = "".join(f"  {name}: {{path: {name}.csv, {declared}}}\n" for name in "ab")
+    (tmp_path / "sources.yaml").write_text(f"sources:\n{sides}")
+    (tmp_path / "checks.yaml").write_text("checks: {x: {compare: [a, b]}}\n")
+    (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
+    assert verdict.sentence == "2 of 2 keys match (100 %); the totals match, what is empty counting as zero"

@@ -15,7 +15,7 @@ from treadle.analyst.asking.tree import canonical
 from treadle.analyst.checks.declared import Check, Known, told
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
-from treadle.analyst.declared.source import Conversion, Dimension, KeyType, Mapping, Measure, Source
+from treadle.analyst.declared.source import Conversion, Dimension, KeyType, Mapping, Measure, Source, TextFormat
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.comparison import Comparison
@@ -75,6 +75,7 @@ def meaning(catalog: Catalog, check: Check, found: Comparison) -> str:
         made += [_made(one) for one in (*fixed, *rated) if one not in keys[index]]
         made += [_looked_up(catalog, measure), *(_looked_up(catalog, one) for one in (*keys[index], *fixed))]
         made += [_grouped(catalog, key.members[index]) for key, item in held if item.op == "under"]
+        made.append(_read(source))
     made = [one for one in made if one]
     return blake2b(msgspec.json.encode(made, order="sorted"), digest_size=16).hexdigest()
 
@@ -113,6 +114,11 @@ def _made(member: Dimension | Measure) -> list[Any]:
             member.conversion]  # fmt: skip
 
 
+def _read(source: Source) -> list[Any]:
+    """How the text of a source is read: which lines are rows, and what its numbers are; empty if as usual."""
+    return [] if source.text == TextFormat() else [source.text]
+
+
 def _looked_up(catalog: Catalog, member: Dimension | Measure) -> list[Any]:
     """What the table is made of that a dimension or measure is looked up in; empty if it is in none."""
     match member:
@@ -138,7 +144,7 @@ def _table(catalog: Catalog, source: str, names: Sequence[str], figure: str = ""
     table = catalog.source(source)
     made = [_made(table.dimension(name)) for name in names]
     made += [_made(table.measure(figure))] if figure else []
-    return [table.name, made, [item.written for item in table.default_filters]]
+    return [table.name, made, [item.written for item in table.default_filters], *_read(table)]
 
 
 def _type(value: Any) -> KeyType:

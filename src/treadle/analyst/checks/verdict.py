@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.checks.judging import OUTCOMES, Outcome, whole
 from treadle.analyst.showing.classify import money
-from treadle.analyst.showing.comparison import Comparison, Difference
+from treadle.analyst.showing.comparison import Comparison, Difference, Summary
 from treadle.analyst.showing.plain import plain
 from treadle.visible import seen
 
@@ -176,8 +176,14 @@ def _totals(found: Comparison) -> str:
         gaps = [(total.total_diff, found.unit)]
     of = whole(found)
     if not any(gap for gap, _ in gaps):
-        return f"{of} are equal"
+        return f"{of} match, what is empty counting as zero" if _lacking(total) else f"{of} are equal"
     return f"{of} are {' and '.join(money(gap.copy_abs(), unit) for gap, unit in gaps if gap)} apart"
+
+
+def _lacking(total: Summary) -> bool:
+    """Whether a figure of all keys is there on one side only, of one currency where there are several."""
+    pairs = [(one.source_a_value, one.source_b_value) for one in total.by_currency]
+    return any((a is None) != (b is None) for a, b in pairs or [(total.total_source_a, total.total_source_b)])
 
 
 def _named(keys: tuple[Change, ...]) -> str:
