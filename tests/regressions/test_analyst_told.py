@@ -57,6 +57,17 @@ def test_more_decimals_than_there_can_be_are_no_missing_table(tmp_path: Path, de
     assert "table" not in str(caught.value)
 
 
+def test_a_measure_may_have_as_many_decimals_as_can_be_declared(tmp_path: Path) -> None:
+    """Half of the twelfth has thirteen: whatever was compared by it ended in a ValueError, and so did what is proposed
+    for a column of twelve decimals or more."""
+    for name, last in (("a", "1"), ("b", "2")):
+        (tmp_path / f"{name}.csv").write_text(f"k,v\nx,0.00000000000{last}\ny,5\n")
+    catalog = Catalog([source(name, Measure(name="v", decimals=12)) for name in "ab"], tmp_path)
+    found = compare(catalog, CompareRequest(source_a="a", source_b="b"))
+    assert (found.summary.matches, found.summary.major_differences) == (1, 1)
+    assert found.to_dict()["tolerance"]["absolute"] == "0.0000000000005"
+
+
 @pytest.mark.parametrize("value", ["1" * 29, f"-{'9' * 30}.5", "0.12345678901"])
 def test_a_decimal_key_that_is_too_long_is_told_as_that(tmp_path: Path, value: str) -> None:
     """It was told as a value of another type than was declared, or as an amount that is too large."""

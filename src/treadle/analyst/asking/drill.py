@@ -136,7 +136,9 @@ class Lines(Struct, frozen=True, kw_only=True):
     def told(self) -> str:
         """The measure and the total, in words; of an average, say, that this is not the total."""
         figure = self.figure
-        if self.aggregation in _NOT_ADDED_UP and figure != _NONE:
+        if figure == _NONE:
+            return f"no {self.measure}"
+        if self.aggregation in _NOT_ADDED_UP:
             return f"{self.measure}, {_NOT_ADDED_UP[self.aggregation]} of amounts that add up to {figure}"
         return f"{self.measure} {figure}"
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from treadle.analyst.declared.source import Tolerance
 from treadle.analyst.reading.amounts import EXACT, decimals_of, trimmed
@@ -53,8 +53,11 @@ def thresholds(asked: Tolerance, *declared: Tolerance | None, decimals: int | No
     for tolerance in declared:
         found = found.over(tolerance)
     half = Decimal("0.01") if decimals in (None, 2) else Decimal(5).scaleb(-decimals - 1)
-    usual = Tolerance(absolute=half, relative=Decimal("0.01"), materiality=Decimal(5000))
-    return convert(found.over(usual), Thresholds, from_attributes=True)
+    return Thresholds(
+        absolute=half if found.absolute is None else found.absolute,
+        relative=Decimal("0.01") if found.relative is None else found.relative,
+        materiality=Decimal(5000) if found.materiality is None else found.materiality,
+    )
 
 
 def status(limits: Thresholds, at: int, scale: int, noisy: bool) -> "exp.Expr":
