@@ -249,3 +249,20 @@ def test_totals_of_which_one_is_empty_are_not_equal(tmp_path: Path) -> None:
     (tmp_path / "checks.yaml").write_text("checks: {x: {compare: [a, b]}}\n")
     (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
     assert verdict.sentence == "2 of 2 keys match (100 %); the totals match, what is empty counting as zero"
+
+
+def test_a_currency_that_one_side_has_today_asks_nothing_else_where_it_is_a_key(tmp_path: Path) -> None:
+    """It was called the first run of amounts in several currencies, and what had changed was not told."""
+    declared = "kind: csv, dimensions: {account: {}, currency: {}}, measures: {amount: {currency: currency}}"
+    sides = "".join(f"  {name}: {{path: {name}.csv, {declared}}}\n" for name in "ab")
+    (tmp_path / "sources.yaml").write_text(f"sources:\n{sides}")
+    (tmp_path / "checks.yaml").write_text("checks: {x: {compare: [a, b], by: [account]}}\n")
+    (tmp_path / "b.csv").write_text("account,currency,amount\n1,EUR,5\n2,USD,7\n")
+    said = []
+    for rows in ("1,EUR,5\n2,USD,7\n", "1,EUR,5\n"):
+        (tmp_path / "a.csv").write_text(f"account,currency,amount\n{rows}")
+        (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml"), history=History(tmp_path / "h.db")).verdicts
+        assert verdict.changes is not None
+        said.append(verdict.changes.sentence)
+    assert said[0] == ""
+    assert said[1].endswith("new: 1 key (2 USD)")

@@ -71,8 +71,9 @@ def test_years_periods_and_numbers_that_count_up_are_names(tmp_path: Path, kind:
     assert totals[str(names[1])] == D("12.00")
 
 
-def test_a_file_that_has_no_names_is_asked_about_where_its_amounts_are_whole(tmp_path: Path) -> None:
-    _, questions, _ = proposed(written(tmp_path, "csv", [["a", 10], ["b", 20]]))
+@pytest.mark.parametrize("first", [["a", 10], ["a", 10, 20]])
+def test_a_file_that_has_no_names_is_asked_about_where_its_amounts_are_whole(tmp_path: Path, first: list[Any]) -> None:
+    _, questions, _ = proposed(written(tmp_path, "csv", [first, ["b", *[7] * (len(first) - 1)]]))
     assert any("the columns would be called a, 10" in question for question in questions)
 
 

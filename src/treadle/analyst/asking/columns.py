@@ -311,8 +311,8 @@ def no_names(columns: Sequence[str]) -> str:
         name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
     ]
     whole = [name for name in columns if re.fullmatch(r"\d+", name.strip()) and not _YEAR.fullmatch(name.strip())]
-    # Several may be months, or count up.
-    odd += [name for name in whole if len(whole) == 1 and name not in odd]
+    counting = len(whole) > 1 and [int(name) - int(whole[0]) for name in whole] == list(range(len(whole)))
+    odd += [name for name in whole if not counting and name not in odd]
     if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
         return ""
     if all(period_of(name) for name in odd) and odd:

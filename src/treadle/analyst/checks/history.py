@@ -267,8 +267,9 @@ def _question(found: Comparison, of: list[str], conditions: tuple[tuple[str, ...
     """A name for what was asked of which files: verdicts of the same can be held against each other."""
     asked = [of, found.source_a, found.source_b, found.measure, found.dimensions, *conditions, found.tolerance]
     # 5.00 EUR that have become 5.00 USD are another difference; what amounts are in is for the data to say, too. Where
-    # they are in nothing the name is that of earlier versions, so that what these kept is held against.
-    asked += [found.unit_a, found.unit_b] if found.unit_a or found.unit_b else []
+    # they are in nothing the name is that of earlier versions, so that what these kept is held against. Where a key
+    # says what each amount is in, that one side has but one currency today asks nothing else.
+    asked += [found.unit_a, found.unit_b] if not found.currency and (found.unit_a or found.unit_b) else []
     text = json.dumps(to_builtins(asked), ensure_ascii=True, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
