@@ -208,6 +208,14 @@ def test_a_row_without_keys_that_adds_nothing_up_stays(tmp_path: Path) -> None:
     assert Proposed(tmp_path, "k;l;betrag\na;x;1,50\nb;;2,25\n;;3,74\n").totals() == {"betrag": D("7.49")}
 
 
+@pytest.mark.parametrize("lines", [["a;x;5,00", ";;5,00"], ["a;x;10,00", "b;;-10,00", ";;5,00", ";;-5,00"]])
+def test_a_row_without_keys_that_may_add_up_by_chance_is_asked_about(tmp_path: Path, lines: list[str]) -> None:
+    """A posting without an account, of the amount of the only other one, was left out without a question."""
+    found = Proposed(tmp_path, "\n".join(["k;l;betrag", *lines, ""]))
+    assert found.checked().rows == len(lines)
+    assert any("there are lines without any key" in question for question in found.questions)
+
+
 def test_what_only_has_the_name_of_a_total_stays(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "company,amount\nShell,10.25\nTotal,20.50\nBP,35.75\n")
     assert found.totals() == {"amount": D("66.50")}

@@ -88,6 +88,15 @@ def has_unmarked(session: Session, source: Source) -> bool:
     return bool(session.run(exp.select("1").from_(side.table.relation.copy()).where(marked).limit(1)))
 
 
+def no_coincidence(session: Session, source: Source) -> bool:
+    """Returns whether lines without any key, which add up the others, surely are totals.
+
+    That of a single row may be another row of the same amount, and where all comes to zero any lines that do add it up.
+    """
+    rows = session.run(exp.select(exp.Count(this=exp.Star())).from_(_side(session, source).table.relation.copy()))
+    return bool(rows[0][0] > 1 and all(_sums(session, source)))
+
+
 def _sums(session: Session, source: Source) -> list[Decimal]:
     side = _side(session, source)
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
-from treadle.analyst.asking.footing import adds_up, has_unmarked, told_apart, usual_marks
+from treadle.analyst.asking.footing import adds_up, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
@@ -228,16 +228,17 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
         text = replace(source.text, totals=(*source.text.totals, ""))
         tried = _guessed(session, replace(source, text=text), decimal, signs)
         if adds_up(session, tried.source):
-            found = replace(tried, questions=found.questions)
+            sure = no_coincidence(session, tried.source)
+            asked = () if sure else (asked_totals(text.totals),)
+            found = replace(tried if sure else found, questions=(*found.questions, *asked))
     return found
 
 
 def asked_totals(marks: Sequence[str]) -> str:
-    """Returns the question whether the lines with these texts are totals."""
+    """Returns the question whether lines with these texts are totals; an empty one is that of those without a key."""
     listed = ", ".join(map(_scalar, marks))
-    return (
-        f"there are lines with {listed}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
-    )
+    which = "without any key" if "" in marks else f"with {listed}"
+    return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
 
 
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
