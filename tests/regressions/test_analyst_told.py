@@ -15,6 +15,7 @@ from treadle.analyst import (
     Measure,
     QueryRequest,
     Source,
+    analyst_skill,
     compare,
     query,
 )
@@ -140,3 +141,17 @@ def test_a_condition_that_was_asked_for_is_none_of_the_sources_own() -> None:
     text = Agent("offline", tools=[query_table]).run_sync("What is the amount in ledger where company = 1001?").text
     assert "amount 7" in text
     assert "of its own" not in text
+
+
+def test_a_row_without_a_key_is_told_as_that_and_not_as_a_total(tmp_path: Path) -> None:
+    """It was "- v 5.00", under the rows of the keys."""
+    for name, amount in (("first", 5), ("second", 7)):
+        (tmp_path / f"{name}.csv").write_text(f"colour,v\nred,1\n,{amount}\n")
+    colour = (Dimension(name="colour"),)
+    catalog = Catalog(
+        [source(name, Measure(name="v", decimals=2), dimensions=colour) for name in ("first", "second")], tmp_path
+    )
+    agent = Agent("offline", skills=[analyst_skill(catalog)])
+    assert "- colour (none), v 5.00" in agent.run_sync("Show v of first by colour").text
+    text = agent.run_sync("Which colour has the largest difference between first and second?").text
+    assert "- colour (none), source a value 5.00" in text

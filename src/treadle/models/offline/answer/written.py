@@ -12,6 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
+from treadle.models.offline.answer.empty_keys import with_empty_keys
 from treadle.models.offline.answer.partial import are_asked_for, part_of_a_list
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
@@ -223,6 +224,7 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
         # With a colon, what was asked about is all that the facts say.
         wanted = facts.endswith(":") and {stem(word) for word in parts(name)} <= {token.stem for token in clause.tokens}
         told = single or (not rows and facts and not wanted)
+        rows = with_empty_keys(rows, exchange.arguments)
         lines += [] if told else _rows(name, rows, bool(name) and (not fields or len(lists) > 1 or not wanted_lists))
     if all(len(rows) <= _ROWS for _, rows in lists) and isinstance(note := _entry(result, "note"), str):
         # Of more rows than are told it would not be true.
@@ -274,7 +276,7 @@ def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, cla
         for name, rows in [(name, rows[:5]) for name, rows in _telling(exchange.result) if isinstance(rows[0], dict)][
             :1
         ]:
-            lines += _rows(name, rows, True)
+            lines += _rows(name, with_empty_keys(rows, exchange.arguments), True)
     return "\n".join([*lines, *_notes(exchange.result)])
 
 
