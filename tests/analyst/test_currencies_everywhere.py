@@ -96,3 +96,23 @@ def test_in_a_check_and_behind_a_key(catalog: Catalog, tmp_path: Path) -> None:
     assert [(one.currency, one.total) for one in behind.a.totals_by_currency] == [
         ("EUR", Decimal("1.10")), ("USD", Decimal("2.20")),
     ]  # fmt: skip
+
+
+def test_currencies_that_are_spelled_apart_are_not_told_as_different_without_a_word(tmp_path: Path) -> None:
+    """Amounts in EUR and in " eur " were "amounts of different currencies", and no more."""
+    for name, rows in (("a", "x,EUR,5\nx, eur ,7\n"), ("b", "x,EUR,12\n")):
+        (tmp_path / f"{name}.csv").write_text(f"k,currency,v\n{rows}")
+    sources = [
+        Source(
+            name=name,
+            kind="csv",
+            path=f"{name}.csv",
+            dimensions=(Dimension(name="k"), Dimension(name="currency")),
+            measures=(Measure(name="v", currency="currency"),),
+        )
+        for name in "ab"
+    ]
+    found = compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
+    (told,) = [claim.message for claim in found.warnings if claim.kind == "different_currencies"]
+    assert "' eur ', EUR are taken for several because they are spelled so" in told
+    assert "'format: trim, upper' on dimension currency" in told

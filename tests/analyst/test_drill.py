@@ -349,3 +349,16 @@ def test_a_key_that_neither_side_has_is_told_as_that(tmp_path: Path) -> None:
     narrowed = drilled(tmp_path, a, b, key={"account": "1"}, filters={"account": ["2", "3"]})
     assert "with account 1 under these conditions: " in narrowed.note
     assert drilled(tmp_path, a, source(tmp_path, "b", [("2", "x", "5.00")]), key={"account": "1"}).note == ""
+
+
+def test_amounts_that_add_up_to_nothing_have_their_decimals(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("k,v\nx,5\nx,-5\n")
+    s = Source(
+        name="s",
+        kind="csv",
+        path="s.csv",
+        dimensions=(Dimension(name="k"),),
+        measures=(Measure(name="v", decimals=2, unit="EUR"),),
+    )
+    found = drill(Catalog([s], tmp_path), DrillRequest(source_a="s", source_b="s", key={"k": "x"}))
+    assert found.a.told == "v 0.00 EUR"

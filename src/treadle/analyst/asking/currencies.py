@@ -4,6 +4,7 @@ Amounts of different currencies are never added up or subtracted: where several 
 key. Neighbour: `units` (what a side is measured in).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from treadle.analyst.asking.rows import Side
@@ -117,7 +118,7 @@ def unit_claims(
     if all(currency_of(side, measure) for side, measure in zip(sides, pair, strict=True)) and all(known):
         only_a, only_b = sorted(map(str, known[0] - known[1])), sorted(map(str, known[1] - known[0]))
         if only_a or only_b:
-            told = facts | {"only_a": only_a, "only_b": only_b}
+            told = facts | {"only_a": only_a, "only_b": only_b} | _spelled_apart(sides[0], pair[0], *known)
             proof = together(*(_proof(side, measure) for side, measure in zip(sides, pair, strict=True)))
             yield Claim(kind="different_currencies", facts=told, filters=filters, proof=proof)
     for at in (0, 1):
@@ -129,6 +130,15 @@ def unit_claims(
                 "unit": both[1 - at].text, "origin": both[1 - at].origin,
             }  # fmt: skip
             yield Claim(kind="unknown_unit", facts=told, filters=filters)
+
+
+def _spelled_apart(side: Side, measure: Measure, *known: set[str | None]) -> dict[str, object]:
+    """The currencies that are one but for case and blanks, and the dimension that would have to say so."""
+    codes = sorted({code for each in known for code in each if code is not None})
+    forms = Counter(code.strip().upper() for code in codes)
+    apart = [code for code in codes if forms[code.strip().upper()] > 1]
+    dimension = currency_of(side, measure)
+    return {"spelled_apart": apart, "dimension": dimension.name} if apart and dimension is not None else {}
 
 
 def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> Iterator[Claim]:

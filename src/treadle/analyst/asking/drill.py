@@ -151,7 +151,7 @@ class Lines(Struct, frozen=True, kw_only=True):
             return f"{each}, each in {self.unit}" if self.unit else each
         if self.total is None and self.aggregation != "count":
             return _NONE
-        return f"{self.total or Decimal(0):,f} {self.unit}".rstrip()
+        return f"{Decimal(0) if self.total is None else self.total:,f} {self.unit}".rstrip()
 
 
 class Drilled(Struct, frozen=True, kw_only=True):

@@ -175,7 +175,13 @@ def _different_currencies(facts: Facts, filters: Filters) -> str:
         for side, name in (("only_a", facts["a"]), ("only_b", facts["b"]))
         if facts[side]
     ]
-    return f"{_under(filters)}{'; '.join(parts)}: amounts of different currencies are not compared"
+    told = f"{_under(filters)}{'; '.join(parts)}: amounts of different currencies are not compared"
+    if apart := facts.get("spelled_apart"):
+        told += (
+            f"; {listed(apart)} are taken for several because they are spelled so: declare 'format: trim, upper' on "
+            f"dimension {facts['dimension']} if they are one"
+        )
+    return told
 
 
 def _filter_without_rows(facts: Facts, filters: Filters) -> str:
