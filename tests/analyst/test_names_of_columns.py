@@ -3,6 +3,8 @@
 A row that is taken for names counts nowhere, so that a proposal that takes one without a question tells a wrong total.
 """
 
+import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -114,3 +116,14 @@ def test_codes_of_more_digits_than_excel_keeps_are_asked_about(tmp_path: Path) -
     rows = [[9007199254740992, 1], [9007199254740994, 2]]
     _, questions, _ = proposed(written(tmp_path, "xlsx", [["card", "amount"], *rows]))
     assert any("card has 9007199254740992, and Excel keeps 15 digits" in question for question in questions)
+
+
+def test_a_column_of_pictures_is_left_out_and_said_to_be(tmp_path: Path) -> None:
+    """One of any table ended in an error, and nothing of the database was proposed."""
+    with closing(sqlite3.connect(tmp_path / "f.sqlite")) as database:
+        database.execute('CREATE TABLE "order" (k TEXT, amount INTEGER, "the ""picture" BLOB)')
+        database.executemany('INSERT INTO "order" VALUES (?, ?, ?)', [("a", 5, None), ("b", 7, b"\x89PNG")])
+        database.commit()
+    source, questions, catalog = proposed(tmp_path / "f.sqlite")
+    assert questions == ('the "picture holds binary data, and is left out',)
+    assert query(catalog, QueryRequest(source=source.name), bounds=QUICK).totals == {"amount": D(12)}

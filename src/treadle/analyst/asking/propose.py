@@ -133,6 +133,8 @@ def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str 
 def _guessed(session: Session, source: Source, decimal: str | None, proved: TextFormat | None = None) -> Proposal:
     """What the rows look like; where they do not prove the signs of their numbers, those that are `proved` hold."""
     columns = open_table(session, source, Demand((), ())).columns
+    binary = _binary(session.files[source.name][0], source.table, list(columns)) if source.kind == "sqlite" else []
+    columns = {column: kind for column, kind in columns.items() if column not in binary}
     wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
     table = open_table(session, source, Demand(wanted, ()))
     samples = _samples(session, table.relation, list(columns))
@@ -147,6 +149,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
         for column, values in samples.items()
     }  # fmt: skip
     guesses = _told_by_column(guesses, samples)
+    questions += tuple(f"{column} holds binary data, and is left out" for column in binary)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
     if source.kind == "xlsx" and (long := cut_off(samples)):
@@ -254,7 +257,7 @@ def _tables(file: Path, kind: Kind) -> list[str]:
         found = [sheet for sheet in sheet_names(file, str(file)) if sheet_rows(file, sheet, str(file))]
     elif kind == "sqlite":
         try:
-            with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
+            with closing(_sqlite(file)) as database:
                 names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
                 found = [str(row[0]) for row in database.execute(f"{names} ORDER BY name")]
         except sqlite3.Error as error:
@@ -274,6 +277,27 @@ def _tables(file: Path, kind: Kind) -> list[str]:
     if not found:
         raise AnalystError(f"{file} has no {'sheet with rows' if kind == 'xlsx' else 'table'}")
     return found
+
+
+def _binary(file: Path, table: str, columns: Sequence[str]) -> list[str]:
+    """The columns of a SQLite table that hold binary data in any row, such as pictures."""
+    names = [_identifier(column) for column in columns]
+    looked = ", ".join(f"max(typeof({name}) = 'blob')" for name in names)
+    try:
+        with closing(_sqlite(file)) as database:
+            found = database.execute(f"SELECT {looked} FROM {_identifier(table)}").fetchone()  # noqa: S608 - quoted
+    except sqlite3.Error:
+        # What is wrong with it is told by whoever reads the rows.
+        return []
+    return [column for column, held in zip(columns, found, strict=True) if held]
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sqlite(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)
 
 
 def _name(column: str, taken: set[str] | None = None) -> str:
