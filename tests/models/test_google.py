@@ -420,7 +420,7 @@ def test_a_stream_is_one_reply() -> None:
 
 
 def test_an_id_of_googles_goes_back_and_one_that_was_made_does_not() -> None:
-    with_id = {"functionCall": {"id": "g1", "name": "look", "args": {}}}
+    with_id = {"functionCall": {"id": "g1", "name": "look", "args": {"x": 0}}}
     again = {"functionCall": {"id": "g1", "name": "look", "args": {"x": 1}}}
     message = read(response(with_id, call("find"), again))[-1].message
     assert message.calls[0].id == "g1"

@@ -4,8 +4,10 @@ import json
 from decimal import Decimal
 
 import pytest
+from stream_writers import writers
 
-from treadle import Agent, Usage, tool
+from treadle import Agent, Retries, Usage, tool
+from treadle.kernel.events import ModelFailed
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import (
     AnthropicModel,
@@ -39,7 +41,7 @@ def paid():
 @pytest.fixture
 def pay(paid):
     @tool
-    def pay(to: str) -> str:
+    def pay(to: str = "nobody") -> str:
         """Pays."""
         paid.append(to)
         return "paid"
@@ -107,6 +109,18 @@ def body_of(dialect, text="", calls=(), finish=None):
 DIALECTS = ("messages", "chat", "responses", "google", "bedrock")
 
 
+def saying(*replies):
+    """Each reply in the pieces of a stream; the last one goes on."""
+
+    def answer(peer):
+        peer.begin()
+        for piece in replies[min(peer.number, len(replies) - 1)]:
+            peer.chunk(piece)
+        peer.end()
+
+    return answer
+
+
 def answering(*bodies):
     def answer(peer):
         body = bodies[min(peer.number, len(bodies) - 1)]
@@ -122,14 +136,41 @@ def answering(*bodies):
         ([("a", "A"), ("a", "A")], ["A"]),
         ([("a", "A"), ("b", "A")], ["A", "A"]),
         ([("a", "A"), ("a", "B")], ["A", "B"]),
+        ([("a", None), ("a", "A")], ["A"]),
+        ([("a", "A"), ("a", None)], ["A"]),
+        ([("a", None), ("a", None)], ["nobody"]),
+        ([("a", None), ("b", "A")], ["A", "nobody"]),
     ],
 )
 async def test_a_call_that_is_sent_twice_under_its_id_is_made_once(serve, paid, pay, dialect, calls, made):
-    said = [(call_id, "pay", {"to": to}) for call_id, to in calls]
+    said = [(call_id, "pay", {"to": to} if to else {}) for call_id, to in calls]
     server = serve(answering(body_of(dialect, calls=said), body_of(dialect, "Done.")))
     result = await Agent(model_of(dialect, server, streaming=False), tools=[pay], retries=0).run("go")
     assert (result.text, sorted(paid)) == ("Done.", made)
     assert len({call.id for call in result.tool_calls_made}) == len(made)
+
+
+@pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])
+async def test_a_call_that_is_begun_anew_after_its_end_is_the_one_with_arguments(serve, paid, pay, dialect):
+    """It was made twice, once with nobody's arguments: those that are taken where none are given."""
+    writer = getattr(writers(), dialect)
+    first = writer.calls(("a", "pay", "{}"), ("a", "pay", '{"to": "A"}'))
+    server = serve(saying(first, writer.text("Done.")))
+    model = writer.model("m", base_url=server.url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+@pytest.mark.parametrize("dialect", ["Messages", "Converse"])
+async def test_a_call_in_whose_place_another_begins_runs_nothing(serve, paid, pay, dialect):
+    """It has neither arguments nor an end, and was made with those that are taken where none are given."""
+    writer = getattr(writers(), dialect)
+    (lost, *_), pieces = writer.calls(("b", "pay", ""))[1:], writer.calls(("a", "pay", '{"to": "A"}'))
+    server = serve(saying([pieces[0], lost, *pieces[1:]], pieces, writer.text("Done.")))
+    model = writer.model("m", base_url=server.url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=Retries(attempts=2, base=0.001)).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+    assert "in the place of a call" in next(str(e.error) for e in result.events if isinstance(e, ModelFailed))
 
 
 async def test_an_item_of_responses_that_is_declared_done_twice_is_one_call(serve, paid, pay):

@@ -27,6 +27,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import is_bare
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -235,6 +236,8 @@ class AnthropicDecoder:
         if begun and fields.get("id") and begun.fields.get("id") == fields["id"]:
             # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
             return []
+        if begun and begun.kind == "tool_use" and is_bare(begun.arguments()):
+            raise ValueError("another block begins in the place of a call that has neither arguments nor an end")
         block = _Block(fields)
         self._open[index] = block
         self._blocks.append(block)

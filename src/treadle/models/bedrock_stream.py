@@ -27,6 +27,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import count_in, fields_in, grown, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import is_bare
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -222,6 +223,8 @@ class BedrockDecoder:
             if begun and fields.get("toolUseId") and begun.fields.get("toolUseId") == fields["toolUseId"]:
                 # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
                 continue
+            if begun and begun.is_call and is_bare(begun.arguments()):
+                raise ValueError("another block begins in the place of a call that has neither arguments nor an end")
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
             if block.is_call:

@@ -33,6 +33,7 @@ from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import is_bare
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -122,10 +123,11 @@ class _Words:
 class _Call:
     """One call; `pieces` while its arguments are still coming."""
 
-    __slots__ = ("arguments", "id", "name", "pieces", "signature")
+    __slots__ = ("arguments", "given", "id", "name", "pieces", "signature")
 
-    def __init__(self, call_id: str, name: str, signature: str | None) -> None:
+    def __init__(self, call_id: str, given: str, name: str, signature: str | None) -> None:
         self.id = call_id
+        self.given = given
         self.name = name
         self.signature = signature
         self.arguments = ""
@@ -311,21 +313,24 @@ class GoogleDecoder:
         )
 
     def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
-        call_id: str = fields.get("id") or ""
-        if not call_id or call_id in self._ids:
-            call_id = f"{MADE}{uuid4().hex[:24]}"
+        given: str = fields.get("id") or ""
+        call_id = given if given and given not in self._ids else f"{MADE}{uuid4().hex[:24]}"
         self._ids.add(call_id)
-        call = _Call(call_id, fields["name"], signature)
+        call = _Call(call_id, given, fields["name"], signature)
         self._parts.append(call)
         events.append(ToolCallStarted(call.id, call.name))
         return call
 
     def _reply(self, finish: FinishReason, detail: str) -> ModelReply:
         parts: list[AssistantPart] = []
+        calls = [part for part in self._parts if isinstance(part, _Call) and part.given and not is_bare(part.arguments)]
+        whole = {(call.given, call.name) for call in calls}
         for part in self._parts:
             if isinstance(part, Opaque):
                 parts.append(part)
             elif isinstance(part, _Call):
+                if is_bare(part.arguments) and (part.given, part.name) in whole:
+                    continue  # It was begun anew; see `treadle.models.once`.
                 parts += [*_signed(part.signature), ToolCall(part.id, part.name, part.arguments)]
             elif part.thought:
                 parts.append(Thinking("".join(part.pieces), signature=part.signature, id=THOUGHT))

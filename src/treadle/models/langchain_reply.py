@@ -18,6 +18,7 @@ from treadle.models.counts import told_usage
 from treadle.models.errors import UnsoundReply
 from treadle.models.guarded import ended_early
 from treadle.models.langchain_messages import assistant_message, calls_of, refusal_in, said
+from treadle.models.once import ids_told
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -142,9 +143,8 @@ class Reading:
             if not call.started:
                 events += call.start()
             events.append(ToolCallCompleted(call.id))
-        # What was said twice under one id has that id; see `treadle.models.sound.told_once`.
-        first = {(call.given, call.name, call.arguments): call.id for call in reversed(self._calls) if call.given}
-        ids = [first.get((call.given, call.name, call.arguments), call.id) for call in self._calls]
+        told = [(call.given, call.name, call.arguments) for call in self._calls]
+        ids = ids_told(told, [call.id for call in self._calls])
         made = [ToolCall(id, call.name, call.arguments) for id, call in zip(ids, self._calls, strict=True)]
         calls = made or self._whole
         content = merge_content(*self._contents) if self._contents else ""

@@ -30,6 +30,7 @@ from treadle.models.codec import DONE
 from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import ids_told
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -353,15 +354,14 @@ class ChatDecoder:
             parts.append(Thinking("".join(self._thinking), id=self._thinking_field))
         if text := "".join(self._text):
             parts.append(Text(text))
-        first = {(call.said, call.name, call.arguments): call.id for call in reversed(self._calls) if call.said}
-        for call in self._ordered():
-            # What was said twice under one id has that id; see `told_once`.
-            call_id = first.get((call.said, call.name, call.arguments), call.id)
+        calls = self._ordered()
+        told = [(call.said, call.name, call.arguments) for call in calls]
+        for call, call_id in zip(calls, ids_told(told, [call.id for call in calls]), strict=True):
             parts.append(ToolCall(call_id, call.name, call.arguments))
         kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
-        calls = {call.id: call.kept for call in self._calls if call.kept}
-        if kept or calls:
-            parts.append(Opaque(self._provider, {"message": kept, "calls": calls}))
+        kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
+        if kept or kept_of_calls:
+            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls}))
         return parts
 
 

@@ -30,6 +30,7 @@ from treadle.kernel.messages import (
 from treadle.kernel.money import MOST, dollars
 from treadle.models.bounds import check_reply, size_of_message
 from treadle.models.errors import ModelError, UnfinishedReply, UnsoundReply
+from treadle.models.once import told_once
 from treadle.models.port import (
     AttemptFailed,
     ModelEvent,
@@ -128,29 +129,6 @@ def _put_right(reply: ModelReply) -> ModelReply:
         request_id=_text("ModelReply.request_id", reply.request_id),
         cost=_cost("ModelReply", reply.cost),
     )
-
-
-def told_once(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
-    """`parts`, the same object unless a call stands there again under its id, which is one call and is made once.
-
-    The id of a call says which call it is: a server, or a proxy before it, that sends the same name and arguments under
-    the same id has sent one call twice. Under another id, or without any, it is another call.
-    """
-    if len(parts) < 2:
-        return parts
-    calls = [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall) and part.id]
-    if len(calls) < 2 or len(set(calls)) == len(calls):
-        return parts
-    kept: list[AssistantPart] = []
-    seen: set[tuple[str, str, str]] = set()
-    for part in parts:
-        if isinstance(part, ToolCall) and part.id:
-            same = (part.id, part.name, part.arguments)
-            if same in seen:
-                continue
-            seen.add(same)
-        kept.append(part)
-    return tuple(kept)
 
 
 def tokens_of_reply(reply: ModelReply) -> int:

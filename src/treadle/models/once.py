@@ -1,0 +1,57 @@
+"""Once: a call that a reply tells twice under one id is one call, and is made once. Pure.
+
+The id of a call says which call it is: a server, or a proxy before it, that sends the same name and arguments under the
+same id has sent one call twice, and one that sends them again without any has only begun it anew. Under another id, or
+without any, it is another call. Neighbours: `treadle.models.sound`, through which every reply goes; the decoders of
+streams that give each call an id of its own.
+"""
+
+from collections.abc import Sequence
+
+from treadle.kernel.messages import AssistantPart, ToolCall
+
+Told = tuple[str, str, str]
+"""The id that a call was given, its name and its arguments."""
+
+
+def is_bare(arguments: str) -> bool:
+    """Whether a call has no arguments, as one has that was begun and no more."""
+    return not arguments.strip(" \t\r\n{}")
+
+
+def told_once(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
+    """`parts`, the same object unless a call stands there again under its id, which is one call and is made once."""
+    if len(parts) < 2:
+        return parts
+    calls = [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall) and part.id]
+    if len(calls) < 2 or len({call_id for call_id, _, _ in calls}) == len(calls):
+        return parts
+    kept: list[AssistantPart] = []
+    seen = {(call_id, name, "") for call_id, name, arguments in calls if not is_bare(arguments)}
+    for part in parts:
+        if isinstance(part, ToolCall) and part.id:
+            same = _same(part.id, part.name, part.arguments)
+            if same in seen:
+                continue
+            seen.add(same)
+        kept.append(part)
+    return tuple(kept) if len(kept) < len(parts) else parts
+
+
+def ids_told(calls: Sequence[Told], ids: Sequence[str]) -> list[str]:
+    """The ids of `calls`, each its own of `ids` but where it is one that was told before: then that one's.
+
+    `told_once` leaves one of those out. A call that was only begun anew is the one that has arguments.
+    """
+    first: dict[Told, str] = {}
+    for (given, name, arguments), own in zip(calls, ids, strict=True):
+        if given:
+            first.setdefault(_same(given, name, arguments), own)
+    for (given, name, arguments), own in zip(calls, ids, strict=True):
+        if given and not is_bare(arguments):
+            first[given, name, ""] = own
+    return [first.get(_same(*call), own) for call, own in zip(calls, ids, strict=True)]
+
+
+def _same(call_id: str, name: str, arguments: str) -> Told:
+    return call_id, name, "" if is_bare(arguments) else arguments
