@@ -11,6 +11,8 @@ What was found, and the test that holds it:
 - a body with usage but no choices, no content, no item -> test_a_body_that_is_no_reply_is_paid_for_all_the_same,
   test_a_message_without_its_content_is_paid_for_all_the_same,
   test_a_response_with_an_item_that_is_none_is_paid_for_all_the_same
+- a request that was refused counts after one that was given up ->
+  test_a_request_counts_of_the_models_that_were_given_up_and_of_no_other
 """
 
 import json
@@ -19,7 +21,8 @@ from decimal import Decimal
 import pytest
 
 from treadle import Agent, Limits, ModelSettings, Price, Usage
-from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.kernel.events import ModelFailed
+from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Timeouts
 
 pytestmark = pytest.mark.anyio
 
@@ -160,3 +163,51 @@ async def test_a_reply_too_short_to_think_in_is_asked_for_without(serve, own):
     result = await Agent(claude(server, ModelSettings(**own)), limits=Limits(tokens=1500)).run("go")
     assert result.text == "hi"
     assert sent(server)["thinking"] == {"type": "disabled"}
+
+
+def silent(peer):
+    peer.begin()
+    peer.gone()
+
+
+def refusing(status, **headers):
+    def answer(peer):
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        peer.answer(status, {"content-type": "application/json"} | told, b'{"error": {"message": "not now"}}')
+
+    return answer
+
+
+LIMITED, LATE = refusing("429 Too Many Requests", retry_after="30"), refusing("408 Timeout")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "asked"),
+    [
+        ((LATE,), []),
+        ((silent,), [0]),
+        ((silent, LIMITED), [0]),
+        ((LIMITED, silent), [1]),
+        ((silent, LATE), [0]),
+        ((silent, silent), [0, 1]),
+        ((refusing("408 Timeout", retry_after="30"), LIMITED), []),
+    ],
+)
+@pytest.mark.parametrize("fallback", [False, True], ids=["alone", "fallback"])
+async def test_a_request_counts_of_the_models_that_were_given_up_and_of_no_other(serve, scripts, asked, fallback):
+    """One that a provider refused counted too: by HTTP 408, or after another model of the chain had been silent."""
+    if len(scripts) > 1 and not fallback:
+        pytest.skip("there is one model")
+    models = [
+        OpenAIChatModel(
+            "m", base_url=serve(script).url, api_key="k", price=Price(10**place, 1), timeouts=Timeouts(first_token=0.05)
+        )
+        for place, script in enumerate(scripts)
+    ]
+    model = FallbackModel(models) if fallback else models[0]
+    result = await Agent(model, retries=0).run("word " * 400)
+    failed = [event for event in result.events if isinstance(event, ModelFailed)]
+    counted = [event.usage for event in failed if event.usage is not None]
+    assert len(counted) == len(asked)
+    prices = [Decimal(10**place) / 10**6 for place in asked]
+    assert result.cost == sum(usage.input_tokens * price for usage, price in zip(counted, prices, strict=True))

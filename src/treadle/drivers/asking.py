@@ -164,7 +164,7 @@ class Asking:
             model: that has failed, of several for which the model of the step stands.
         """
         arrived, state = self.arrived, self._run.state
-        usage, cost = arrived.usage(self.asked, self.longest_reply, error.kind), arrived.cost
+        usage, cost = arrived.usage(self.asked, self.longest_reply), arrived.cost
         if usage is not None and cost is None:
             prepared = state.prepared
             settings = (None if prepared is None else prepared.settings) or state.settings

@@ -303,12 +303,12 @@ async def _asked(
     attempt, asked, most = 1, _request_tokens(run, model, request), request.settings.max_tokens
     arrived = Arrived()
 
-    def count(failed: Model, ended: str) -> None:
-        bill.add(failed, arrived.usage(asked, most, ended), arrived.cost, request.settings)
+    def count(failed: Model) -> None:
+        bill.add(failed, arrived.usage(asked, most), arrived.cost, request.settings)
 
     async def passed_over(event: AttemptFailed) -> Arrived:
         nonlocal arrived
-        count(event.error.model or model, event.error.kind)
+        count(event.error.model or model)
         arrived = Arrived()
         if why := await bill.refused(run, model, request.settings, asked):
             raise _TooDear(why)
@@ -323,14 +323,15 @@ async def _asked(
             return reply, arrived.paid(reply, asked, most)
         except asyncio.CancelledError as error:
             if run.driven.is_cancelled():
-                count(model, "cancelled")
+                arrived.given_up()
+                count(model)
                 raise
             failure: ModelError = unexpected(error, model)
         except (Misuse, PassesThrough, _TooDear):
             raise
         except (Exception, SystemExit) as error:
             failure = error if isinstance(error, ModelError) else unexpected(error, model)
-        count(failure.model or model, failure.kind)
+        count(failure.model or model)
         wait = run.config.retries.delay(failure, attempt, seconds_left(run))
         if wait is None or await bill.refused(run, model, request.settings, asked):
             raise failure

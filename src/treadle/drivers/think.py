@@ -126,6 +126,7 @@ def _cut_off(asking: Asking, attempt: int) -> ModelReplied | ModelFailed:
     if whole is not None:
         with suppress(ModelError):
             return asking.replied(whole)
+    asking.arrived.given_up()
     info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
     return asking.failed(info, attempt, None)
 

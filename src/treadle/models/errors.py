@@ -16,12 +16,14 @@ class ModelError(Exception):
         request_id: the provider's name for the exchange, if it gave one.
         usage: what the provider says that the failed call took, if it does.
         model: the model that failed, where it is one of several that another stands for.
+        gave_up: whether it was not waited for any longer: its provider had the request, and may have gone on with it.
     """
 
     kind: ClassVar[str] = "model_error"
     retryable: ClassVar[bool] = False
     usage: Usage | None = None
     model: Any = None
+    gave_up: bool = False
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, status: int | None = None, request_id: str = ""
@@ -112,6 +114,7 @@ class ModelTimeout(ModelError):
 
     kind = "model_timeout"
     retryable = True
+    gave_up = True
 
 
 class ProtocolError(ModelError):

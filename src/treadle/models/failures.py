@@ -119,6 +119,8 @@ def error_for(
         status=status,
         request_id=request_id(headers),
     )
+    # Who answers has not gone on with it.
+    found.gave_up = False
     # Not of any standard, but providers say so, and their own clients obey.
     if (again := headers.get("x-should-retry")) in ("true", "false"):
         vars(found)["retryable"] = again == "true"

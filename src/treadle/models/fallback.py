@@ -221,6 +221,7 @@ class FallbackModel:
         told.model = asked
         # What the models before it took was said with the failure of each.
         told.usage = None if last is None else last.error.usage
+        told.gave_up = last is not None and last.error.gave_up
         raise told from None if last is None else last.error
 
     def _cooling(self) -> dict[int, Failure]:

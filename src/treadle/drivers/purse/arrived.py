@@ -24,9 +24,8 @@ from treadle.models.port import (
 )
 from treadle.models.sound import counts_itself, is_sound_usage, tokens_of_reply
 
-GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
-"""How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
-
+ASKED: Final = Usage(estimated=True)
+"""What is known of a call that was given up: its provider had the request."""
 
 _PIECES: Final = frozenset({TextDelta, ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
 """What says nothing of what is paid for."""
@@ -55,8 +54,14 @@ class Arrived:
 
     def failed(self, error: ModelError) -> None:
         """Takes note of what `error` says that the call took, where no event has said it before."""
-        if error.usage is not None and self.reported is None:
-            self._events.append(UsageReported(error.usage))
+        took = error.usage or (ASKED if error.gave_up else None)
+        if took is not None and self.reported is None:
+            self._events.append(UsageReported(took))
+
+    def given_up(self) -> None:
+        """Takes note that nobody waits for the rest."""
+        if self.reported is None:
+            self._events.append(UsageReported(ASKED))
 
     @property
     def whole(self) -> ModelReply | None:
@@ -116,23 +121,20 @@ class Arrived:
                     pass
         return max(whole, estimate_text("".join([piece for piece in pieces if isinstance(piece, str)])))
 
-    def usage(self, asked: int, most: int | None, ended: str) -> Usage | None:
+    def usage(self, asked: int, most: int | None) -> Usage | None:
         """What is paid for if nothing more comes; None if nothing is.
 
         A provider charges for all that it sent, thinking and arguments of calls as well as text. What it reported is
-        known; the rest is estimated on the high side. Where nothing came, but nobody refused the request either, the
-        request itself may be charged for.
+        known; the rest is estimated on the high side. Where nothing came of what was given up, but nobody refused the
+        request either, the request itself may be charged for.
 
         Args:
             asked: tokens of the request, estimated.
             most: tokens of the longest reply that was asked for; None if that was not said.
-            ended: how the call ended, as the `kind` of its error.
         """
         received, reported = self._received(), self.reported
         if reported is not None and not reported.estimated and self._ended:
             return reported
-        if not received and reported is None and ended in GIVEN_UP:
-            return Usage(asked, 0, estimated=True)
         if not received and (reported is None or not reported.estimated):
             return reported
         return _completed(reported, asked, received, most)
