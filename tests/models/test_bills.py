@@ -83,6 +83,16 @@ async def test_openrouters_own_word_on_the_cost_counts(serve):
     assert (await Agent(model).run("go")).cost == Decimal("0.021")
 
 
+PARTS = {"input_tokens_cost": 0.00001, "output_tokens_cost": 0.000005, "request_cost": 0.005, "total_cost": 0.005015}
+
+
+async def test_perplexitys_own_word_on_the_cost_counts(serve):
+    """Its fees by the context of a search, or by the searches, were guessed or left out."""
+    server = answering(serve, completion(**PLAIN, cost=PARTS))
+    model = OpenAIChatModel("sonar", provider="perplexity", base_url=server.url, api_key="k")
+    assert (await Agent(model).run("go")).cost == Decimal("0.005015")
+
+
 async def test_a_price_of_ones_own_goes_before_the_providers_word(serve):
     server = answering(serve, completion(**PLAIN, cost=0.0125))
     model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k", price=Price(1, 1))
@@ -198,12 +208,11 @@ async def test_a_request_counts_of_the_models_that_were_given_up_and_of_no_other
     """One that a provider refused counted too: by HTTP 408, or after another model of the chain had been silent."""
     if len(scripts) > 1 and not fallback:
         pytest.skip("there is one model")
-    models = [
-        OpenAIChatModel(
-            "m", base_url=serve(script).url, api_key="k", price=Price(10**place, 1), timeouts=Timeouts(first_token=0.05)
-        )
-        for place, script in enumerate(scripts)
-    ]
+    models = []
+    for place, script in enumerate(scripts):
+        patience = Timeouts(first_token=0.05) if script is silent else Timeouts()
+        address, price = serve(script).url, Price(10**place, 1)
+        models.append(OpenAIChatModel("m", base_url=address, api_key="k", price=price, timeouts=patience))
     model = FallbackModel(models) if fallback else models[0]
     result = await Agent(model, retries=0).run("word " * 400)
     failed = [event for event in result.events if isinstance(event, ModelFailed)]

@@ -82,6 +82,7 @@ MISTRAL: Final = Host(
 )
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
+PERPLEXITY: Final = Host(tells_cost=True)
 # Its compatible API refuses `stream_options`, and holds a reply to JSON, but to no schema that is strict:
 # https://docs.cohere.com/docs/compatibility-api
 COHERE: Final = Host(stream_usage=False, json_schema=False)
@@ -115,6 +116,7 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("mistral.ai", MISTRAL),
     ("deepseek.com", DEEPSEEK),
     ("openrouter.ai", OPENROUTER),
+    ("perplexity.ai", PERPLEXITY),
     ("groq.com", GROQ),
     ("cerebras.ai", GROQ),
     ("snowflakecomputing.com", Host(max_tokens="max_completion_tokens", thinking="reasoning")),

@@ -44,6 +44,7 @@ from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.told_cost import TELLING
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 LONGEST_NAME: Final = 64
@@ -115,7 +116,7 @@ class ChatCodec:
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        told = self.host.tells_cost or self.provider == "openrouter"
+        told = self.host.tells_cost or self.provider in TELLING
         return Guarded(self.provider, ChatDecoder(self.provider, self._stream_error, tells_cost=told))
 
     def decode_body(self, body: Json) -> list[ModelEvent]:

@@ -5,17 +5,27 @@ the decoders of OpenAI's two dialects; `treadle.models.hosts`, which knows the s
 """
 
 from decimal import Decimal
+from typing import Final
 
 from treadle.kernel.messages import Json
 from treadle.kernel.money import dollars, plus
 from treadle.models.counts import fields_in
 
+TELLING: Final = frozenset({"openrouter", "perplexity"})
+"""The providers that say so, by name; wherever they are reached."""
+
 
 def cost_in(usage: Json) -> Decimal | None:
-    """What OpenRouter says that a reply cost, in dollars; with a key of one's own at the provider, both bills.
+    """What a provider says that a reply cost, in dollars.
 
-    Source: https://openrouter.ai/docs/use-cases/usage-accounting
+    OpenRouter says it as a number; with a key of one's own at the provider behind it, both bills count. Perplexity says
+    it in parts and in all, with its fees for requests and searches, which no count of tokens tells.
+
+    Sources: https://openrouter.ai/docs/use-cases/usage-accounting,
+    https://docs.perplexity.ai/api-reference/chat-completions-post
     """
+    if parts := fields_in(usage, "cost"):
+        return dollars(parts.get("total_cost"))
     told = dollars(usage.get("cost"))
     if told is None or not usage.get("is_byok"):
         return told
