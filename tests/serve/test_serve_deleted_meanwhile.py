@@ -103,3 +103,37 @@ async def test_a_family_that_is_deleted_meanwhile_is_in_no_figures():
     told = await statistics(journal)
     assert journal.victim == ""
     assert (told.runs, told.ended, told.by_agent, told.by_model) == (0, {}, (), ())
+
+
+class Talked(MemoryJournal):
+    """A journal in which somebody does something as the first of its runs is deleted."""
+
+    meanwhile = None
+
+    async def delete(self, *given):
+        await super().delete(*given)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+
+
+async def test_a_run_that_is_begun_while_its_conversation_is_deleted_is_kept():
+    """It had been begun, with a 201, and was deleted with what was there when that was asked for."""
+    journal, begun = Talked(), []
+    one = app({"clerk": Agent(ScriptedModel(lambda request: "Yes."), name="clerk")}, journal=journal)
+    async with lifespan(one):
+        found = await _three_runs(one, journal)
+
+        async def talk():
+            body = {"agent": "clerk", "input": "four", "conversation": "c"}
+            status, told = (await asked(one, "POST", "/api/runs", body))[:2]
+            assert status == 201
+            begun.append(told["id"])
+            await asked(one, "GET", f"/api/runs/{told['id']}/stream")
+            await one.runs.live.settled(told["id"])
+
+        journal.meanwhile = talk
+        assert (await asked(one, "DELETE", "/api/conversations/c"))[0] == 204
+        left = (await asked(one, "GET", "/api/conversations/c"))[1]["runs"]
+        assert [run["id"] for run in left] == begun
+        assert not {*begun} & {*found}

@@ -8,6 +8,8 @@ from served import clerk, decision, events_of, serving, talker, until, waiter
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage
 from treadle.kernel.events import ApprovalDecided, RunResumed
+from treadle.kernel.messages import AssistantMessage, Text
+from treadle.models.port import ModelReply
 from treadle.serve import User, app
 from treadle.serve.app import Served
 from treadle.serve.endpoint import Endpoint
@@ -335,3 +337,56 @@ async def test_of_a_conversation_the_runs_of_an_agent_that_a_user_may_not_see_ar
 
         assert (await client.delete("/api/conversations/talk", headers=seen)).status_code == 204
         assert [(await client.get(f"/api/runs/{one}")).status_code for one in ids] == [200, 404]
+
+
+async def test_a_conversation_that_went_on_with_an_agent_that_a_user_may_not_see_is_what_they_see_of_it():
+    """It was in the list, and a 404 when opened; who said something in it was told of a run that is not there."""
+    older, newer = [Agent(ScriptedModel(lambda _: "Good day."), name=name) for name in ("older", "newer")]
+    narrow = {"narrow": User("ada", agents=["older"])}
+    served = app(
+        [older, newer],
+        journal=MemoryJournal(),
+        auth=lambda request: narrow.get(request.headers.get("x-user"), User("ada")),
+    )
+    async with serving(served) as client:
+        ids = []
+        for name in ("older", "newer"):
+            begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
+            ids.append(begun.json()["id"])
+            await client.get(f"/api/runs/{ids[-1]}/stream")
+
+        seen = {"x-user": "narrow"}
+        (listed,) = (await client.get("/api/conversations", headers=seen)).json()["conversations"]
+        talk = (await client.get("/api/conversations/talk", headers=seen)).json()
+        assert listed["run"]["id"] == talk["run"]["id"] == talk["runs"][0]["id"] == ids[0]
+        assert ids[0] in (await client.get("/ai-sdk/older/talk/messages", headers=seen)).text
+        body = {"agent": "older", "input": "And now?", "conversation": "talk"}
+        said = await client.post("/api/runs", json=body, headers=seen)
+        assert (said.status_code, ids[1] in said.text) == (409, False)
+        assert "an agent that you may not use" in said.json()["error"]["message"]
+        assert len((await client.get("/api/runs")).json()["runs"]) == 2
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "refusal", "length"])
+async def test_what_a_provider_says_of_how_its_reply_ended_is_for_who_sees_the_inside(finish):
+    """The word for it may be seen by all; the sentence behind it was too."""
+    reply = ModelReply(AssistantMessage((Text("No."),)), finish=finish, finish_detail="SAFETY: policy 7 of tenant acme")
+    agent = Agent(ScriptedModel(lambda request: reply), name="talker")
+    inside = User("ada", inside=True)
+    served = app([agent], journal=MemoryJournal(), auth=lambda r: inside if "x-inside" in r.headers else User("ada"))
+    async with serving(served) as client:
+        begun = await client.post("/api/runs", json={"agent": "talker", "input": "Hello.", "conversation": "c"})
+        run = f"/api/runs/{begun.json()['id']}"
+        routes = [run, f"{run}/stream", f"{run}/events", f"{run}/steps", f"{run}/steps/0", f"{run}/waterfall"]
+        routes += [f"{run}/export?format={kind}" for kind in ("jsonl", "markdown", "html")]
+        routes += ["/api/runs", "/api/conversations", "/api/conversations/c", "/ai-sdk/talker/c/messages"]
+        said = {route: (await client.get(route)).text for route in routes}
+        assert not [route for route, text in said.items() if "acme" in text]
+        assert '"detail":"SAFETY"' in said[run].replace('": ', '":')
+        assert "acme" in (await client.get(run, headers={"x-inside": "1"})).text
+        for path, body in (
+            ("/v1/chat/completions", {"model": "talker", "messages": [{"role": "user", "content": "Hello."}]}),
+            ("/v1/responses", {"model": "talker", "input": "Hello."}),
+        ):
+            told = await client.post(path, json=body)
+            assert "acme" not in told.text

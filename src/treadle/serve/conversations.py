@@ -21,7 +21,7 @@ from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
 from treadle.serve.posting import AGAIN
-from treadle.serve.refused import Refused, of_journal
+from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 from treadle.serve.veil import veiled_line
 
@@ -151,12 +151,17 @@ class Conversations:
         await self._journal.entitle(user.name, name, title.strip() or None)
 
     async def delete(self, user: User, name: str) -> None:
-        """Removes it with all its runs that the user may see. Raises `Refused` while one of them is under way."""
+        """Removes it with all its runs that the user may see, but for those that are begun in it meanwhile.
+
+        Raises:
+            Refused: one of them is under way, or there is no such conversation.
+        """
         await self.find(user, name)
         if user.decides == "nothing":
             raise Refused("forbidden", "you may look at conversations, and not delete any")
         its = Wanted(user=user.name, conversation=name, top=True)
-        while runs := [line async for line in every(self._journal, its) if user.may_use(line.agent)]:
+        there = {line.run_id async for line in every(self._journal, its) if user.may_use(line.agent)}
+        while runs := [line async for line in every(self._journal, its) if line.run_id in there]:
             for line in runs:
                 if line.status == "running":
                     raise _busy(name, line, "is not deleted")
@@ -172,7 +177,7 @@ class Conversations:
                     # It goes on just now, or is let go, or another deletes it: the next look tells.
                     await asyncio.sleep(_LOOK)
                     break
-        if isinstance(self._journal, Titles):
+        if isinstance(self._journal, Titles) and not await self._all(user, name, 1):
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
@@ -194,7 +199,13 @@ class Conversations:
 
     async def _lent_now(self, user: User, name: str, after: str | None) -> Lent:
         while True:
-            newest = await self.newest(user, name)
+            newest = last_of(await kept(self._all(user, name, _LATELY)))
+            if newest is not None and not user.may_use(newest.agent):
+                raise Refused(
+                    "conflict",
+                    f"conversation {name!r:.200} takes no message: it has gone on with an agent that you may not use",
+                    "Begin another conversation.",
+                )
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
             if newest is not None and newest.started_at > time.time():
@@ -258,12 +269,10 @@ class Conversations:
         return line
 
     async def newest(self, user: User, name: str) -> RunInfo | None:
-        """The run with which it goes on; None if there is no such conversation for the user."""
-        try:
-            found = last_of(await self._all(user, name, _LATELY))
-        except JournalError as error:
-            raise of_journal(error) from error
-        return _shown(user, found) if found is not None and user.may_use(found.agent) else None
+        """The newest of its runs that the user may see; None if there is no such conversation for the user."""
+        lines = await kept(self._all(user, name, _LATELY))
+        found = last_of([line for line in lines if user.may_use(line.agent)])
+        return None if found is None else _shown(user, found)
 
     async def said_until(self, line: RunInfo) -> Sequence[Message]:
         """What had been said when a run of it ended, or if it ended now."""

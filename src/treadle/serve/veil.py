@@ -19,6 +19,7 @@ from treadle.kernel.events import (
     Event,
     Happened,
     ModelFailed,
+    ModelReplied,
     ResultAwaited,
     RunFinished,
     RunForked,
@@ -43,6 +44,9 @@ taken up by an answer; whoever folds the events refuses what does not fit."""
 _NO_SUMMARY: Final = re.compile(r"(no summary: [a-z_]+): .*", re.DOTALL)
 """Why there is no summary: the kind of what went wrong, and what the provider said."""
 
+_ONE_WORD: Final = re.compile(r"[\w.-]{1,60}(?=:|$)")
+"""Some providers say more behind a colon."""
+
 
 def veiled(event: Event) -> Event:
     """The event without what is for whoever runs the agent."""
@@ -56,6 +60,8 @@ def veiled(event: Event) -> Event:
             return replace(event, instructions=event.instructions and NOT_SHOWN)
         case ModelFailed():
             return replace(event, error=_error(event.error))
+        case ModelReplied():
+            return replace(event, finish_detail=_word(event.finish_detail))
         case ContextEdited(detail=detail):
             return replace(event, detail=_NO_SUMMARY.sub(r"\1", detail))
         case ToolFinished():
@@ -84,7 +90,13 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
 
 def veiled_stop(stop: Stop) -> Stop:
     """Why a run ended, without the words of a provider."""
-    return replace(stop, detail=WORDS) if stop.reason == "model_error" else stop
+    match stop.reason:
+        case "model_error":
+            return replace(stop, detail=WORDS)
+        case "content_filter" | "refusal" | "length":
+            return replace(stop, detail=_word(stop.detail))
+        case _:
+            return stop
 
 
 def veiled_line(line: RunInfo) -> RunInfo:
@@ -116,6 +128,12 @@ def _undescribed(tool: Tool) -> Tool:
 def _named(tool: ListedTool) -> ListedTool:
     """A tool of a server without what the server says of it."""
     return ListedTool(tool.name, tool.server, tool.remote, "", {}, effect=tool.effect, says_effect=tool.says_effect)
+
+
+def _word(detail: str) -> str:
+    """The word for how a reply ended, without what its provider says of it; empty if it is no single word."""
+    found = _ONE_WORD.match(detail)
+    return "" if found is None else found[0]
 
 
 def _error(error: ErrorInfo) -> ErrorInfo:
