@@ -6,10 +6,12 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stream_writers import writers
 
-from treadle import Agent, Image, Text, tool
+from treadle import Agent, Image, StepSettings, Text, tool
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.google import GoogleCodec
 from treadle.models.hosts import MISTRAL, OPENAI
 from treadle.models.openai_chat import ChatCodec
@@ -155,3 +157,36 @@ def test_a_run_with_ids_of_another_provider_is_continued():
         calls, results = pairs(dialect, result.messages)
         assert calls == results
         assert all(least <= len(one) <= most and re.fullmatch(shape, one) for one in calls)
+
+
+PAUSED = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "I search."}],
+    "stop_reason": "pause_turn",
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+
+
+@pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])
+def test_what_one_provider_paused_another_goes_on_with(serve, dialect):
+    """Bedrock, Mistral and others refuse a request that ends with what a model said."""
+    writer = getattr(writers(), dialect)
+    body = json.dumps(PAUSED).encode()
+    claude = AnthropicModel(
+        "m", base_url=serve(lambda peer: peer.answer("200 OK", {}, body)).url, api_key="a-made-up-key"
+    )
+
+    def answer(peer):
+        peer.begin()
+        for piece in writer.text("Done."):
+            peer.chunk(piece)
+        peer.end()
+
+    server = serve(answer)
+    other = writer.model("m", base_url=server.url, api_key="a-made-up-key")
+    agent = Agent(claude, prepare_step=lambda context: StepSettings(model=other) if context.step_number else None)
+    assert agent.run_sync("go").text.endswith("Done.")
+    sent = json.loads(server.requests[0].body)
+    last = (sent.get("messages") or sent.get("input") or sent.get("contents"))[-1]
+    assert last["role"] == ("assistant" if dialect == "Messages" else "user")

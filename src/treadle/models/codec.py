@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, UserMessage
 from treadle.models.errors import ModelError
 from treadle.models.halves import without_halves
 from treadle.models.history import History
@@ -24,6 +25,15 @@ from treadle.models.profile import ModelProfile
 DONE: Final[Json] = {"type": "[DONE]"}
 # What a user's turn says that only stands there because the provider wants one first.
 OPENING: Final = "(no content)"
+# What it says after a reply that another provider has paused, and that this one is to go on with.
+GOING_ON: Final = UserMessage("Go on.")
+
+
+def answerable(request: ModelRequest) -> ModelRequest:
+    """`request` with a user's word last, for a provider that takes no other: only Anthropic goes on with a reply."""
+    if not request.messages or not isinstance(request.messages[-1], AssistantMessage):
+        return request
+    return replace(request, messages=(*request.messages, GOING_ON))
 
 
 class Decoder(Protocol):

@@ -17,7 +17,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.access import Access, access_of, host_in
 from treadle.models.bounds import check_beside, size_of_piece
-from treadle.models.codec import DONE, Codec, Decoder
+from treadle.models.codec import DONE, Codec, Decoder, answerable
 from treadle.models.ending import broken_off, drained, heard_out, last_of
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -166,6 +166,8 @@ class HttpModel:
             request = structs.replace(request, settings=settings)
         if request.usual is not None and self._keeps_tools():
             request = structs.replace(request, tools=request.usual.tools)
+        if self.provider.dialect != "anthropic":
+            request = answerable(request)
         body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
