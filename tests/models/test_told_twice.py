@@ -161,12 +161,14 @@ async def test_a_call_that_is_begun_anew_after_its_end_is_the_one_with_arguments
     assert (result.text, paid) == ("Done.", ["A"])
 
 
-@pytest.mark.parametrize("dialect", ["Messages", "Converse"])
-async def test_a_call_in_whose_place_another_begins_runs_nothing(serve, paid, pay, dialect):
+@pytest.mark.parametrize("what", ["block", "message"])
+@pytest.mark.parametrize("dialect", ["Messages", "Responses", "Converse"])
+async def test_a_call_in_whose_place_another_begins_runs_nothing(serve, paid, pay, dialect, what):
     """It has neither arguments nor an end, and was made with those that are taken where none are given."""
     writer = getattr(writers(), dialect)
-    (lost, *_), pieces = writer.calls(("b", "pay", ""))[1:], writer.calls(("a", "pay", '{"to": "A"}'))
-    server = serve(saying([pieces[0], lost, *pieces[1:]], pieces, writer.text("Done.")))
+    lost, pieces = writer.calls(("b", "pay", ""))[:2], writer.calls(("a", "pay", '{"to": "A"}'))
+    anew = pieces[1:] if what == "block" else pieces
+    server = serve(saying([*lost, *anew], pieces, writer.text("Done.")))
     model = writer.model("m", base_url=server.url, api_key="a-made-up-key")
     result = await Agent(model, tools=[pay], retries=Retries(attempts=2, base=0.001)).run("go")
     assert (result.text, paid) == ("Done.", ["A"])

@@ -72,6 +72,14 @@ class _Block:
             return streamed
         return msgspec.json.encode(self.fields["input"]).decode()
 
+    def check_begun(self) -> None:
+        """Raises `ValueError` for a call without arguments that another block, or message, takes the place of.
+
+        It has not ended: a server, or a proxy before it, began anew.
+        """
+        if self.kind == "tool_use" and is_bare(self.arguments()):
+            raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
+
     def part(self, provider: str) -> AssistantPart:
         match self.kind:
             case "text":
@@ -217,6 +225,8 @@ class AnthropicDecoder:
         return replace(usage or Usage(), web_searches=searches, estimated=True)
 
     def _message(self, message: Json) -> list[ModelEvent]:
+        for block in self._open.values():
+            block.check_begun()
         events = self._finish_open()
         self._started, self._ended = True, False
         self._id = name_in(message, "id") or self._id
@@ -236,8 +246,8 @@ class AnthropicDecoder:
         if begun and fields.get("id") and begun.fields.get("id") == fields["id"]:
             # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
             return []
-        if begun and begun.kind == "tool_use" and is_bare(begun.arguments()):
-            raise ValueError("another block begins in the place of a call that has neither arguments nor an end")
+        if begun:
+            begun.check_begun()
         block = _Block(fields)
         self._open[index] = block
         self._blocks.append(block)

@@ -224,7 +224,7 @@ class BedrockDecoder:
                 # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
                 continue
             if begun and begun.is_call and is_bare(begun.arguments()):
-                raise ValueError("another block begins in the place of a call that has neither arguments nor an end")
+                raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
             if block.is_call:

@@ -29,6 +29,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import is_bare
 from treadle.models.openai_responses_usage import is_search, usage_of_response
 from treadle.models.port import (
     ModelEvent,
@@ -63,6 +64,11 @@ class _Item:
         self.streamed = False
         self.readable = False
         self.completed = False
+
+    def is_lost(self) -> bool:
+        """Whether it would be a call without arguments that has not ended, were nothing more to come of it."""
+        bare = is_bare("".join(self.pieces) or self.fields.get("arguments") or "")
+        return self.fields.get("type") == "function_call" and not self.completed and bare
 
     def whole(self) -> Json:
         """The item as it was declared, with what its deltas added up to where it was never declared done."""
@@ -211,6 +217,13 @@ class ResponsesDecoder:
 
     def _added(self, data: Json) -> list[ModelEvent]:
         fields = data["item"]
+        begun = self._by_index.get(data.get("output_index", -1))
+        if (
+            begun is not None
+            and begun.is_lost()
+            and _call_id(begun.fields) not in (fields.get("call_id"), fields.get("id"))
+        ):
+            raise ValueError("another item begins in the place of a call that has neither arguments nor an end")
         self._begin(data, fields)
         return [ToolCallStarted(_call_id(fields), fields["name"])] if fields["type"] == "function_call" else []
 
