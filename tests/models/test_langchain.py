@@ -28,7 +28,18 @@ from pydantic import BaseModel
 from treadle import Agent, Conversation, Limits, Misuse, ModelSettings, Price, Retries, tool
 from treadle.kernel import messages as ours
 from treadle.kernel.events import ModelFailed, ModelReplied
-from treadle.kernel.messages import AssistantMessage, File, Image, Opaque, Text, Thinking, ToolCall, ToolSpec, Usage
+from treadle.kernel.messages import (
+    AssistantMessage,
+    File,
+    Image,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    UserMessage,
+)
 from treadle.models import (
     AuthenticationFailed,
     BadRequest,
@@ -716,3 +727,13 @@ def test_the_arguments_of_any_calls_come_back_in_order_to_the_letter(texts: list
     calls = [ToolCall(f"c{i}", f"tool{i}", text) for i, text in enumerate(text for many in texts for text in many)]
     said = AssistantMessage((Text("x"), *calls))
     assert from_langchain(to_langchain([said])) == [said]
+
+
+@pytest.mark.parametrize(("kind", "last"), [("chunks", "human"), ("anthropic-chat", "ai")])
+async def test_only_claude_goes_on_with_what_a_model_said(kind, last):
+    """Others are told to: many providers refuse a request that ends with what a model said."""
+    chat = Chunks(turns=[[chunk("Done.", response_metadata={"finish_reason": "stop"})]], kind=kind)
+    request = ModelRequest((UserMessage("go"), AssistantMessage((Text("I search."),))))
+    assert [event async for event in LangChainModel(chat).stream(request)][-1].message.text == "Done."
+    (messages, _, _) = chat.sent[-1]
+    assert messages[-1].type == last

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
+from treadle.models.codec import answerable
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -173,6 +174,8 @@ class LangChainModel:
             Misuse: the chat model cannot take tools, or a setting has no common name among chat models.
         """
         require_permission(self.name)
+        if "anthropic" not in self._kind:
+            request = answerable(request)
         options = self._options(request.settings)
         bound = self._bound(request)
         reading = Reading(self.name, tells_end=self._tells_end)
