@@ -79,11 +79,12 @@ KEPT: Final = ("extra_content", "thought_signature")
 class _Call:
     """One tool call under way."""
 
-    __slots__ = ("completed", "id", "kept", "name", "pieces", "said", "started")
+    __slots__ = ("completed", "id", "kept", "name", "of", "pieces", "said", "started")
 
-    def __init__(self, call_id: str, said: str) -> None:
+    def __init__(self, call_id: str, said: str, of: str) -> None:
         self.id = call_id
         self.said = said
+        self.of = of
         self.name = ""
         self.pieces: list[str] = []
         self.started = False
@@ -129,7 +130,7 @@ class ChatDecoder:
         self._counts: Usage | None = None
         self._service = ""
         self._cost: Decimal | None = None
-        self._id = ""
+        self._id = self._now = ""
         self._model = ""
 
     @property
@@ -201,7 +202,8 @@ class ChatDecoder:
         return Usage(output_tokens=estimate_text(text), estimated=True) if text else None
 
     def _about(self, data: Json) -> None:
-        self._id = self._id or name_in(data, "id")
+        self._now = name_in(data, "id")
+        self._id = self._id or self._now
         self._model = self._model or name_in(data, "model")
         if (tier := name_in(data, "service_tier")) not in USUAL:
             self._service = tier
@@ -324,11 +326,14 @@ class ChatDecoder:
             known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
         if known is not None and not (call_id and name and known.name and call_id != known.id):
             return known
+        if known is not None and not known.pieces and "" != known.of != self._now != "":
+            # A gateway that goes on with another model's completion has left that call where the first broke off.
+            raise ValueError("another completion begins in the place of a call that has no arguments yet")
         self._complete(events)
         said = call_id
         if not call_id or any(call.id == call_id for call in self._calls):
             call_id = f"call_{uuid4().hex[:24]}"
-        call = _Call(call_id, said)
+        call = _Call(call_id, said, self._now)
         self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
