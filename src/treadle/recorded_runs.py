@@ -201,7 +201,8 @@ class RecordedRuns(Generic[Deps, Output]):
         """Records what was decided of a run that waits, and has a worker go on with it: its id.
 
         With no decision it queues a run anew that says that it is queued or running, and whose worker or place in the
-        queue is gone; twice is not wrong. The run keeps its key and priority. The arguments are those of `resume`.
+        queue is gone; twice is not wrong. The run keeps its key and priority, and the time before which it does not
+        begin, unless it had ended: then it goes on as soon as a worker is free. The arguments are those of `resume`.
 
         Raises:
             UnknownRun: the journal has no such run.

@@ -4,14 +4,22 @@
   what waited there was asked about as if the new run wanted it
   -> test_a_run_below_of_a_deleted_run_is_not_taken_up, test_what_waits_below_a_deleted_run_is_not_asked_about_again,
   test_a_run_in_the_way_does_not_keep_one_from_being_cancelled
+- figures and costs of the new run counted what one that was left of the deleted run had taken, and its waterfall showed
+  that one -> test_what_is_left_of_a_deleted_run_is_no_part_of_the_new_one
+- its calls had the idempotency keys of the deleted one, so that a service answered them with what came of those, and
+  nothing was paid -> test_calls_of_a_run_under_a_used_name_have_keys_of_their_own; runs that earlier code recorded keep
+  theirs, and forks and runs below have their own -> test_keys_stay_what_they_are_and_differ_from_all_others
 - whose it is does not go by the clocks of two machines, nor by journals that do not say it
   -> test_a_run_below_is_its_own_by_whatever_clock
 """
 
+from decimal import Decimal
+
 import pytest
 from msgspec.structs import replace
 
-from treadle import Agent, MemoryJournal, Misuse, ToolContext, tool
+from treadle import Agent, MemoryJournal, Misuse, Price, ToolContext, Usage, statistics, tool, waterfall
+from treadle.journal import family
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -43,13 +51,17 @@ def shop(journal, amount, *, needs_approval=False):
         last = request.messages[-1]
         return last.text if last.role == "tool" else [("pay", {"amount": int(last.text)})]
 
-    below = Agent(ScriptedModel(clerk), name="clerk", tools=[pay])
+    below = Agent(ScriptedModel(clerk, **PRICED), name="clerk", tools=[pay])
 
     def head(request):
         last = request.messages[-1]
         return last.text if last.role == "tool" else [("clerk", {"task": str(amount)})]
 
-    return Agent(ScriptedModel(head), name="head", tools=[below.as_tool()], journal=journal), paid
+    return Agent(ScriptedModel(head, **PRICED), name="head", tools=[below.as_tool()], journal=journal), paid
+
+
+PRICED = {"usage": Usage(1000, 100), "price": Price(3, 15)}
+A_CALL = Decimal("0.0045")
 
 
 async def submitted(agent, question):
@@ -105,6 +117,80 @@ async def test_a_run_in_the_way_does_not_keep_one_from_being_cancelled():
     (line,) = [line for line in await journal.list() if line.run_id == "order-17"]
     assert (line.stop.reason, paid) == ("cancelled", [])
     assert await journal.read(BELOW) == kept
+
+
+async def test_what_is_left_of_a_deleted_run_is_no_part_of_the_new_one():
+    journal = MemoryJournal()
+    agent, _ = shop(journal, 1)
+    await submitted(agent, "Pay 1.")
+    assert await journal.delete("order-17")
+
+    agent, _ = shop(journal, 2)
+    with pytest.raises(Misuse, match=f"delete {BELOW}"):
+        await submitted(agent, "Pay 2.")
+    result = await agent.cancel("order-17")
+    assert (await agent.spending("order-17")).total.cost == result.cost == A_CALL
+    assert {bar.run_id for bar in (await waterfall(journal, "order-17")).bars} == {"order-17"}
+    figures = await statistics(journal)
+    assert (figures.runs, figures.ended) == (2, {"cancelled": 1, "answered": 1})
+    assert (figures.cost.total, figures.cost.most) == (3 * A_CALL, 2 * A_CALL)
+    assert (await agent.replay("order-17")).same
+
+
+def bank(journal, receipts, amount, *, waits=False):
+    """An agent that pays `amount` by a service that does nothing twice under one key, and has a clerk do so too."""
+
+    @tool(effect="idempotent", needs_approval=waits)
+    def pay(amount: int, context: ToolContext) -> str:
+        """Pays an amount."""
+        return receipts.setdefault(context.idempotency_key, f"paid {amount} as {len(receipts) + 1}")
+
+    def clerk(request):
+        last = request.messages[-1]
+        return last.text if last.role == "tool" else [("pay", {"amount": int(last.text)})]
+
+    def head(request):
+        last = request.messages[-1]
+        return last.text if last.role == "tool" else [("pay", {"amount": amount}), ("clerk", {"task": str(amount)})]
+
+    below = Agent(ScriptedModel(clerk), name="clerk", tools=[pay])
+    return Agent(ScriptedModel(head), name="head", tools=[pay, below.as_tool()], journal=journal)
+
+
+async def test_calls_of_a_run_under_a_used_name_have_keys_of_their_own():
+    journal, receipts = MemoryJournal(), {}
+    await submitted(bank(journal, receipts, 1), "Pay 1.")
+    for run_id in reversed(await family(journal, "order-17")):
+        await journal.delete(run_id)
+    again = bank(journal, receipts, 2)
+    await submitted(again, "Pay 2.")
+
+    assert sorted(receipts.values()) == ["paid 1 as 1", "paid 1 as 2", "paid 2 as 3", "paid 2 as 4"]
+    assert (await again.replay("order-17")).same
+    # Of a queue's second order, or of a submission that is made again, it is the same run.
+    await submitted(again, "Pay 2.")
+    assert len(receipts) == 4
+
+
+async def test_keys_stay_what_they_are_and_differ_from_all_others():
+    journal, receipts = MemoryJournal(), {}
+    agent = bank(journal, receipts, 1, waits=True)
+    waiting = await submitted(agent, "Pay 1.")
+    earlier = MemoryJournal()
+    for run_id in await family(journal, "order-17"):
+        start, *rest = await journal.read(run_id)
+        await earlier.append(run_id, 0, [replace(start, nonce=0), *rest])
+
+    of_before = bank(earlier, receipts, 1, waits=True)
+    await of_before.resume("order-17", approve=(await of_before.resume("order-17")).pending)
+    kept = {"order-17-0-call_0_0", f"{BELOW.replace('0_0', '0_1')}-0-call_0_0"}
+    assert set(receipts) == kept
+
+    fork = await agent.begin_fork("order-17", at=0)
+    await agent.resume("order-17", approve=waiting.pending)
+    forked = await agent.resume(fork)
+    await agent.resume(fork, approve=forked.pending)
+    assert len(receipts) == 6
 
 
 @pytest.mark.parametrize("told", [True, False])

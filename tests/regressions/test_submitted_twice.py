@@ -2,7 +2,11 @@
 
 - one that came to wait for a person in that very moment was refused, as if somebody had asked to go on with it
   -> test_a_run_that_comes_to_wait_as_it_is_submitted_again_is_there
+- one that was cancelled before its time, and then given to a worker again, still waited for that time
+  -> test_a_run_that_had_ended_goes_on_without_waiting_for_its_time
 """
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -60,3 +64,16 @@ async def test_a_run_that_comes_to_wait_as_it_is_submitted_again_is_there():
     assert set(kept.orders) == {Order("order-17", "clerk")}
     (line,) = await journal.list()
     assert line.status == "waiting"
+
+
+async def test_a_run_that_had_ended_goes_on_without_waiting_for_its_time():
+    journal, kept, tomorrow = MemoryJournal(), Kept(), datetime.now(UTC) + timedelta(days=1)
+    clerk = Agent(ScriptedModel(["It is paid."]), name="clerk", journal=journal)
+    await clerk.submit("Pay.", to=kept, run_id="order-17", key="anna", priority=3, at=tomorrow)
+    # Nothing has ended yet: what is said to it does not begin it.
+    await clerk.resubmit("order-17", to=kept, message="By card.")
+    await clerk.cancel("order-17")
+    await clerk.resubmit("order-17", to=kept, message="Pay now.")
+    waits = Order("order-17", "clerk", "anna", 3, tomorrow.timestamp())
+    assert kept.orders == [waits, waits, Order("order-17", "clerk", "anna", 3)]
+    assert (await clerk.drive("order-17")).text == "It is paid."

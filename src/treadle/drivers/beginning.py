@@ -174,6 +174,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
         limits,
         one_step=asked.one_step,
         origin=asked.origin,
+        nonce=0 if asked.run_id is None else 1 + secrets.randbelow(2**40),
         at=clock.began,
     )
     return run

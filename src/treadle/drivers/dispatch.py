@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.checks import with_budgets
@@ -243,6 +244,9 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
     events, _ = await recorded(config, "resubmit", run_id)
     state = standing(events, going_on)
     order = _queued_last(events) or Queued()
+    if state.phase == "finished":
+        # The time was that of what has ended; who goes on with it does so now.
+        order = replace(order, at=None)
     more = going_on.limits is not None or going_on.budget is not None or going_on.message is not None
     if going_on.answers or more:
         run, _, to_do = await taken_up(config, run_id, going_on)

@@ -14,7 +14,8 @@ from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
-from treadle.journal import Journal, JournalError, UnknownRun
+from treadle.journal import Journal, JournalError
+from treadle.journal.families import read_below
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
@@ -87,10 +88,10 @@ async def _below(config: Configuration, state: RunState, name: str, journal: Jou
     for run_id, below in _runs_below(config, state):
         if next(all_budgets(below), None) is None:
             continue
-        try:
-            inner = fold_all(await journal.read(run_id))
-        except UnknownRun:
+        events = await read_below(journal, run_id, state.started.at)
+        if events is None:
             continue
+        inner = fold_all(events)
         called = row_name(run_id, inner.started_at, (state.run_id, name))
         if inner.phase == "finished":
             rows = amiss(below.budgets, run_id, called, used_in(inner))

@@ -314,10 +314,10 @@ class Run:
         one_step: bool = False,
         origin: str = "",
         asked: Sequence[int] = (),
+        nonce: int = 0,
         at: float | None = None,
     ) -> None:
         """Feeds the run's first event; it is under way since `at`, Unix seconds, or since now."""
-        whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
             RunStarted(
@@ -339,11 +339,12 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
-                whose.user or "",
-                (whose.conversation or "") if parent is None else "",
+                self.whose.user or "",
+                (self.whose.conversation or "") if parent is None else "",
                 origin,
                 config.skills.foreign(messages),
                 tuple(asked),
+                nonce,
                 at=self.clock.now() if at is None else at,
             )
         )

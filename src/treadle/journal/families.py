@@ -7,6 +7,7 @@ from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.port import Journal
+from treadle.kernel.events import Event, Parent, RunStarted
 
 _PAGE = 500
 
@@ -34,6 +35,29 @@ async def every(journal: Journal, wanted: Wanted = ALL) -> AsyncIterator[RunInfo
         for line in page:
             yield line
         before = page[-1]
+
+
+def works_for(link: Parent | None, began: float) -> bool:
+    """Whether a run, under the name of one that works for a run which began at `began`, does so by its `link`.
+
+    If not, it worked for an earlier run of that name, which was deleted without it.
+    """
+    return link is None or link.began in (None, began)
+
+
+async def read_below(journal: Journal, run_id: str, began: float) -> Sequence[Event] | None:
+    """The events of the run that works on a call of one which began at `began`; None if there is no such.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    try:
+        with told_as_its_own(journal):
+            events = await journal.read(run_id)
+    except UnknownRun:
+        return None
+    first = events[0]
+    return events if works_for(first.parent if isinstance(first, RunStarted) else None, began) else None
 
 
 async def family(journal: Journal, run_id: str) -> list[str]:

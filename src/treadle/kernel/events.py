@@ -30,10 +30,7 @@ FORMAT = 1
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What went wrong, as data: the error's kind, its words, and whether trying again may help.
-
-    `retry_after` is the seconds that the provider asked to wait, if it did.
-    """
+    """What went wrong, as data: kind and words, may trying again help, and after how many seconds, if it was said."""
 
     kind: str
     message: str
@@ -70,6 +67,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step. `user` is whose it is,
     `conversation` the name of its own, `origin` what goes on with it after a crash, `foreign_skills` are active in its
     messages and not its agent's. `asked`: where in those is what people asked, if not only at the end (a hand-off).
+    `nonce` tells keys of its calls from those of a deleted run of its name; 0 if the name is not of somebody's choice.
     """
 
     run_id: str
@@ -95,6 +93,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     origin: str = ""
     foreign_skills: tuple[str, ...] = ()
     asked: tuple[int, ...] = ()
+    nonce: int = 0
 
 
 class Reserve(Struct, frozen=True, gc=False):

@@ -91,8 +91,8 @@ class Anew:
             one_step=recorded.one_step,
             asked=[place + further for place in recorded.asked],
         )
-        whose = {"user": recorded.user, "conversation": recorded.conversation, "origin": recorded.origin}
-        return replace(scratch.state.started, at=recorded.at, **whose)
+        whose = {name: getattr(recorded, name) for name in ("user", "conversation", "origin", "nonce", "at")}
+        return replace(scratch.state.started, **whose)
 
     def follow(self, event: Event) -> None:
         """Goes on as was recorded. Raises IllegalEvent if that is not possible."""

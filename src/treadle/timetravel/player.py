@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from treadle.drivers.approvals import BUDGET
 from treadle.drivers.below import run_id_below
-from treadle.journal import Journal, RedactionFailed, UnknownRun
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal import Journal, RedactionFailed
+from treadle.journal.families import read_below
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent
@@ -324,10 +324,8 @@ class Player:
         below = None if self._anew is None else self._anew.below(record.doing.name)
         if self._anew is not None and below is None:
             raise _Differs(None, why=f"an agent worked on the call of {record.doing.name}, which is none now")
-        try:
-            with told_as_its_own(self._journal):
-                events = await self._journal.read(run_id)
-        except UnknownRun:
+        events = await read_below(self._journal, run_id, state.started.at)
+        if events is None:
             return
         if run_id not in self._below:
             self._below[run_id] = await Player(self._journal, below, None, True, self._budgeted).play(events)

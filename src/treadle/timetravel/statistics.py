@@ -15,7 +15,7 @@ from typing import Any
 
 from treadle.drivers.purse.spending import Charge, Own
 from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
-from treadle.journal.families import every
+from treadle.journal.families import every, works_for
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.calls import EarlyCall
@@ -80,7 +80,7 @@ async def statistics(
     wanted = {
         line.run_id
         for line in lines.values()
-        if (line.parent is None or line.parent.run_id not in lines)
+        if _above(line, lines) is None
         and (since is None or line.started_at >= since)
         and (until is None or line.started_at < until)
         and (agent is None or line.agent == agent)
@@ -114,10 +114,19 @@ async def _lines(journal: Journal) -> dict[str, RunInfo]:
     return {line.run_id: line async for line in every(journal)}
 
 
+def _above(line: RunInfo, lines: Mapping[str, RunInfo]) -> RunInfo | None:
+    """The run for which a run works; None if there is none, or it is gone, whatever has its name by now."""
+    above = None if line.parent is None else lines.get(line.parent.run_id)
+    if above is None or above.fork is not None or above.damage:
+        # No fork has the name of another run, and what is damaged may not say when it began.
+        return above
+    return above if works_for(line.parent, above.started_at) else None
+
+
 def _root(line: RunInfo, lines: Mapping[str, RunInfo]) -> str:
     """The run at the top for which a run works."""
-    while line.parent is not None and line.parent.run_id in lines:
-        line = lines[line.parent.run_id]
+    while (above := _above(line, lines)) is not None:
+        line = above
     return line.run_id
 
 
@@ -144,18 +153,19 @@ def _charge(told: Sequence[_Told], lines: Mapping[str, RunInfo]) -> None:
         if not _within_told(one.info, lines, whole):
             one.charges = one.own.charges(whole)
     for line in lines.values():
-        above = None if line.parent is None else whole.get(line.parent.run_id)
+        info = _above(line, lines)
+        above = None if info is None else whole.get(info.run_id)
         if above is not None and line.run_id not in whole and line.run_id not in above.own.told:
             above.lacks = True
 
 
 def _within_told(line: RunInfo, lines: Mapping[str, RunInfo], whole: Mapping[str, _Told]) -> bool:
     """Whether what the run took is part of what another run tells of one that is damaged."""
-    while line.parent is not None and line.parent.run_id in lines:
-        above = whole.get(line.parent.run_id)
+    while (info := _above(line, lines)) is not None:
+        above = whole.get(info.run_id)
         if line.run_id not in whole and above is not None and line.run_id in above.own.told:
             return True
-        line = lines[line.parent.run_id]
+        line = info
     return False
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from treadle.journal import Journal, JournalDamaged, UnknownRun
+from treadle.journal.families import read_below
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Event, RunForked
@@ -73,7 +74,7 @@ async def _laid_out(
     inner: dict[int, list[Bar]] = {}
     for run_id, pieces in laid.pieces().items():
         last = pieces[-1]
-        found = await _read(run_id, journal, last.spent)
+        found = await _read(run_id, events[0].at, journal, last.spent)
         if found is None:
             last.told = True
             continue
@@ -91,15 +92,15 @@ async def _laid_out(
     return laid, [one for one in whole if depth == 0 or one.kind != "interrupted"]
 
 
-async def _read(run_id: str, journal: Journal | None, spent: Spent | None) -> Sequence[Event] | None:
-    """The events of the run that worked on a call; None if there is none, or it is damaged and its `spent` is told."""
+async def _read(run_id: str, began: float, journal: Journal | None, spent: Spent | None) -> Sequence[Event] | None:
+    """The events of the run that worked on a call of one which `began` then.
+
+    None if there is none, or it is damaged and its `spent` is told.
+    """
     if journal is None:
         return None
     try:
-        with told_as_its_own(journal):
-            return await journal.read(run_id)
-    except UnknownRun:
-        return None
+        return await read_below(journal, run_id, began)
     except JournalDamaged:
         if spent is None:
             raise

@@ -67,6 +67,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         arguments: those of the call, as they were validated.
         made: 1 for the model's own call, and one more for each call that a reaction had made in its place.
         other: how many of those were other calls, rather than the same one again.
+        nonce: of a run whose name somebody chose, what tells it from an earlier one of that name, since deleted.
         again: what the tool gave when it asked a person in the middle of this call; empty if it did not.
         answer: what the person answered.
         redact: what the run's journal puts texts through, for what the tool itself writes elsewhere, such as into a
@@ -89,20 +90,23 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     again: str = ""
     answer: Any = None
     redact: Callable[[str], str] | None = None
+    nonce: int = 0
 
     @property
     def idempotency_key(self) -> str:
         """A name for this call that is the same at every retry and after every crash, in sub-runs too.
 
-        It is made of the run, the step and the call, and no two calls of any runs share one. Send it to services that
-        take one: what they did under it they do not do again. Another call that a reaction made in its place has a key
-        of its own, and so has one that is made again with other arguments of a person.
+        It is made of the run, the step and the call, and no two calls of any runs share one, also where a run has the
+        name of one that was deleted. Send it to services that take one: what they did under it they do not do again.
+        Another call that a reaction made in its place has a key of its own, and so has one that is made again with
+        other arguments of a person.
         """
         again = f"+{self.other + 1}" if self.other else ""
         call = escaped(self.call_id)
         # "1-x" in the run "pay" and "x" in the run "pay-0" would be one key: the last step in a key is the call's own.
         call = call.replace("-", "%2D") if _LIKE_A_STEP.search(call) else call
-        return f"{self.run_id}-{self.step}-{call}{again}"
+        which = f"~{self.nonce:x}" if self.nonce else ""
+        return f"{self.run_id}-{self.step}-{call}{again}{which}"
 
     def report(self, progress: str | Json) -> None:
         """Tells whoever watches the run how far the tool has come. May be called from a worker thread."""

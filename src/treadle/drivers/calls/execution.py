@@ -86,6 +86,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         progress=lambda update: run.audience.show(storable(ToolProgress(record.id, name, update))),
         made=record.made,
         other=record.other,
+        nonce=run.state.started.nonce,
         again="" if record.answer is None else record.again,
         answer=None if record.answer is None else parsed(record.answer),
         history=lambda: _said_so_far(run),

@@ -27,6 +27,7 @@ from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
+from treadle.journal.families import works_for
 from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord, cut_off
@@ -181,7 +182,8 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id, parent.state.started.at)
     messages = [*system, *said]
-    child.start(run_id, messages, limits, link, asked=_asked(parent, messages) if below.final else (), at=began)
+    asked, nonce = _asked(parent, messages) if below.final else (), parent.state.started.nonce
+    child.start(run_id, messages, limits, link, asked=asked, nonce=nonce, at=began)
     return child
 
 
@@ -223,8 +225,8 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
             events = await parent.journal.read(run_id)
     except UnknownRun:
         return None
-    link = events[0].parent if isinstance(events[0], RunStarted) else None
-    if link is not None and link.began not in (None, parent.state.started.at):
+    first = events[0]
+    if isinstance(first, RunStarted) and not works_for(first.parent, parent.state.started.at):
         raise OfAnEarlierRun(
             f"run {run_id} worked for an earlier run {parent.run_id}, which was deleted without it, so that this run "
             f"cannot begin one of that name: delete {run_id}, and those that worked for it, and resume {parent.run_id}"

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from treadle.drivers.below import run_id_below
 from treadle.drivers.purse.sheet import sheet
-from treadle.journal import Journal, JournalError, UnknownRun
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal import Journal, JournalError
+from treadle.journal.families import read_below
 from treadle.kernel.accounts import Accounts, Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
@@ -217,7 +217,7 @@ async def spending_of(events: Sequence[Event], journal: Journal | None) -> Spend
         JournalError: the journal cannot be read, and nothing is recorded of a run that may be in it.
     """
     ledger = _Ledger(events)
-    own, shared = await _charges(ledger.entries, journal), await _charges(ledger.shared, journal)
+    own, shared = [await _charges(ones, events[0].at, journal) for ones in (ledger.entries, ledger.shared)]
     return Spending(ledger.run_id, tuple(own), ledger.calls, tuple(shared))
 
 
@@ -351,27 +351,24 @@ def _that_took_something(entries: Iterable[Charge | _Work]) -> list[Charge | _Wo
     return [one for one in entries if isinstance(one, Charge) or one.spent or not one.is_back]
 
 
-async def _charges(entries: Iterable[Charge | _Work], journal: Journal | None) -> list[Charge]:
+async def _charges(entries: Iterable[Charge | _Work], began: float, journal: Journal | None) -> list[Charge]:
     found: list[Charge] = []
     for entry in entries:
-        found.extend([entry] if isinstance(entry, Charge) else await _below(entry, journal))
+        found.extend([entry] if isinstance(entry, Charge) else await _below(entry, began, journal))
     return found
 
 
-async def _below(work: _Work, journal: Journal | None) -> list[Charge]:
-    """What the run below that worked on a call has spent; nothing if there was none."""
+async def _below(work: _Work, began: float, journal: Journal | None) -> list[Charge]:
+    """What the run below has spent that worked on a call of one which began at `began`; nothing if there was none."""
     events: Sequence[Event] | None = None
     if journal is not None:
         try:
-            with told_as_its_own(journal):
-                events = await journal.read(work.run_id)
-        except UnknownRun:
-            pass
+            events = await read_below(journal, work.run_id, began)
         except JournalError:
             if work.spent is None:
                 raise
     if events is not None:
-        below = await _charges(_Ledger(events).entries, journal)
+        below = await _charges(_Ledger(events).entries, events[0].at, journal)
         return [replace(charge, tool=work.tool, top_step=work.step) for charge in below]
     return [] if work.spent is None else [_told_of(work, work.spent)]
 
