@@ -27,6 +27,7 @@ from treadle import (
     handoff,
     tool,
 )
+from treadle.journal import family
 from treadle.kernel.events import ToolStarted
 from treadle.models.errors import Overloaded
 from treadle.telemetry import send
@@ -457,3 +458,39 @@ async def test_an_approval_rule_is_no_span(received: Any) -> None:
     agent = Agent(ScriptedModel([[LOOK]]), tools=[look], approvals=[ask_before("look")], telemetry=one.telemetry)
     await agent.run("Go.")
     assert [span.name for span in one.spans] == ["chat scripted", "invoke_agent agent"]
+
+
+class Kept:
+    """A queue that takes all."""
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        pass
+
+
+async def test_a_run_under_the_name_of_a_deleted_one_is_a_trace_of_its_own(received):
+    got, journal = received(), MemoryJournal()
+    clerk = Agent(ScriptedModel(lambda request: "done"), name="clerk")
+
+    def head(request):
+        return "done" if request.step else [("clerk", {"task": "Do it."})]
+
+    for question in ("one", "two"):
+        agent = Agent(
+            ScriptedModel(head), name="head", tools=[clerk.as_tool()], journal=journal, telemetry=got.telemetry
+        )
+        await agent.submit(question, to=Kept(), run_id="order-17")
+        await agent.drive("order-17")
+        for run_id in reversed(await family(journal, "order-17")):
+            await journal.delete(run_id)
+
+    spans = got.spans
+    first, second = [
+        {span.context.span_id for span in spans if span.context.trace_id == trace}
+        for trace in {span.context.trace_id for span in spans}
+    ]
+    assert len(first) == len(second) > 4
+    assert not first & second
+    assert {span.parent.span_id for span in spans if span.parent} <= first | second

@@ -70,10 +70,15 @@ class Span(Struct, frozen=True):
     usage: Usage | None = None
 
 
-def trace_of(run_id: str, parent: events.Parent | None = None) -> int:
+def trace_of(started: events.RunStarted) -> int:
     """The id of a run's trace: that of the run at the top, with whose id the ids of all below it begin."""
-    top = run_id if parent is None else run_id.partition(".")[0]
+    top = told_apart(started.run_id if started.parent is None else started.run_id.partition(".")[0], started)
     return int.from_bytes(blake2b(f"trace {top}".encode(), digest_size=16).digest())
+
+
+def told_apart(run_id: str, started: events.RunStarted) -> str:
+    """The id of the run that began so, or of the one above it, apart from deleted ones of its name."""
+    return f"{run_id}~{started.nonce:x}" if started.nonce else run_id
 
 
 def span_of(run_id: str, what: int | str) -> int:
@@ -212,12 +217,13 @@ class Spans:
 
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent
-        self._ids = _of_run(started.run_id)
-        own, self._trace = _number(self._ids, seq), trace_of(started.run_id, parent)
+        self._ids = _of_run(told_apart(started.run_id, started))
+        own, self._trace = _number(self._ids, seq), trace_of(started)
         name = started.conversation or self._conversation
         self._common = {"treadle.run.id": started.run_id, **({"gen_ai.conversation.id": name} if name else {})}
         self._of_chat = (None, {}, "")
-        above = 0 if parent is None else span_of(parent.run_id, f"{parent.step}.{parent.call_id}")
+        call = "" if parent is None else f"{parent.step}.{parent.call_id}"
+        above = 0 if parent is None else span_of(told_apart(parent.run_id, started), call)
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             **of_model(started.model),
@@ -237,7 +243,7 @@ class Spans:
 
     def _forked(self, event: events.RunForked, seq: int) -> None:
         """What came before is of another run, whose spans it has."""
-        first = self._first or (trace_of(self._started.run_id), span_of(self._started.run_id, 0))
+        first = self._first or (trace_of(self._started), span_of(told_apart(self._started.run_id, self._started), 0))
         self._started = replace(
             self._started, run_id=event.run_id, model=event.model or self._started.model, parent=None
         )
