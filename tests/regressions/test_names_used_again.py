@@ -9,6 +9,8 @@
 - its calls had the idempotency keys of the deleted one, so that a service answered them with what came of those, and
   nothing was paid -> test_calls_of_a_run_under_a_used_name_have_keys_of_their_own; runs that earlier code recorded keep
   theirs, and forks and runs below have their own -> test_keys_stay_what_they_are_and_differ_from_all_others
+- a worker that had read a run which was then deleted, and its name used again, did what the deleted one was asked, and
+  wrote it into the journal of the new one -> test_who_has_read_a_deleted_run_goes_on_with_the_one_that_is_there
 - whose it is does not go by the clocks of two machines, nor by journals that do not say it
   -> test_a_run_below_is_its_own_by_whatever_clock
 """
@@ -18,7 +20,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from treadle import Agent, MemoryJournal, Misuse, Price, ToolContext, Usage, statistics, tool, waterfall
+from treadle import Agent, MemoryJournal, Misuse, Price, SqliteJournal, ToolContext, Usage, statistics, tool, waterfall
 from treadle.journal import family
 from treadle.testing import ScriptedModel
 
@@ -210,3 +212,43 @@ async def test_a_run_below_is_its_own_by_whatever_clock(told):
     waiting = await agent.resume("order-17")
     result = await agent.resume("order-17", approve=waiting.pending)
     assert (result.text, paid) == ("paid 1", [1])
+
+
+def between(journal_class):
+    """A journal in which something happens once, after it was read so often."""
+
+    class Between(journal_class):
+        happens, reads = None, 0
+
+        async def read(self, run_id, start=0):
+            events = await super().read(run_id, start)
+            happens, self.reads = self.happens, self.reads - 1
+            if happens is not None and self.reads == 0:
+                self.happens = None
+                await happens()
+            return events
+
+    return Between
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+@pytest.mark.parametrize("journal_class", [MemoryJournal, SqliteJournal])
+async def test_who_has_read_a_deleted_run_goes_on_with_the_one_that_is_there(journal_class, reads, tmp_path):
+    path = (tmp_path / "runs.db",) if journal_class is SqliteJournal else ()
+    journal, receipts = between(journal_class)(*path), {}
+    first = bank(journal, receipts, 1)
+    await first.submit("Pay 1.", to=Kept(), run_id="order-17")
+
+    async def used_again():
+        assert await journal.delete("order-17")
+        await bank(journal, receipts, 2).submit("Pay 2.", to=Kept(), run_id="order-17")
+
+    journal.happens, journal.reads = used_again, reads
+
+    def asked(request):
+        return [("pay", {"amount": int(request.messages[-1].text[4])})] if request.step == 0 else "done"
+
+    result = await Agent(ScriptedModel(asked), name="head", tools=first.tools, journal=journal).drive("order-17")
+    assert journal.happens is None
+    assert (result.text, list(receipts.values())) == ("done", ["paid 2 as 1"])
+    assert (await first.replay("order-17")).differences == ()

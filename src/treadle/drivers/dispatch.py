@@ -284,7 +284,7 @@ async def carried(
     run, earlier, to_do = await taken_up(config, run_id, going_on)
     if not to_do:
         return run.result_after(earlier)
-    run.driven.order = _queued_last(events)
+    run.driven.order = _queued_last(earlier)
     try:
         with (pausing or Pausing()).holding(run):
             await drive(run)

@@ -120,8 +120,9 @@ async def taken_up(
     if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
     try:
-        # What its owner wrote until it had it no longer.
-        events = [*events, *await there.read(found.state.run_id, len(events))]
+        # What its owner wrote until it had it no longer; where somebody chose its name, it may be another run by now.
+        known = () if found.state.started.nonce else events
+        events = [*known, *await there.read(found.state.run_id, len(known))]
         found = found._replace(state=standing(events, going_on), events=events)
         if not _over(found.state, going_on):
             return Begun(await _gone_on(config, going_on, found, lease), events)
