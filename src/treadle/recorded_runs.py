@@ -202,7 +202,8 @@ class RecordedRuns(Generic[Deps, Output]):
 
         With no decision it queues a run anew that says that it is queued or running, and whose worker or place in the
         queue is gone; twice is not wrong. The run keeps its key and priority, and the time before which it does not
-        begin, unless it had ended: then it goes on as soon as a worker is free. The arguments are those of `resume`.
+        begin; one that was begun or ended before that goes on as soon as a worker is free. The arguments are those of
+        `resume`.
 
         Raises:
             UnknownRun: the journal has no such run.

@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import io
 import random
 import re
 from contextlib import suppress
@@ -158,7 +159,7 @@ class Shop:
         if what == "move":
             exported = [line async for line in export_runs(self.journal)]
             self.journal = MemoryJournal()
-            await import_runs(self.journal, exported)
+            await import_runs(self.journal, io.BytesIO(b"".join(exported)))
             return
         line = chance.choice(lines)
         match what:

@@ -3,7 +3,8 @@
 - one that came to wait for a person in that very moment was refused, as if somebody had asked to go on with it
   -> test_a_run_that_comes_to_wait_as_it_is_submitted_again_is_there
 - one that was cancelled before its time, and then given to a worker again, still waited for that time
-  -> test_a_run_that_had_ended_goes_on_without_waiting_for_its_time
+  -> test_a_run_that_had_ended_goes_on_without_waiting_for_its_time; so did one that was begun by hand before its time
+  -> test_a_run_that_was_begun_by_hand_goes_on_without_waiting_for_its_time
 """
 
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from treadle import Agent, MemoryJournal, ask_before, tool
-from treadle.drivers.dispatch import Order
+from treadle.drivers.dispatch import Order, Pausing
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -77,3 +78,20 @@ async def test_a_run_that_had_ended_goes_on_without_waiting_for_its_time():
     waits = Order("order-17", "clerk", "anna", 3, tomorrow.timestamp())
     assert kept.orders == [waits, waits, Order("order-17", "clerk", "anna", 3)]
     assert (await clerk.drive("order-17")).text == "It is paid."
+
+
+async def test_a_run_that_was_begun_by_hand_goes_on_without_waiting_for_its_time():
+    journal, kept, tomorrow = MemoryJournal(), Kept(), datetime.now(UTC) + timedelta(days=1)
+    model = ScriptedModel([[("pay", {"amount": 5})], [("pay", {"amount": 6})], "It is paid."])
+    clerk = Agent(model, name="clerk", tools=[pay], approvals=[ask_before("pay")], journal=journal)
+    await clerk.submit("Pay.", to=kept, run_id="order-17", key="anna", at=tomorrow)
+    waiting = await clerk.resume("order-17")
+    await clerk.resubmit("order-17", to=kept, approve=waiting.pending)
+    pausing = Pausing()
+    pausing.pause()
+    await clerk.drive("order-17", pausing=pausing)
+    await clerk.resubmit("order-17", to=kept)
+    assert kept.orders[1:] == [Order("order-17", "clerk", "anna")] * 2
+    fork = await clerk.begin_fork("order-17", at=0)
+    await clerk.resubmit(fork, to=kept)
+    assert kept.orders[-1] == Order(fork, "clerk", "anna")

@@ -28,7 +28,7 @@ from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import JournalConflict
 from treadle.journal.families import is_there
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
+from treadle.kernel.events import Event, Queued, RunFinished, RunForked, RunPaused, RunStarted, StepPrepared
 from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import Stop, stopped
 from treadle.result import RunResult
@@ -125,7 +125,7 @@ class Pausing:
             del self._runs[run]
 
     def _pause_of(self, run: Run) -> RunPaused:
-        return _again(run) if self._stop is None else RunPaused(self._stop)
+        return RunPaused(QUEUED, run.driven.order or Queued()) if self._stop is None else RunPaused(self._stop)
 
 
 def sent_name(where: str, name: object) -> str:
@@ -243,10 +243,7 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
     """
     events, _ = await recorded(config, "resubmit", run_id)
     state = standing(events, going_on)
-    order = _queued_last(events) or Queued()
-    if state.phase == "finished":
-        # The time was that of what has ended; who goes on with it does so now.
-        order = replace(order, at=None)
+    order = _again(events)
     more = going_on.limits is not None or going_on.budget is not None or going_on.message is not None
     if going_on.answers or more:
         run, _, to_do = await taken_up(config, run_id, going_on)
@@ -284,7 +281,7 @@ async def carried(
     run, earlier, to_do = await taken_up(config, run_id, going_on)
     if not to_do:
         return run.result_after(earlier)
-    run.driven.order = _queued_last(earlier)
+    run.driven.order = replace(_again(earlier), at=None)
     try:
         with (pausing or Pausing()).holding(run):
             await drive(run)
@@ -358,8 +355,11 @@ def _order(run_id: str, agent: str, queued: Queued) -> Order:
     return Order(run_id, agent, queued.key, queued.priority, queued.at)
 
 
-def _again(run: Run) -> RunPaused:
-    return RunPaused(QUEUED, run.driven.order or Queued())
+def _again(events: Sequence[Event]) -> Queued:
+    """How a run is queued again: not before its time, unless somebody has begun, forked or ended it before."""
+    order = _queued_last(events) or Queued()
+    begun = any(isinstance(event, StepPrepared | RunForked | RunFinished) for event in events)
+    return replace(order, at=None) if begun else order
 
 
 def _require_same(run: Run, events: Sequence[Event]) -> None:
