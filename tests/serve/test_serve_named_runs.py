@@ -6,7 +6,7 @@ import pytest
 from two_apps import Client, asked, lifespan
 
 from treadle import Agent, MemoryJournal, ask_before, tool
-from treadle.serve import app
+from treadle.serve import User, app
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -45,3 +45,27 @@ async def test_a_verdict_on_a_run_of_any_name_is_answered(name, streamed):
         status, _ = await client.run()
         assert (status, unquote(client.headers["x-treadle-run"])) == (200, run_id)
         assert (await asked(one, "GET", f"/api/runs/{run_id}"))[1]["text"] == "It is paid."
+
+
+async def test_what_is_left_of_a_deleted_run_is_nobodys_who_uses_its_name_again():
+    """It stood among what worked for the new run, and whoever's that is was shown it."""
+    journal = MemoryJournal()
+    below = Agent(ScriptedModel(lambda request: "What Ann wants to know."), name="below")
+
+    def head(request):
+        return "done" if request.step else [("below", {"task": "Look."})]
+
+    first = Agent(ScriptedModel(head), name="clerk", tools=[below.as_tool()], journal=journal)
+    await first.submit("For Ann.", to=Queue(), run_id="order-17", user="ann")
+    await first.drive("order-17")
+    (left,) = [line.run_id for line in await journal.list() if line.parent is not None]
+    await journal.delete("order-17")
+
+    clerk = Agent(ScriptedModel(["done"]), name="clerk", journal=journal)
+    await clerk.submit("For Ben.", to=Queue(), run_id="order-17", user="ben")
+    await clerk.drive("order-17")
+    async with lifespan(app([clerk], auth=lambda request: User("ben"))) as one:
+        status, told = await asked(one, "GET", "/api/runs/order-17")
+        assert (status, told["sub_runs"]) == (200, [])
+        status, told = await asked(one, "GET", f"/api/runs/{left}")
+        assert status == 404

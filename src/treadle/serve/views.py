@@ -12,7 +12,7 @@ from treadle.agent import Agent
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, Leases, export_runs
-from treadle.journal.families import below, every
+from treadle.journal.families import below, every, works_for
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.journal.standing import Standing, kept_as, standing
 from treadle.kernel.events import Event, RunFinished, RunPaused
@@ -121,7 +121,7 @@ class Views:
         # Whoever paused it may have it still, for a moment in which it waits already.
         if state.phase == "paused" or (not driven and state.phase != "finished"):
             waits = tuple([waits_of(self._agents, state, one) for one in await unsettled(state, self._journal)])
-        lines = {one.run_id: one async for one in every(self._journal, Wanted(text=f"{run_id}."))}
+        lines = {one.run_id: one async for one in every(self._journal, Wanted(text=f"{run_id}.")) if _is_of(one, state)}
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]
         if not user.inside:
             under = [*map(veiled_line, under)]
@@ -234,6 +234,12 @@ class Views:
 
 async def _whole(lines: AsyncIterator[bytes]) -> bytes:
     return b"".join([line async for line in lines])
+
+
+def _is_of(line: RunInfo, state: RunState) -> bool:
+    """Whether a run whose id begins with that of the run in `state` is not one that a deleted run of its name left."""
+    link = line.parent
+    return link is None or link.run_id != state.run_id or works_for(link, state.started_at)
 
 
 def _shown(user: User, events: builtins.list[Event]) -> builtins.list[Event]:

@@ -5,8 +5,9 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from treadle.journal import Journal, JournalError, UnknownRun
-from treadle.journal.families import is_there
+from treadle.journal.families import is_there, works_for
 from treadle.journal.info import told_by
+from treadle.kernel.events import Parent
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
 
@@ -54,7 +55,7 @@ class Owners:
             raise Refused("forbidden", f"you may look at run {run_id}, and not decide on it")
         return whose
 
-    async def _whose_of(self, run_id: str, depth: int) -> Whose | None:
+    async def _whose_of(self, run_id: str, depth: int, link: Parent | None = None) -> Whose | None:
         found = self._known.get(run_id)
         if found is None:
             try:
@@ -63,10 +64,12 @@ class Owners:
                 return None
             except JournalError as error:
                 raise of_journal(error) from error
+            if not works_for(link, events[0].at):
+                return None
             line = told_by(events)
             found = Whose(run_id, line.user, line.agent)
             if line.parent is not None:
-                above = None if depth > _DEEPEST else await self._whose_of(line.parent.run_id, depth + 1)
+                above = None if depth > _DEEPEST else await self._whose_of(line.parent.run_id, depth + 1, line.parent)
                 found = Whose(run_id, "", "") if above is None else above
             if not _MADE_HERE.match(run_id):
                 # A name that somebody chose may be another's run, once this one is deleted.
