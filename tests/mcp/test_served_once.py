@@ -247,3 +247,13 @@ def test_what_a_server_has_kept_for_it_in_a_journal_has_a_bound(message, state, 
     found = question_of(asked, "shop", Secrets({}))
     assert len(str(found)) + len(getattr(found, "again", "")) < 10_000
     assert isinstance(found, AsksPerson) == (message != "Sure?")
+
+
+async def test_a_call_has_its_key_with_the_service_also_where_the_journal_is_lost():
+    till = Till()
+    till.may_end.set()
+    for _ in range(2):
+        async with Client(server_of([till.pay], journal=MemoryJournal())) as client:
+            assert words(await client.call_tool("pay", {"amount": 5}, meta=KEYED)) == "paid 5"
+    (first, again) = till.paid
+    assert first == again

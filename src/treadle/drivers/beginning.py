@@ -34,7 +34,10 @@ from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
-    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies."""
+    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies.
+
+    `nonce` is 0 where the name follows from what is asked, so that what is asked again is the same again.
+    """
 
     input: Input = None
     conversation: Conversation | None = None
@@ -47,6 +50,7 @@ class Asked(NamedTuple):
     run_id: str | None = None
     elsewhere: bool = False
     origin: str = ""
+    nonce: int = 0
 
 
 class Begun(NamedTuple):
@@ -174,7 +178,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
         limits,
         one_step=asked.one_step,
         origin=asked.origin,
-        nonce=0 if asked.run_id is None else 1 + secrets.randbelow(2**40),
+        nonce=asked.nonce,
         at=clock.began,
     )
     return run

@@ -7,6 +7,7 @@ queued, and can be dispatched again. Only names cross to the dispatcher; what wa
 """
 
 import asyncio
+import secrets
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -216,7 +217,7 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
         # One that is there already is no further one, and its order may be among those that wait.
         if asked.run_id is None or not await is_there(config.journal, asked.run_id):
             raise
-    run = await begun(config, asked)
+    run = await begun(config, asked._replace(nonce=0 if asked.run_id is None else 1 + secrets.randbelow(2**40)))
     run.feed(RunPaused(QUEUED, queued))
     try:
         await run.commit()
