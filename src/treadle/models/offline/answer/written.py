@@ -21,6 +21,7 @@ from treadle.models.offline.grammar.quantities import scale_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
+from treadle.models.offline.plan.kinds import is_of_the_kind
 from treadle.models.offline.plan.outcome import Outcome, Plan, Trouble
 from treadle.models.offline.plan.results import (
     Field,
@@ -287,7 +288,7 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
     given = {param.name for tool in outcome.tools if tool.name == exchange.tool for param in tool.params}
     left_out = outcome.left.spare if outcome.left is not None else ()
     wanted = asked([found for found in rest if found.name not in given] or rest, outcome.clause, left_out)
-    if not wanted and not beside_rows:
+    if (not wanted and not beside_rows) or (wanted and not is_of_the_kind(outcome.clause, wanted)):
         wanted = rest
     unit = next((found for found in rest if found.name in _QUALIFIERS), None)
     said = ", ".join(

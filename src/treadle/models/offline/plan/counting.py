@@ -53,8 +53,12 @@ def counted_otherwise(
     run = _asked(clause, match.end())
     of = next((place for place, token in enumerate(run) if token.low == "of"), len(run))
     called = {word for tool in tools for word in tool.name_stems}
+    taken = {word for tool in tools for param in tool.params for word in param.nouns}
     for place, token in enumerate(run):
         if overlaps(token.start, token.end, used) or token.stem in called or token.low == "of":
+            continue
+        if place and token.stem in taken and overlaps(run[place - 1].start, run[place - 1].end, used):
+            # "High priority tickets" are those of a priority.
             continue
         if place == of - 1:
             strange = _is_figure(token, listed) or _is_beside(token, tools)

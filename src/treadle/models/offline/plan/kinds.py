@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from treadle.models.offline.grammar.english import MONTHS, WEEKDAYS, word_set
+from treadle.models.offline.grammar.english import MONTHS, PLACE_WORDS, WEEKDAYS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, singular, stem
 from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
@@ -20,6 +20,7 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 _WHO = re.compile(r"^\W*(?:and |so |then )?(who|whom)\b", re.IGNORECASE)
+_WHERE = re.compile(r"^\W*(?:and |so |then )?(where)\b", re.IGNORECASE)
 _WHICH_THINGS = re.compile(r"^\W*(?:and |so |then )?(?:which|what) (\w+)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\b(how many)\b", re.IGNORECASE)
 # "What is served at breakfast?" asks for things; "What is open today?" may be answered with hours.
@@ -35,6 +36,13 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\b")
+_PLACED = PLACE_WORDS | word_set(
+    "address area street road building floor wing hall shelf rack aisle bin bay row slot locker cabinet drawer gate "
+    "terminal platform desk seat position latitude longitude lat lon lng path file folder directory url link page line "
+    "branch state province continent planet venue home office store shop depot hub dock port berth track field zip "
+    "postcode postal found stored located parked at in on department dept team unit section host server node cluster"
+)
+_IN = re.compile(r"\b(?:in|at|on|near|behind|under|from|to)\b", re.IGNORECASE)
 _TIMED = word_set("year month day week quarter hour date time minute timestamp epoch")
 
 
@@ -60,12 +68,25 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
             return match.span(1)
     if (match := _WHAT.search(clause.text)) is not None and told and all(_is_time(found) for found in told):
         return match.span(1)
-    for asking, holds in ((_WHEN, _is_time), (_WHO, _is_somebody), (_HOW_MANY, _is_number)):
+    for asking, holds in (*_KINDS, (_HOW_MANY, _is_number)):
         match = asking.search(clause.text)
         counted = asking is _HOW_MANY and (isinstance(result, list) or bool(rows_of(result)))
         if match is not None and not counted and not any(holds(found) for found in fields):
             return match.span(1)
     return None
+
+
+def is_of_the_kind(clause: Clause, told: Sequence[Field]) -> bool:
+    """Whether what is told of a result holds the kind of thing that a clause asks for, if it asks for one: of "Who
+    placed order 10?" the day on which it was placed is none.
+
+    Args:
+        clause: the clause.
+        told: the fields that are told.
+    """
+    return not any(
+        asking.search(clause.text) is not None and not any(holds(found) for found in told) for asking, holds in _KINDS
+    )
 
 
 def figure_for_things(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
@@ -120,3 +141,13 @@ def _is_number(found: Field) -> bool:
         and _DATE.match(str(found.value)) is None
         and re.search(r"\d|\b(?:no|none|nobody|nothing)\b", str(found.value)) is not None
     )
+
+
+def _is_place(found: Field) -> bool:
+    if not isinstance(found.value, str) or number_of(found.value) is not None or _DATE.match(found.value):
+        return bool(_PLACED & set(parts(found.name)))
+    sentence = " " in found.value.strip() and _IN.search(found.value) is not None
+    return not found.name or sentence or bool(_PLACED & set(parts(found.name)))
+
+
+_KINDS = ((_WHEN, _is_time), (_WHO, _is_somebody), (_WHERE, _is_place))

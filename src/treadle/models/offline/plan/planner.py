@@ -17,16 +17,16 @@ from treadle.models.offline.grammar.words import singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
-from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.kinds import figure_for_things, of_another_kind, said_yes_to_less
+from treadle.models.offline.plan.nothing import found_for_want_of
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.pricing import multiplier, number_of_things
 from treadle.models.offline.plan.refusals import shared_number
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
+from treadle.models.offline.plan.shortfall import falls_short
 from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.together import said_together, total_of, without_each
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
@@ -201,16 +201,27 @@ class Planner:
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
-        strange = next((s for each in outcome.done if (s := self._strange(outcome, each, spans))), None)
+        strange = next((word for each in outcome.done if (word := falls_short(outcome, each, spans))), None)
         if strange is not None:
-            word = outcome.clause.text[slice(*strange)]
-            outcome.left = replace(outcome.left, turning=(*outcome.left.turning, word))
+            outcome.left = replace(outcome.left, turning=(*outcome.left.turning, strange))
         missing = [word for call in outcome.calls for word in self._unfounded(outcome, call)]
         outcome.left = replace(outcome.left, turning=(*outcome.left.turning, *missing))
         if outcome.left.forbids and (outcome.left.turning or not self._tells_names(outcome)):
             outcome.calls.clear()
             outcome.done.clear()
+        elif outcome.done and not outcome.calls:
+            self._doubt_nothing(outcome)
         return outcome
+
+    def _doubt_nothing(self, outcome: Outcome) -> None:
+        """Takes back that nothing was found, where what was looked for may be something else."""
+        for made in outcome.done:
+            tool = self.box.named(made.tool)
+            found = tool and found_for_want_of(tool, outcome.clause, made.result, self.box, self.vocabulary)
+            if found:
+                outcome.troubles.append(found)
+                outcome.done.clear()
+                return
 
     def _tells_names(self, outcome: Outcome) -> bool:
         """Whether what is called next is a list that may know the words left over, and be asked about them then."""
@@ -226,17 +237,6 @@ class Planner:
         results = {str(value) for each in self.exchanges for value in values_in(each.result)}
         told = results.union(outcome.renamed.values(), *(self.vocabulary.names(param.nouns) for param in tool.params))
         return unfounded(outcome.clause, tool, call.arguments, told, outcome.used)
-
-    def _strange(self, outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-        """Where the clause asks for what a result does not have: another kind of thing, or some of what it lists."""
-        given = [value for value in made.arguments.values() if isinstance(value, str)]
-        other = of_another_kind(outcome.clause, made.result, given)
-        other = other or figure_for_things(outcome.clause, made.result, outcome.tools)
-        left_out = outcome.left.spare if outcome.left is not None else ()
-        other = other or said_yes_to_less(outcome.clause, made.result, left_out)
-        other = other or true_of_some(outcome.clause, made.result, outcome.tools, spans, left_out)
-        other = other or not_one_figure(outcome.clause, made.result)
-        return other or counted_otherwise(outcome.clause, made.result, outcome.tools, spans)
 
     def _several(
         self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None

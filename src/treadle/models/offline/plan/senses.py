@@ -188,6 +188,11 @@ class Senses(Doing):
         if not run or self._is_used(run[-1]) or run[-1].stem not in self.own or singular(run[-1].low) == run[-1].low:
             return
         head = run[-1]
+        given = [v for v in self.used_values if v.kind == "number" and v.start > head.end]
+        if any(self.clause.words_after(v.end, 1) in ((head.low,), (singular(head.low),)) for v in given):
+            # "How many days will it rain in the next 5 days?" asks for no number of those that are told of.
+            yield match.start(), head.end
+            return
         plural = any(stem(word) == head.stem and singular(word) != word for word in self.wording)
         if not plural and not self._is_counted(head.stem):
             yield match.start(), head.end

@@ -134,7 +134,7 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     return any(stem(word) in param.nouns for word in said)
 
 
-def _strength(tool: KnownTool, param: Param, value: Value, clause: Clause) -> int:
+def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> int:
     """How plainly a clause says that a value is a parameter's: 0 if it does not."""
     after, led = re.match(r"[\"”']?\s+([\w-]+)", clause.text[value.end :]), fits.led_by(param, value, clause)
     if fits.direction(param) and led in _OPPOSITE:
@@ -215,7 +215,7 @@ def _untied(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[Param, 
     """What was given to an option, or to a text of any kind, that the clause does not say is one."""
     loose = _loose(tool, given)
     optional = [(p, v) for p, v in loose if not p.required or fits.is_free_text(p)]
-    return [(param, value) for param, value in optional if not _strength(tool, param, value, clause)]
+    return [(param, value) for param, value in optional if not how_plainly(tool, param, value, clause)]
 
 
 def _ranked(tool: KnownTool, loose: Given, clause: Clause) -> list[tuple[int, tuple[Value, ...]]]:
@@ -223,7 +223,7 @@ def _ranked(tool: KnownTool, loose: Given, clause: Clause) -> list[tuple[int, tu
     first; the one that there is comes first among equals."""
     ways = itertools.permutations(value for _, value in loose)
     sums = [
-        (sum(_strength(tool, param, value, clause) for (param, _), value in zip(loose, way, strict=True)), way)
+        (sum(how_plainly(tool, param, value, clause) for (param, _), value in zip(loose, way, strict=True)), way)
         for way in ways
     ]
     return sorted(sums, key=lambda each: -each[0])
@@ -243,7 +243,7 @@ def _handed_out(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[Par
 def _unclear(tool: KnownTool, given: Given, clause: Clause) -> tuple[Value, Value, Param, Param] | None:
     """Two values that two parameters were given, of which nothing says which is which; None if there are none."""
     loose = _loose(tool, given)
-    unsaid = [pair for pair in loose if not _strength(tool, *pair, clause)]
+    unsaid = [pair for pair in loose if not how_plainly(tool, *pair, clause)]
     ranked = _ranked(tool, loose[:_MANY], clause) if loose else []
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         unsaid = [pair for pair, value in zip(loose, ranked[1][1], strict=False) if pair[1] is not value]
