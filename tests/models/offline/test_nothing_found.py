@@ -1,10 +1,10 @@
 """That nothing was found answers only what was looked for, and what is told is of the kind that was asked for."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from treadle import Agent, RunResult, tool
+from treadle import Agent, Conversation, RunResult, tool
 
 from .asked.judge import DECLINED
 
@@ -142,3 +142,23 @@ def test_what_is_counted_may_be_called_by_the_word_for_its_choice() -> None:
     result = asked("How many high priority tickets are open?")
     assert dict(result.tool_calls_made[-1].arguments) == {"status": "open", "priority": "high"}
     assert "2 listed" in result.text
+
+
+def test_a_follow_up_keeps_the_name_of_which_nothing_was_found() -> None:
+    @tool(effect="read")
+    def find_books(
+        author: str | None = None, title: str | None = None, language: Literal["Polish", "German"] | None = None
+    ) -> list[dict[str, Any]]:
+        """Finds the library's books.
+
+        Args:
+            author: the author's name.
+            title: the title.
+            language: the language that the book is in.
+        """
+        return [] if author else [{"title": "Fiasco", "author": "Lem", "language": language}]
+
+    agent, talk = Agent("offline", tools=[find_books]), Conversation()
+    agent.run_sync("Do you have the book Dune in German?", conversation=talk)
+    text = agent.run_sync("in Polish?", conversation=talk).text
+    assert "Fiasco" not in text

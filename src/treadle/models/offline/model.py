@@ -14,8 +14,11 @@ from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCa
 from treadle.models.offline.answer.declined import decline, foreign, lost, too_long
 from treadle.models.offline.answer.written import structured, write_up
 from treadle.models.offline.grammar.language import is_german
+from treadle.models.offline.grammar.sides import of_each
+from treadle.models.offline.grammar.spelling import plainly, respelled
+from treadle.models.offline.grammar.words import parts
 from treadle.models.offline.plan.choice import is_final
-from treadle.models.offline.plan.followup import effective_question
+from treadle.models.offline.plan.followup import Meant, effective_question
 from treadle.models.offline.plan.outcome import Call, Plan
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.toolbox import Toolbox
@@ -100,6 +103,8 @@ class OfflineModel:
         if meant.lost:
             return [], lost(meant.lost)
         plan = planner.plan(meant.text, forced=only is not None)
+        if not plan.calls and not any(outcome.done for outcome in plan.outcomes):
+            meant, plan = _read_otherwise(meant, plan, planner)
         for added in turns[-1].interjections:
             if planner.is_plannable(added):
                 more = planner.plan(added)
@@ -129,6 +134,29 @@ class OfflineModel:
         if tool is None:
             return None
         return Call(tool.name, {param.name: text for param in tool.required if param.shape == "text"})
+
+
+def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, Plan]:
+    """A question of which nothing can be planned, in words of which something can, without any change, and its plan.
+
+    They are its own with the slips in small words put right, then also with those in the tools' words, or ask for the
+    figure of each of the things that it compares.
+    """
+    plain = plainly(meant.text)
+    compared = of_each(plain)
+    told = [f"{tool.name} {tool.spec.description}" for tool in planner.box.tools]
+    told += [f"{param.name} {param.description}" for tool in planner.box.tools for param in tool.params]
+    known = frozenset(word for text in told for word in parts(text))
+    for better in (plain, respelled(plain, known), *compared):
+        if better is None or better == meant.text:
+            continue
+        again = planner.plan(better)
+        figures = len(again.calls) + sum(len(outcome.done) for outcome in again.outcomes)
+        lacking = again.unplanned or any(outcome.troubles for outcome in again.outcomes)
+        lacking = lacking or (better in compared and figures < 2)
+        if figures and not lacking and not any(planner.changes(call.tool) for call in again.calls):
+            return Meant(better, True), again
+    return meant, plan
 
 
 def _settled(turns: list[Turn], planner: Planner) -> list[Turn]:

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from treadle.models.offline.grammar.chains import find_chain
+
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _N = rf"({_NUMBER})"
 
@@ -34,7 +36,7 @@ _REWRITES = tuple(
         (rf"{_N}\s*(?:%|percent|per cent) of {_N}", r"\1 / 100 * \2"),
         (rf"\b(?:add|sum) {_N} (?:and|to|with) {_N}", r"\1 + \2"),
         (rf"\bdifference (?:between|of) {_N} and {_N}", r"\1 - \2"),
-        (rf"\bsubtract {_N} from {_N}", r"\2 - \1"),
+        (rf"\b(?:subtract|take|deduct) {_N} (?:away )?from {_N}", r"\2 - \1"),
         (rf"(?<!^is )(?<![-+*/%] ){_N} less than {_N}", r"\2 - \1"),
         (rf"(?<!^is )(?<![-+*/%] ){_N} more than {_N}", r"\2 + \1"),
         (rf"\bproduct of {_N} and {_N}", r"\1 * \2"),
@@ -67,6 +69,16 @@ _OPERATOR = re.compile(r"(?<=[\d)])\s*(?:\*\*|//|[-+*/%])\s*(?=[-+\d(.a-z])")
 
 def find_arithmetic(text: str) -> str | None:
     """The longest arithmetic expression in `text`, written with operators or words; None if there is none."""
+    chain = find_chain(text, _longest)
+    return _longest(text) if chain is None else chain.expression
+
+
+def is_chain(text: str) -> bool:
+    """Whether `text` is one sum after another, of which the later ones go on with the result of the first."""
+    return find_chain(text, _longest) is not None
+
+
+def _longest(text: str) -> str | None:
     for rewritten in (_rewrite(text), _rewrite(_digits(text))):
         found = [match for match in _EXPRESSION.finditer(rewritten) if _is_expression(match.group())]
         if found:
@@ -78,14 +90,14 @@ def find_arithmetic(text: str) -> str | None:
 
 _WORDS = re.compile(
     r"\b(?:square root of|half of|(?:a|one) (?:third|quarter) of|twice|double|(?:the )?(?:average|mean) of|"
-    r"(?:the )?(?:sum|total|product|quotient) of|difference (?:between|of)|add|sum|subtract|"
+    r"(?:the )?(?:sum|total|product|quotient) of|difference (?:between|of)|add|sum|subtract|deduct|take|"
     r"multiply|divide|divided by|multiplied by|over|plus|minus|times|to the power of|raised to|percent|per cent|"
     r"(?:less|more) than|mod(?:ulo)?|squared|cubed)\b|\bsqrt\b|[-+*/%^×÷()=]",
     re.IGNORECASE,
 )
 _MEANT = {
     "+": ("sum", "total", "add", "plus", "more", "+"),
-    "-": ("difference", "subtract", "minus", "less", "-"),
+    "-": ("difference", "subtract", "minus", "less", "take", "deduct", "-"),
     "*": ("product", "multipl", "times", "*", "×"),
     "/": ("quotient", "divide", "over", "/", "÷"),
     "**": ("square root", "to the power", "raised", "squared", "cubed", "sqrt", "^", "*"),
@@ -124,6 +136,11 @@ def expression_span(expression: str, text: str, numbers: Sequence[tuple[int, int
         text: what it was found in.
         numbers: where `text` has numbers, and what they are.
     """
+    chain = find_chain(text, _longest)
+    if chain is not None and chain.expression == expression:
+        begun = [each for each in numbers if each[1] <= len(chain.first)]
+        spans = expression_span(chain.begun, chain.first, begun)
+        return [*spans, (max((end for _, end in spans), default=chain.end), chain.end)]
     own = Counter(re.findall(r"\d+(?:\.\d+)?|\.\d+", expression))
     for size in range(len(numbers), 0, -1):
         for place in range(len(numbers) - size + 1):

@@ -12,7 +12,7 @@ def word_set(text: str) -> frozenset[str]:
 
 FUNCTION_WORDS = word_set(
     """a an the this that these those some any each every of for in on at to from with without by into onto about as
-    than and or but nor if then so also too please just only both either not no yes i me my mine we us our
+    than and or but nor if then so also too please pls plz thx just only both either not no yes i me my mine we us our
     ours you your yours he him his she her it its they them their who whom whose what when where why how which
     is are was were be been being am do does did doing has had having can could will would shall should may
     might must there here let s t re ve ll d m up out off over under between versus vs per via much very

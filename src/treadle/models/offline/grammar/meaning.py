@@ -163,7 +163,7 @@ IDLE = (
     (FUNCTION_WORDS - TURNING)
     | IDLE_VERBS
     | word_set(
-        """please kindly quick quickly sure hey dear thanks thank great fine good me myself question
+        """please pls plz thx kindly quick quickly sure hey dear thanks thank great fine good me myself question
         questions information info details detail data figure figures value values figures' amount number overall
         altogether currently current now present what's who's where's when's how's it's that's i'd i'm i've i'll we're
         we've we'd we'll you're you'd they're let's many much all both whole entire entirely complete also then the

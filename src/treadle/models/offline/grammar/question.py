@@ -9,7 +9,7 @@ from datetime import date
 from itertools import islice
 from typing import Literal
 
-from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
+from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.meaning import UNITS, is_computing, is_turning
@@ -86,11 +86,11 @@ class Clause:
 
 
 _COMMAND = re.compile(
-    r"^\W*(?:(?:please|now|then|and|also|so|ok|okay|hey|just|go ahead and|kindly)\W+)*"
+    r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|just|go ahead and|kindly)\W+)*"
     r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
     r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
 )
-_ORDERING = re.compile(r"^\W*(?:[a-z]+\W+){0,3}?(?:can|could|would|will) you\b|.*\bplease\b", re.IGNORECASE)
+_ORDERING = re.compile(r"^\W*(?:[a-z]+\W+){0,3}?(?:can|could|would|will) you\b|.*\b(?:please|pls|plz)\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"^\W*(?:and |also |so |then )*(?:do|does|did|is|are|can|could|will|would|has|have|should|was|were)\b"
     r"(?!\s+you\b)|.*,\s*(?:do|does|is|are|can|will|would) ",
@@ -157,6 +157,8 @@ _SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
 def split_clauses(text: str) -> tuple[str, ...]:
     """The parts of a question that ask for different things; quoted text is never split."""
+    if is_chain(text):
+        return (text.strip(" ,\n\t"),)
     masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
     pieces: list[str] = []
     for start, end in _spans(masked, _SENTENCE, 0, len(text)):

@@ -6,6 +6,7 @@
 import re
 from dataclasses import dataclass
 
+from treadle.models.offline.grammar.arithmetic import is_chain
 from treadle.models.offline.grammar.change import find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.degrees import degree_of
@@ -111,7 +112,8 @@ class Chooser:
             return None
         if not forced and tool.change is None and self._is_told_by_another(tool, clause):
             return None
-        if not forced and tool.change is None and self._commands_another(commanded or clause.opening):
+        sums = expression and is_chain(clause.text)
+        if not forced and not sums and tool.change is None and self._commands_another(commanded or clause.opening):
             return None
         if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
             return None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLAIN_VERBS
 from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
@@ -26,6 +27,10 @@ _CORRECTS = re.compile(r"\b(?:actually|sorry|rather|instead|meant|mean|wait|corr
 _LEAD = re.compile(
     r"^\W*(?:(?:and|or|but|then|now|ok|okay|also|so|what about|how about|same (?:thing )?(?:for|with|but)?|the same|"
     r"again|what if it (?:is|were))\b\W*)+",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"^\W*(?:(?:and|then|now|also) )*(?:add|subtract|multiply|divide|double|halve|square|take|plus|minus|times)\b",
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(
@@ -77,6 +82,9 @@ def effective_question(turns: Sequence[Turn], planner: Planner) -> Meant:
 def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> Meant:
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
+        return Meant(question)
+    if is_chain(earlier) or (_GOES_ON.match(question) and find_arithmetic(earlier) is not None):
+        # What goes on with a sum has no number of it in place of another.
         return Meant(question)
     if (field := dropped(question)) is not None:
         less = without(planner.box.read(earlier, planner.today), field, made, planner.box)

@@ -35,7 +35,8 @@ class Outcome:
 
     `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
     looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, `left` what
-    no tool and no argument accounts for, once that is known, and `total` what the results come to, if that is asked.
+    no tool and no argument accounts for, once that is known, `total` what the results come to, if that is asked, and
+    `doubted` whether nothing was found of what may be something else.
     """
 
     clause: Clause
@@ -48,6 +49,7 @@ class Outcome:
     tools: list[KnownTool] = field(default_factory=list)
     left: Left | None = None
     total: Decimal | None = None
+    doubted: bool = False
 
     def take(self, other: "Outcome") -> None:
         """Adds what another outcome found."""

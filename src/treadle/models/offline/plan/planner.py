@@ -7,16 +7,15 @@ filled from the clause, else from another tool's result, which is called first; 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.question import Clause, Value, split_clauses
-from treadle.models.offline.grammar.words import singular
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
+from treadle.models.offline.plan.corrections import corrected_by
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
@@ -32,7 +31,8 @@ from treadle.models.offline.plan.together import said_together, total_of, withou
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
-from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
+from treadle.models.offline.plan.untold import may_tell, told_of
+from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _DEPTH = 3
 _CORRECTIONS = 6
@@ -59,7 +59,8 @@ class Planner:
         """How many words of `text` nothing accounts for; None if a part of it has no tool, or one lacks something, or a
         word forbids an answer."""
         plan = self.plan(text)
-        done = [each for each in plan.outcomes if not each.troubles and not (each.left and each.left.forbids)]
+        able = [each for each in plan.outcomes if each.doubted or not each.troubles]
+        done = [each for each in able if not (each.left and each.left.forbids)]
         if not done or plan.unplanned or len(done) < len(plan.outcomes):
             return None
         return sum(len(each.left.spare) for each in done if each.left is not None)
@@ -87,12 +88,13 @@ class Planner:
     def _hold_back(self, outcomes: Sequence[Outcome]) -> None:
         """Makes no change for a question of which a part is not understood: that may take it back, or say when."""
         for outcome in outcomes:
-            changing = [call for call in outcome.calls if self._changes(call.tool)]
+            changing = [call for call in outcome.calls if self.changes(call.tool)]
             if changing:
                 outcome.calls.clear()
                 outcome.troubles.append(Trouble(f"I did not call {changing[0].tool}, as I do not understand the rest."))
 
-    def _changes(self, name: str) -> bool:
+    def changes(self, name: str) -> bool:
+        """Whether the tool called `name` changes something."""
         tool = self.box.named(name)
         return tool is not None and tool.change is not None
 
@@ -201,12 +203,16 @@ class Planner:
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
+        if outcome.left.forbids and outcome.done:
+            outcome.left = account(
+                outcome.clause, outcome.tools, spans, told_of(outcome.clause, outcome.tools, outcome.done)
+            )
         strange = next((word for each in outcome.done if (word := falls_short(outcome, each, spans))), None)
         if strange is not None:
             outcome.left = replace(outcome.left, turning=(*outcome.left.turning, strange))
         missing = [word for call in outcome.calls for word in self._unfounded(outcome, call)]
         outcome.left = replace(outcome.left, turning=(*outcome.left.turning, *missing))
-        if outcome.left.forbids and (outcome.left.turning or not self._tells_names(outcome)):
+        if missing or (outcome.left.forbids and not self._may_be_told(outcome, spans)):
             outcome.calls.clear()
             outcome.done.clear()
         elif outcome.done and not outcome.calls:
@@ -221,7 +227,13 @@ class Planner:
             if found:
                 outcome.troubles.append(found)
                 outcome.done.clear()
+                outcome.doubted = True
                 return
+
+    def _may_be_told(self, outcome: Outcome, spans: Sequence[tuple[int, int]]) -> bool:
+        """Whether what is called next may tell of the words that are left over."""
+        names = not (outcome.left and outcome.left.turning) and self._tells_names(outcome)
+        return names or may_tell(outcome.clause, outcome.tools, outcome.calls, spans)
 
     def _tells_names(self, outcome: Outcome) -> bool:
         """Whether what is called next is a list that may know the words left over, and be asked about them then."""
@@ -330,7 +342,9 @@ class Planner:
             if not made.failed:
                 outcome.done.append(made)
                 return
-            corrected = self._corrected(tool, arguments, made, outcome)
+            corrected = corrected_by(made, tool, arguments, outcome)
+            if corrected is not None and hint_of(made) is None and self._made(tool.name, corrected):
+                corrected = None
             if corrected is None or corrected == arguments:
                 hint = hint_of(made)
                 lister = self._recovery(tool) if hint is None else None
@@ -355,46 +369,3 @@ class Planner:
 
     def _made(self, tool: str, arguments: Json) -> Exchange | None:
         return next((e for e in reversed(self.exchanges) if e.tool == tool and e.planned == arguments), None)
-
-    def _corrected(self, tool: KnownTool, arguments: Json, made: Exchange, outcome: Outcome) -> Json | None:
-        """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""
-        hint = hint_of(made)
-        if hint is None:
-            return self._as_written(tool, arguments, outcome)
-        kin = {
-            param.name
-            for param in tool.params
-            if any(param.nouns == p.nouns for p in tool.params if p.name == hint.argument)
-        }
-        hopeless = False
-
-        def mend(value: Any, concerned: bool) -> Any:
-            nonlocal hopeless
-            if isinstance(value, dict):
-                return {key: mend(inner, concerned and key == hint.argument) for key, inner in value.items()}
-            if isinstance(value, list):
-                return [mend(inner, concerned) for inner in value]
-            wrong = str(value) == hint.given or (concerned and hint.available and str(value) not in hint.available)
-            if not wrong or isinstance(value, bool) or not isinstance(value, str | int):
-                return value
-            name = replacement(str(value), hint.nearest if str(value) == hint.given else None, hint.available)
-            if name is None:
-                hopeless = hopeless or str(value) == hint.given
-                return value
-            outcome.renamed[str(value)] = name
-            return type(value)(name) if isinstance(value, int) and name.isdigit() else name
-
-        corrected = {name: mend(value, name == hint.argument or name in kin) for name, value in arguments.items()}
-        return None if hopeless else corrected
-
-    def _as_written(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
-        """The names in the plural that the clause has them in, for a tool that does not know the singular, or the other
-        way round."""
-        many = [token for token in outcome.clause.tokens if singular(token.low) != token.low]
-        written = {singular(token.low): token.text for token in many}
-        written |= {token.low: singular(token.text) for token in many if tool.change is not None}
-        plural = {
-            name: written.get(value.lower(), value) if isinstance(value, str) else value
-            for name, value in arguments.items()
-        }
-        return plural if plural != arguments and not self._made(tool.name, plural) else None

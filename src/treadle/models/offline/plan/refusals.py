@@ -61,13 +61,16 @@ _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
 
+_COUNTED = re.compile(r"\bhow many (?:[a-z]+ )?$", re.IGNORECASE)
+
+
 def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
     """Whether a value is not what a parameter takes, but what that belongs to, or is to become.
 
     In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
     """
     if tool.change is None:
-        return _is_owner(param, value, clause)
+        return _is_owner(param, value, clause) or _is_attribute(tool, value, clause)
     before = clause.words_before(value.start, 2)
     if value.kind == "number" and before[:1] == ("by",) and clause.opening not in _LASTING:
         # "Change the price by 1 euro" does not say what it is to be.
@@ -96,6 +99,17 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         # "A vote for Ramos", to a tool that counts "a vote for a candidate" and takes a name.
         own = re.search(rf"\b{re.escape(before[1])} {before[0]} an? ", tool.spec.description.lower()) is None
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def _is_attribute(tool: KnownTool, value: Value, clause: Clause) -> bool:
+    """Whether plain words only say which of what a tool speaks of are meant, as "free" in "How many free spaces are
+    there?": nothing is called by that."""
+    after = next((token for token in clause.tokens if token.start >= value.end), None)
+    beside = after is not None and clause.text[value.end : after.start] == " " and after.stem in tool.told
+    beside = beside and after is not None and not is_function_word(after.text)
+    counted = _COUNTED.search(clause.text[: value.start]) is not None
+    own = all(token.stem in tool.told for token in tokens(value.text))
+    return value.kind == "phrase" and value.text.islower() and own and (beside or counted)
 
 
 def _is_owner(param: Param, value: Value, clause: Clause) -> bool:

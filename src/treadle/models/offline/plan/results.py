@@ -23,6 +23,7 @@ _MONEY = frozenset(
         word_set("amount total price value cost diff difference sum balance salary revenue budget a b net")
     )
 )
+_VAGUE = word_set("name number id code no type")
 _LABELS = word_set("id code key number no year month day date period phone zip postcode account company version")
 _DECIMAL = re.compile(r"^-?\d+(?:\.\d+)?$")
 
@@ -46,8 +47,8 @@ class Field:
 
     @property
     def label(self) -> str:
-        """Its name in words, with that of a total it is part of."""
-        outer = parts(self.path[-2]) if len(self.path) > 1 and "total" in self.path[-2] else ()
+        """Its name in words, with that of a total that it is part of, or of what it is the name or number of."""
+        outer = parts(self.path[-2]) if len(self.path) > 1 and ("total" in self.path[-2] or self.name in _VAGUE) else ()
         return " ".join([*outer, *parts(self.name)])
 
 
@@ -164,7 +165,18 @@ def asked(fields: list[Field], clause: Clause, left_out: Collection[str] = ()) -
     best = max((score for score, _ in scored), default=0.0)
     if best == 0.5 and len(fields) <= 4:
         return fields
-    return [found for score, found in scored if score == best] if best >= 0.5 else []
+    return _nearest([found for score, found in scored if score == best], said) if best >= 0.5 else []
+
+
+def _nearest(found: list[Field], said: Collection[str]) -> list[Field]:
+    """Of several fields of one name those of what the words name, else those of the thing itself: the name of a patient
+    is not that of his insurance."""
+    several = len({each.name for each in found}) < len(found)
+    spoken = [each for each in found if {stem(word) for name in each.path[:-1] for word in parts(name)} & set(said)]
+    least = min(len(each.path) for each in found)
+    if least > 1 and not spoken and all(each.name in _VAGUE for each in found):
+        return []
+    return (spoken or [each for each in found if len(each.path) == least]) if several else found
 
 
 def value_for(param: Param, exchange: Exchange, clause: Clause, loosely: bool) -> Any:

@@ -33,8 +33,8 @@ _KINDS = (
 
 
 _NAMED = re.compile(
-    r"\b([^\W\d_]+)['’]s (?:full |first |last |own )*(?:name|id)\b|"
-    r"\b(?:name|id) of (?:the|an?) ([^\W\d_]+)",
+    r"\b([^\W\d_]+)['’]s (?:full |first |last |own )*(?:name|id|number)\b|"
+    r"\b(?:name|id|number) of (?:the|an?) ([^\W\d_]+)",
     re.IGNORECASE,
 )
 _WHO = re.compile(r"^\W*(?:(?:for|to|by|of|from|with) )?(?:who|whom|whose)\b", re.IGNORECASE)
