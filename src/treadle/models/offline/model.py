@@ -153,10 +153,19 @@ def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, 
         again = planner.plan(better)
         figures = len(again.calls) + sum(len(outcome.done) for outcome in again.outcomes)
         lacking = again.unplanned or any(outcome.troubles for outcome in again.outcomes)
-        lacking = lacking or (better in compared and figures < 2)
+        lacking = lacking or (better in compared and (figures < 2 or _takes_for_a_name(again, better)))
         if figures and not lacking and not any(planner.changes(call.tool) for call in again.calls):
             return Meant(better, True), again
     return meant, plan
+
+
+def _takes_for_a_name(plan: Plan, question: str) -> bool:
+    """Whether a word of what is asked for, "age" of "What is the age of …?", was taken for what something is called."""
+    asked = question.lower().split(" of ")[0].split(" in ")[0].split()[3:]
+    made = [call.arguments for call in plan.calls]
+    made += [each.arguments for outcome in plan.outcomes for each in outcome.done]
+    given = [value.lower() for arguments in made for value in arguments.values() if isinstance(value, str)]
+    return question.startswith("What") and any(value in asked for value in given)
 
 
 def _settled(turns: list[Turn], planner: Planner) -> list[Turn]:

@@ -55,7 +55,7 @@ COMPUTING = word_set(
 
 _SOMEBODY = word_set(
     "person people employe staff customer client author owner user member colleagu borrower sender recipient "
-    "contact assigne manager by team passenger attende"
+    "contact assigne manager by passenger attende"
 )
 _OPPOSITES = tuple(
     (word_set(one), word_set(other))

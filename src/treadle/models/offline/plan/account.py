@@ -51,6 +51,8 @@ _WORTH = word_set("value values amount amounts")
 _KINDS = word_set("class level tier mode category")
 _RATE = re.compile(r"\bper \w+\b", re.IGNORECASE)
 _WHO_IS = re.compile(r"\bwho(?:['’]s| is| was) (?:the |our |my )?(\w+)", re.IGNORECASE)
+# "Who do the Bears play next?" asks for whom they do.
+_WHOM = re.compile(r"^\W*(?:and |so )?who (?:do|does|did|will)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(r"\b(?:do|does|did)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEING = word_set("of is are")
 _LEADING = word_set("to from with into onto until")
@@ -244,6 +246,7 @@ class _Speech:
         self.leads = {after.start: before.low for before, after in pairwise(clause.tokens)}
         self.differing = any(token.stem in _DIFFERING for token in clause.tokens)
         self.who = [stem(match[1]) for match in _WHO_IS.finditer(clause.text)]
+        self.whom = _WHOM.match(clause.text) is not None
         self.change = any(tool.may_change for tool in tools)
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
         # A value that could have been chosen, and was not, is nothing that the tool speaks of.
@@ -303,6 +306,8 @@ class _Speech:
         if meaning.is_negation(low):
             return False
         if low == "who" and (any(word in self.own for word in self.who) or self.people & self.names):
+            return True
+        if low == "who" and self.whom and "whom" in self.wording:
             return True
         if low in meaning.ASKED_FOR:
             return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.asked) or low in self.wording

@@ -12,7 +12,7 @@ from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, UNDOING, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import alike, is_verb, names_match, singular, stem
+from treadle.models.offline.grammar.words import alike, is_verb, names_match, parts, singular, stem
 from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
@@ -117,6 +117,8 @@ class Chooser:
             return None
         if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
             return None
+        if not forced and tool.change is None and self._many_are_meant(tool, clause):
+            return None
         if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
@@ -157,6 +159,19 @@ class Chooser:
         score -= 4.0 * len(remaining.turning) + len(remaining.spare)
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
+
+    def _many_are_meant(self, tool: KnownTool, clause: Clause) -> bool:
+        """Whether a clause speaks of many, to a tool that tells of one, where another one tells of many: `animals` of
+        "Which animals are in the savanna?", and not `animal`."""
+        noun = ("", *parts(tool.name))[-1]
+        if singular(noun) != noun or not any(param.shape in ("text", "number") for param in tool.required):
+            return False
+        names = [parts(other.name)[-1:] for other in self.box.tools if other is not tool and other.change is None]
+        lists = any(name and name[0] != noun and singular(name[0]) == noun for name in names)
+        said = [token for token in clause.tokens if token.low != noun and singular(token.low) == noun]
+        # "Invoices I-1 and I-2" are called by their numbers.
+        called = any(value.start - token.end == 1 for token in said for value in clause.values)
+        return lists and bool(said) and not called
 
     def _is_told_by_another(self, tool: KnownTool, clause: Clause) -> bool:
         """Whether a clause only asks, and a tool that only reads tells what this one may change: `votes`, and not

@@ -9,9 +9,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from treadle.models.offline.grammar.english import MONTHS, PLACE_WORDS, WEEKDAYS, word_set
+from treadle.models.offline.grammar.meaning import same_unit
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts, singular, stem
+from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
+from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
 _WHEN = re.compile(
@@ -34,6 +36,11 @@ _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
     re.IGNORECASE,
+)
+_HOW_MANY_OF = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
+_COUNTS = word_set(
+    "many count counts number numbers quantity quantities qty stock inventory stocked amount amounts total left free "
+    "available remaining units pieces balance much level population headcount size sum hand have has per enough vacant"
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\b")
 _PLACED = PLACE_WORDS | word_set(
@@ -93,12 +100,37 @@ def figure_for_things(clause: Clause, result: Any, tools: Sequence[KnownTool]) -
     """Where a clause asks which things there are, of tools that tell a figure of one: of "Which files are in docs?" a
     size is none."""
     match = _WHICH_THINGS.match(clause.text)
-    if match is None or not isinstance(result, int | float) or singular(match[1].lower()) == match[1].lower():
+    if match is None or singular(match[1].lower()) == match[1].lower():
+        return None
+    which = "which" in match.group().lower() and not is_function_word(match[1])
+    if which and isinstance(result, dict) and not rows_of(result):
+        # Nor are the students of a course its room and its teacher.
+        held = {word for found in fields_of(result) for word in (*found.stems, *map(stem, found.path))}
+        held |= {word for tool in tools for word in tool.name_stems}
+        return None if stem(match[1]) in held else match.span(1)
+    if not isinstance(result, int | float):
         return None
     heads = {word for tool in tools for word in (*tool.name_stems[-1:], *(w for o in tool.outputs for w in o.stems))}
     asked = stem(match[1])
     spoken = any(asked in tool.name_stems for tool in tools)
     return match.span(1) if spoken and asked not in heads else None
+
+
+def no_number_of(
+    clause: Clause, result: Any, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Where a clause asks how many there are of what a tool was asked about, of tools that tell other figures of it: of
+    "How many lions does the zoo have?" no age of a lion is one."""
+    match = _HOW_MANY_OF.search(clause.text)
+    if match is None or not isinstance(result, dict) or not overlaps(*match.span(1), used) or rows_of(result):
+        return None
+    if same_unit(match[1].lower()):
+        # "How many miles is 5 km?" is answered by any number of them.
+        return None
+    words = {token.low for tool in tools for token in tokens(tool.spec.description)}
+    words |= {word for tool in tools for word in parts(tool.name)}
+    words |= {word for found in fields_of(result) for word in parts(found.name)}
+    return None if _COUNTS & words or not any(tool.change is None for tool in tools) else match.span(1)
 
 
 def said_yes_to_less(clause: Clause, result: Any, left_out: Sequence[str]) -> tuple[int, int] | None:

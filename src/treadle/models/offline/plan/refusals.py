@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from treadle.models.offline.grammar.currencies import SIGNS, money_in
+from treadle.models.offline.grammar.currencies import SIGNS, currency_of, money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
 from treadle.models.offline.grammar.meaning import is_idle, is_negation
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
@@ -70,7 +70,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     In "cancel the order of Meier" the name is no order, in "raise the salary to 50000" the number no percentage.
     """
     if tool.change is None:
-        return _is_owner(param, value, clause) or _is_attribute(tool, value, clause)
+        return (
+            _is_owner(param, value, clause) or _is_attribute(tool, value, clause) or _is_no_currency(tool, param, value)
+        )
     before = clause.words_before(value.start, 2)
     if value.kind == "number" and before[:1] == ("by",) and clause.opening not in _LASTING:
         # "Change the price by 1 euro" does not say what it is to be.
@@ -99,6 +101,15 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         # "A vote for Ramos", to a tool that counts "a vote for a candidate" and takes a name.
         own = re.search(rf"\b{re.escape(before[1])} {before[0]} an? ", tool.spec.description.lower()) is None
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def _is_no_currency(tool: KnownTool, param: Param, value: Value) -> bool:
+    """Whether a name is that of no currency, where a parameter takes one by its code: of "10 EUR in the currency of
+    Peru" it is the country's."""
+    examples = [text for each in tool.params if "currency" in each.words for text in each.examples]
+    coded = bool(examples) and all(re.fullmatch(r"[A-Z]{3}", text) for text in examples)
+    named = value.kind in ("name", "phrase") and currency_of(value.text.split()[-1].lower()) is None
+    return coded and named and "currency" in param.words
 
 
 def _is_attribute(tool: KnownTool, value: Value, clause: Clause) -> bool:

@@ -59,6 +59,8 @@ _GOT = word_set("buy get have purchase order own pay be")
 _THINGS = re.compile(r"^\W*(?:(?:which|what|list|show|name|all|the)\s+)*(\w+)", re.IGNORECASE)
 _PRICED = re.compile(r"\b(?:costs?|price[sd]?|pay|pays|charged?|fees?|expensive)\b[^.?!]*?\bto\s+(\w+)", re.IGNORECASE)
 _OWN = ("'s ", "’s ", "' ", "’ ")
+_WHOSE_OWN = re.compile(r"['’]s (?P<whose>[a-z]+)['’]s (?P<what>[a-z]+)", re.IGNORECASE)
+_OF_WHOSE = re.compile(r"\b(?P<what>[a-z]+) (?:of|for) [\w .-]+?['’]s? (?P<whose>[a-z]+)\b", re.IGNORECASE)
 _EACH = word_set("each every")
 _WHOLE = word_set("all each every both")
 _STATES = word_set(
@@ -93,6 +95,7 @@ class Senses(Doing):
             self._each_of_others,
             self._taken_is_asked_for,
             self._owned,
+            self._of_whose,
             self._summed,
             self._between_one,
             self._of_another_state,
@@ -139,6 +142,14 @@ class Senses(Doing):
                 continue
             if any(self.clause.text[end : token.start] in _OWN for _, end in self.used):
                 yield token.start, token.end
+
+    def _of_whose(self) -> Iterator[Span]:
+        """What is asked of somebody whom a tool only names: the age in "Jumbo's keeper's age" is none of Jumbo's."""
+        for match in itertools.chain(_WHOSE_OWN.finditer(self.clause.text), _OF_WHOSE.finditer(self.clause.text)):
+            between, asked = match["whose"], match["what"]
+            told = stem(between) in self.own and stem(between) not in self._names() and stem(asked) in self.own
+            if told and not overlaps(*match.span("whose"), self.used):
+                yield match.span("whose")
 
     def _summed(self) -> Iterator[Span]:
         """The numbers that are to be added or subtracted, where no tool does: of "the sum of 4 and 5" neither is a

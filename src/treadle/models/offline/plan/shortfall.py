@@ -6,7 +6,7 @@ The rules of `kinds` and `counting`, one after the other. Called by `planner` on
 from collections.abc import Sequence
 
 from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
-from treadle.models.offline.plan.kinds import figure_for_things, of_another_kind, said_yes_to_less
+from treadle.models.offline.plan.kinds import figure_for_things, no_number_of, of_another_kind, said_yes_to_less
 from treadle.models.offline.plan.outcome import Outcome
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -25,6 +25,7 @@ def falls_short(outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int
     span = (
         of_another_kind(clause, result, given)
         or figure_for_things(clause, result, tools)
+        or no_number_of(clause, result, tools, spans)
         or said_yes_to_less(clause, result, left_out)
         or true_of_some(clause, result, tools, spans, left_out)
         or not_one_figure(clause, result)
