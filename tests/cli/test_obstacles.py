@@ -18,7 +18,7 @@ COMMANDS = [
 
 def through_shell(treadle: Any, words: list[str], where: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        ["sh", "-c", f'"$@" {where}', "sh", sys.executable, "-m", "treadle", *words],
+        ["bash", "-c", f'"$@" {where}', "sh", sys.executable, "-m", "treadle", *words],
         cwd=treadle.folder, env=treadle.environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
@@ -32,9 +32,30 @@ def test_a_full_and_a_closed_output_are_told(treadle: Any, words: list[str]) -> 
         assert "the output cannot be written: No space left" in full.stderr
         assert "fault in treadle" not in full.stderr
     closed = through_shell(treadle, words, ">&-")
-    assert closed.returncode == 0
+    assert closed.returncode == 2
     assert "standard output is closed" in closed.stderr
     assert "fault" not in closed.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["approve", "last"], 2), (["check", "none.yaml"], 2), (["--debug", "check", "none.yaml"], 2), (["keys"], 2),
+     (["ask", "What is 2 * 3?", "--trace"], 0), (["ask", "What is 2 * 3?", "--trace", "--max-steps", "1"], 3)],
+    ids=str,
+)  # fmt: skip
+def test_where_nobody_can_be_told_the_exit_code_still_tells(treadle: Any, words: list[str], code: int) -> None:
+    """It was 1, a fault in treadle, and a run that was to be traced was broken off."""
+    treadle("ask", "What is 2 * 3?")
+    assert through_shell(treadle, words, "2>/dev/full").returncode == code
+    ended = treadle("runs", "--json", "--limit", "1").out
+    assert '"cancelled"' not in ended
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_an_error_that_nobody_reads_has_its_code(treadle: Any) -> None:
+    done = through_shell(treadle, ["check", "none.yaml"], "2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")

@@ -137,10 +137,11 @@ def application() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
     # Who started it may have closed any of them; then there is nobody to read from, or to be told.
-    closed = sys.stdout is None
-    sys.stdin = sys.stdin or _nowhere("r")
-    sys.stdout, sys.stderr = (one or _nowhere("w") for one in (sys.stdout, sys.stderr))
-    if closed:
+    nowhere = _Nowhere() if sys.stdout is None else None
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")
+    sys.stderr = sys.stderr or io.TextIOWrapper(_Nowhere(), encoding="utf-8")
+    if nowhere is not None:
+        sys.stdout = io.TextIOWrapper(nowhere, encoding="utf-8")
         click.echo("standard output is closed: what is printed there is lost", err=True)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
@@ -159,17 +160,31 @@ def run(arguments: Sequence[str]) -> int:
 
         return refuse(error)
     except click.Abort:
-        click.echo("interrupted", err=True)
+        from treadle.cli.terminal import heard
+
+        with heard():
+            click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
         from treadle.cli.failures import report
 
         return report(error)
+    if nowhere is not None and nowhere.lost and not code:
+        return ExitCode.USAGE
     return code if isinstance(code, int) else ExitCode.FINISHED
 
 
-def _nowhere(mode: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(open(os.devnull, f"{mode}b"), encoding="utf-8")
+class _Nowhere(io.RawIOBase):
+    """What stands for a stream that is closed, and knows whether anything was written to it."""
+
+    lost = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.lost = True
+        return len(data)
 
 
 def leave(code: int) -> NoReturn:

@@ -11,7 +11,7 @@ from click.exceptions import NoArgsIsHelpError
 
 import treadle
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, prose, set_off
+from treadle.cli.terminal import clean, heard, prose, set_off
 
 
 def report(error: Exception) -> ExitCode:
@@ -22,33 +22,39 @@ def report(error: Exception) -> ExitCode:
     """
     debugging = os.environ.get("TREADLE_DEBUG", "") not in ("", "0")
     if debugging:
-        click.echo(clean("".join(traceback.format_exception(error))), err=True, nl=False)
+        _tell(clean("".join(traceback.format_exception(error)).removesuffix("\n")))
     if _is_usage(error):
-        click.echo(_fitted(set_off(f"Error: {in_options(error)}")), err=True)
+        _tell(_fitted(set_off(f"Error: {in_options(error)}")))
         return ExitCode.USAGE
     if isinstance(error, OSError) and (around := _around(error)):
-        click.echo(_fitted(set_off(f"Error: {around}")), err=True)
+        _tell(_fitted(set_off(f"Error: {around}")))
         return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
     what = set_off(f"{type(error).__name__}: {error}")
     if (place := _users_own(error)) is not None:
-        click.echo(_fitted(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}.")), err=True)
+        _tell(_fitted(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}.")))
         return ExitCode.INTERNAL_ERROR
-    click.echo(_fitted(clean(f"Internal error: {what}\nThis is a fault in treadle{more}.")), err=True)
+    _tell(_fitted(clean(f"Internal error: {what}\nThis is a fault in treadle{more}.")))
     return ExitCode.INTERNAL_ERROR
 
 
 def refuse(error: click.ClickException) -> int:
     """Prints what click refuses, with how the command is used, and returns the exit code for it."""
     told = _fitted(f"Error: {error.format_message()}").removeprefix("Error: ")
-    if isinstance(error, NoArgsIsHelpError):
-        # It is the help itself.
-        error.show()
-    elif isinstance(error, click.UsageError):
-        click.UsageError(told, error.ctx).show()
-    else:
-        click.ClickException(told).show()
+    with heard():
+        if isinstance(error, NoArgsIsHelpError):
+            # It is the help itself.
+            error.show()
+        elif isinstance(error, click.UsageError):
+            click.UsageError(told, error.ctx).show()
+        else:
+            click.ClickException(told).show()
     return error.exit_code
+
+
+def _tell(text: str) -> None:
+    with heard():
+        click.echo(text, err=True)
 
 
 def _fitted(text: str) -> str:

@@ -1,9 +1,10 @@
 """Lines of a story on the terminal: a label on the left, in colour where that can be shown."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from treadle.cli.story import Story
-from treadle.cli.terminal import clean, console, wrapped
+from treadle.cli.terminal import clean, console, heard, wrapped
 
 _COLOURS = {"perceive": "cyan", "think": "magenta", "act": "yellow", "verdict": "green", "error": "bold red"}
 _INDENT = 12
@@ -20,10 +21,14 @@ def teller(*, err: bool) -> Callable[[str, str], None]:
 
     out = console(err=err)
 
+    def put(text: Text) -> None:
+        with heard(gone=False) if err else nullcontext():
+            out.print(text, soft_wrap=True)
+
     def say(label: str, text: str) -> None:
         told = " ".join(clean(text).split("\n"))
         if label == "step":
-            out.print(Text(f"step {told}", style="bold"), soft_wrap=True)
+            put(Text(f"step {told}", style="bold"))
             return
         colour = _COLOURS.get(label, "")
         line = Text(told, style=colour if label == "error" else "")
@@ -31,6 +36,6 @@ def teller(*, err: bool) -> Callable[[str, str], None]:
         for at, part in enumerate(parts):
             part.rstrip()
             heading = Text(f"  {label:<10}" if not at else " " * _INDENT, style=colour)
-            out.print(Text.assemble(heading, part), soft_wrap=True)
+            put(Text.assemble(heading, part))
 
     return say

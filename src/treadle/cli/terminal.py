@@ -7,6 +7,8 @@ NO_COLOR, nothing but plain text is printed.
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -114,14 +116,24 @@ def _fitted(line: "Text", width: int) -> "list[Text]":
     return parts
 
 
-def note(text: str) -> None:
-    """Prints a line about the answer, on standard error; where that cannot be written, nobody can be told."""
+@contextmanager
+def heard(*, gone: bool = True) -> Iterator[None]:
+    """Around what is printed on standard error: where that cannot be written, nobody can be told.
+
+    Args:
+        gone: whether that holds too where whoever read it has gone.
+    """
     try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and not gone:
+            raise
+
+
+def note(text: str) -> None:
+    """Prints a line about the answer, on standard error."""
+    with heard(gone=False):
         click.echo(clean(text), err=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        pass
 
 
 def console(*, err: bool = False) -> "Console":
