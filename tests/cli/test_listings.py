@@ -245,6 +245,38 @@ def test_doctor(treadle: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("what", "setting", "told"),
+    [
+        ("model", {"TREADLE_MODEL": "nosuch:model"}, "nosuch"),
+        ("model", {"TREADLE_MODEL": "anthropic:claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
+        ("settings", {"TREADLE_MODEL": "text:"}, "text:FORMAT:PROVIDER:MODEL"),
+        ("sources", {"TREADLE_SOURCES": "none.yaml"}, "none.yaml cannot be read"),
+        ("journal", {"TREADLE_JOURNAL": "x" * 300}, "cannot be looked at"),
+        ("journal", {"TREADLE_JOURNAL": "dangling.db"}, "is a link to what is no file"),
+    ],
+    ids=str,
+)
+def test_the_doctor_says_what_of_the_settings_cannot_be_used(
+    treadle: Any, what: str, setting: dict[str, str], told: str
+) -> None:
+    """A model, sources and a link that no command could use were "ok", and a name that is too long ended the doctor."""
+    (treadle.folder / "dangling.db").symlink_to("gone/runs.db")
+    treadle.environment |= setting
+    done = treadle("doctor", "--json")
+    rows = {row["what"]: row for row in json.loads(done.out)}
+    assert (done.code, rows[what]["state"]) == (2, "bad"), done.out
+    assert told in rows[what]["found"]
+    assert rows["output"]["state"] == "ok"
+
+
+def test_a_model_of_ones_own_is_not_loaded_by_the_doctor(treadle: Any) -> None:
+    (treadle.folder / "loud.py").write_text("raise SystemExit(7)")
+    treadle.environment |= {"TREADLE_MODEL": "loud.py:model"}
+    done = treadle("doctor")
+    assert (done.code, "loud.py:model, if none is named" in done.out) == (0, True), done.out
+
+
+@pytest.mark.parametrize(
     ("format", "call"), [("json", '{"name": "look"'), ("react", "Action: look"), ("tags", "<tool_call>")]
 )
 def test_tools_shows_what_a_model_without_tool_calling_is_told(treadle: Any, format: str, call: str) -> None:

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from treadle.cli.exits import ExitCode
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 COMMANDS = {
     "ask": ("ask", "Ask a question and get the answer."),
@@ -137,11 +140,11 @@ def application() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
     # Who started it may have closed any of them; then there is nobody to read from, or to be told.
-    nowhere = _Nowhere() if sys.stdout is None else None
-    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")
-    sys.stderr = sys.stderr or io.TextIOWrapper(_Nowhere(), encoding="utf-8")
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.FileIO(os.devnull), encoding="utf-8")
+    nowhere = _Nowhere(os.devnull, "w") if sys.stdout is None else None
+    sys.stdout = sys.stdout if nowhere is None else io.TextIOWrapper(nowhere, encoding="utf-8")
+    sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8")
     if nowhere is not None:
-        sys.stdout = io.TextIOWrapper(nowhere, encoding="utf-8")
         click.echo("standard output is closed: what is printed there is lost", err=True)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
@@ -174,17 +177,14 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else ExitCode.FINISHED
 
 
-class _Nowhere(io.RawIOBase):
-    """What stands for a stream that is closed, and knows whether anything was written to it."""
+class _Nowhere(io.FileIO):
+    """The null device in the place of a closed stream, whose number nothing else gets so; knows whether it was used."""
 
     lost = False
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
+    def write(self, data: "Buffer", /) -> int:
         self.lost = True
-        return len(data)
+        return super().write(data)
 
 
 def leave(code: int) -> NoReturn:

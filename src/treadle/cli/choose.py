@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 from treadle.cli.settings import setting
 from treadle.cli.stored_keys import take_keys
+from treadle.kernel.errors import Misuse
 from treadle.models.named import in_text, model_from_name
-from treadle.models.names import OFFLINE, is_known
+from treadle.models.names import OFFLINE, UnknownModel, is_known
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model
-from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.providers import PROVIDERS, MissingKey, Provider
 
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
@@ -137,6 +138,23 @@ def library_model(name: str) -> Model:
 
         raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")
     return model_from_name(name)
+
+
+def fault_in_model(name: str) -> str:
+    """Why the library has no model of that name here; empty if it has, or if it is the user's, which is not loaded."""
+    import click
+
+    inner = in_text(name)
+    label, colon, _ = (name if inner is None else inner.name).partition(":")
+    if colon and _importable(label) and not is_known(name if inner is None else inner.name):
+        return ""
+    try:
+        library_model(name)
+    except (UnknownModel, MissingKey, Misuse) as error:
+        return str(error)
+    except click.UsageError as error:
+        return error.message
+    return ""
 
 
 def _importable(label: str) -> bool:

@@ -53,7 +53,8 @@ def journal_named(named: str | None = None) -> str:
 def may_be_there(where: str) -> bool:
     """Whether a journal is there, as far as this can be seen without a server."""
     try:
-        return in_postgres(where) or Path(where).exists()
+        # A link to what is not there is no journal that the first run makes: opening it says what is wrong.
+        return in_postgres(where) or Path(where).exists() or Path(where).is_symlink()
     except OSError as error:
         # What may not be looked at is there, as far as anybody knows; opening it says what is wrong.
         raise JournalUnavailable(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from treadle.cli.catalogs import missing_package
-from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address, with_key
+from treadle.cli.catalogs import missing_package, named_sources, open_catalog
+from treadle.cli.choose import DEFAULT_MODELS, choose, fault_in_model, local_models, ollama_address, with_key
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.servers import looked_at, mcp_option
@@ -97,7 +97,12 @@ def _journal(named: str | None) -> Iterator[Row]:
     yield "sqlite", "ok" if sqlite3.sqlite_version_info >= (3, 35) else "bad", sqlite3.sqlite_version
     where = journal_named(named)
     path = Path(where)
-    if not may_be_there(where):
+    try:
+        there = may_be_there(where)
+    except JournalError as error:
+        yield "journal", "bad", str(error)
+        return
+    if not there:
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
         where = "is made at the first run" if writable else f"cannot be made: {folder} cannot be written"
@@ -137,6 +142,15 @@ def _analyst() -> Iterator[Row]:
         yield "analyst", "bad", f"DuckDB does not work: {error}"
         return
     yield "analyst", "ok" if answer == (42,) else "bad", f"DuckDB {_version('duckdb')}"
+    if path := named_sources(None):
+        from treadle.analyst import AnalystError
+
+        try:
+            open_catalog(path)
+        except AnalystError as error:
+            yield "sources", "bad", str(error)
+        else:
+            yield "sources", "ok", f"{path}, if none is named (treadle sources check tries each)"
 
 
 def _skills() -> Iterator[Row]:
@@ -176,7 +190,8 @@ def _models() -> Iterator[Row]:
     found = "no answer" if served is None else f"has {', '.join(served) or 'no model'}"
     yield "local server", "ok" if served else "no", f"Ollama at {ollama_address()}: {found}"
     choice = choose(None)
-    yield "model", "ok", f"{choice.name}, if none is named ({choice.why})"
+    fault = fault_in_model(choice.name)
+    yield "model", "bad" if fault else "ok", f"{choice.name}, if none is named ({choice.why}){fault and f': {fault}'}"
 
 
 def _terminal() -> Iterator[Row]:
