@@ -17,6 +17,7 @@ from treadle.analyst import (
     QueryRequest,
     Source,
     compare,
+    propose,
     query,
 )
 
@@ -163,6 +164,16 @@ def test_missing_files_are_told(tmp_path: Path) -> None:
     for path, message in (("none.csv", "does not exist"), ("none*.csv", "no file matches"), ("folder", "is a folder")):
         with pytest.raises(AnalystError, match=message):
             ask(Catalog([source(path)], tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_told_as_what_it_is(tmp_path: Path) -> None:
+    """It was said that there is no such file; and nobody who writes into it is waited for."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(AnalystError, match="is no regular file"):
+        ask(Catalog([source("pipe.csv")], tmp_path))
+    with pytest.raises(AnalystError, match="is no regular file"):
+        propose(tmp_path / "pipe.csv")
 
 
 def test_several_files_and_hostile_file_names(tmp_path: Path) -> None:

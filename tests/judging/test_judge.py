@@ -259,6 +259,22 @@ def test_a_loop_is_named_from_the_second_call_on():
 
 
 @pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (f'{{"account":"{"A" * 60}","amount":1234567,"note":"x"}}', f'{{"account":"{"A" * 60}",…'),
+        (f'{{"account": "{"A" * 40}", "amount": 1234567, "note": "{"x" * 50}"}}',
+         f'{{"account": "{"A" * 40}", "amount": 1234567, …'),
+        (f'{{"amounts":[{"1234567," * 20}1]}}', "…"),
+        (f'{{"said":"{"1,234,567 " * 20}"}}', "…"),
+    ],
+)  # fmt: skip
+def test_a_loop_is_named_without_a_part_of_a_figure(arguments, told):
+    """It ended after 80 characters, wherever that was: of 1234567 the model, and who reads the stop, saw 1234."""
+    call = ("look", arguments, "the same")
+    assert judge(act(act(begun(), call), call)).loop.endswith(f": look({told}).")
+
+
+@pytest.mark.parametrize(
     "between", [[("other", "{}", "else")], [("status", "{}", "pending")], [("save", "{}", "saved")]]
 )
 def test_a_loop_is_named_only_for_steps_that_follow_on_each_other(between):
@@ -277,4 +293,4 @@ def test_long_arguments_are_cut_in_the_sentence():
     call = ("look", '"' + "x" * 500 + '"', "nothing")
     loop = judge(act(act(begun(), call), call)).loop
     assert len(loop) < 200
-    assert loop.endswith("xx…).")
+    assert loop.endswith("look(…).")

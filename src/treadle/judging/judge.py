@@ -16,6 +16,7 @@ Everything follows from the state, so a run that is taken up again is judged as 
 new call which succeeds, as most do at most steps, is recognised as such without asking the finder, which is dearer.
 """
 
+import re
 from collections.abc import Awaitable, Sequence
 from itertools import islice
 from typing import Final
@@ -46,6 +47,8 @@ FIRST: Final = 8
 
 CLIPPED: Final = 80
 """How much of a call's arguments is told of a loop that a limit ended."""
+
+_BETWEEN: Final = re.compile(r',\s*(?=")')
 
 NOTHING: Final = UNJUDGED
 
@@ -166,5 +169,14 @@ def in_a_row(calls: Sequence[ObservedCall], made: int) -> str:
             longest, named = times, call
     if named is None:
         return ""
-    arguments = named.arguments if len(named.arguments) <= CLIPPED else named.arguments[:CLIPPED] + "…"
-    return f"The last {longest} steps made the same call with the same result: {named.name}({arguments})."
+    return (
+        f"The last {longest} steps made the same call with the same result: {named.name}({_clipped(named.arguments)})."
+    )
+
+
+def _clipped(arguments: str) -> str:
+    """JSON as it is told, ending after a whole value: a part of a figure is another figure."""
+    if len(arguments) <= CLIPPED:
+        return arguments
+    ends = [found.end() for found in _BETWEEN.finditer(arguments, 0, CLIPPED)]
+    return f"{arguments[: ends[-1] if ends else 0]}…"

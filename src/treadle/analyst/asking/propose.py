@@ -21,7 +21,7 @@ from treadle.analyst.asking.footing import adds_up, has_unmarked, no_coincidence
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
-from treadle.analyst.declared.place import Place
+from treadle.analyst.declared.place import Place, no_file
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.ctrl_c import ctrl_c
@@ -72,7 +72,7 @@ def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = N
     if kind is None:
         raise AnalystError(f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}")
     if not file.is_file():
-        raise AnalystError(f"{file} {'is a folder, not a file' if file.is_dir() else 'does not exist'}")
+        raise AnalystError(f"{file} {no_file(file)}")
     text = text_format(file) if kind == "csv" else TextFormat()
     name = _name(file.name.split(".")[0])
     tables = _tables(file, kind) if kind in ("duckdb", "sqlite", "xlsx") else [""]

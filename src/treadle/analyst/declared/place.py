@@ -58,8 +58,9 @@ class Place:
                     available=[str(root) for root in self.roots],
                 )
             if not file.is_file():
-                what = "is a folder, not a file" if file.is_dir() else "does not exist"
-                raise AnalystError(f"source {source.name!r}: {file} {what}", argument="source", given=source.name)
+                raise AnalystError(
+                    f"source {source.name!r}: {file} {no_file(file)}", argument="source", given=source.name
+                )
         if not files:
             raise AnalystError(f"source {source.name!r}: no file matches {source.path}", argument="source")
         if len(files) > 1 and source.kind in ("duckdb", "sqlite", "xlsx"):
@@ -85,6 +86,13 @@ class Place:
         if path.is_relative_to(folder) and _fits(path.relative_to(folder).parts, parts[plain:]):
             return True
         return any(found.resolve() == path for found in folder.glob(str(Path(*parts[plain:]))))
+
+
+def no_file(file: Path) -> str:
+    """What is said of a path at which there is no file with data, such as a pipe, which cannot be read twice."""
+    if file.is_dir():
+        return "is a folder, not a file"
+    return "is no regular file" if file.exists() else "does not exist"
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
