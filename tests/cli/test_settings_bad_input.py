@@ -170,6 +170,24 @@ def test_ones_own_file_may_be_a_link_to_what_is_still_to_be_written(here: Here) 
     assert (here.folder / "dotfile.toml").read_text("utf-8") == "[limits]\nusd = 1\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
+@pytest.mark.parametrize("words", [("config",), ("config", "get", "usd"), ("ask", "What is 2 * 3?")], ids=" ".join)
+def test_limits_that_cannot_be_read_are_not_left_out_unsaid(here: Here, words: tuple[str, ...]) -> None:
+    """Behind a link whose other end was gone, "no file sets anything": a run went on without the user's limits."""
+    file = users(here, "[limits]\nusd = 1\n")
+    makes = {
+        "No such file": lambda: file.symlink_to(here.folder / "unmounted.toml"),
+        "Is a directory": file.mkdir,
+        "is no regular file": lambda: os.mkfifo(file),
+        "Too many levels": lambda: file.symlink_to(file.name),
+    }
+    for told, make in makes.items():
+        file.rmdir() if file.is_dir() else file.unlink()
+        make()
+        done = here(*words)
+        assert (done.code, str(file) in done.err, told in done.err) == (2, True, True), done
+
+
 def test_no_skills_are_told_as_that(here: Here) -> None:
     assert here("config", "set", "skills", "").out.startswith("skills is none, in ")
     assert here("config", "get", "skills").out == "none\n"

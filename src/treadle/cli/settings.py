@@ -66,7 +66,7 @@ def setting(name: str) -> Found | None:
 def files() -> Iterator[Path]:
     """The files that hold here, the project's first; one that nobody has trusted yet is told of, and left aside."""
     # Looked for as it is named: the folder itself may be gone.
-    if Path(PROJECT).is_file():
+    if _stands(Path(PROJECT)):
         project = project_file()
         if is_trusted(project):
             yield project
@@ -74,8 +74,23 @@ def files() -> Iterator[Path]:
             _told.add(project)
             note(f"{PROJECT} in this folder is not used: look at it, then allow it with treadle config trust")
     user = user_file()
-    if user.is_file():
+    if _stands(user):
         yield user
+
+
+def _stands(path: Path) -> bool:
+    """Whether anything has that name: limits in what cannot be read are not to be left out unsaid.
+
+    Raises:
+        click.UsageError: it cannot be looked at.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be looked at: {error.strerror}") from error
+    return True
 
 
 def values_of(path: Path) -> dict[str, Any]:
@@ -104,6 +119,9 @@ def table_of(path: Path) -> dict[str, Any]:
         click.UsageError: it cannot be read, or is no TOML; says in which line.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A pipe would be waited for.
+            raise click.UsageError(f"{path} is no regular file")
         return tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
