@@ -231,6 +231,16 @@ def test_what_a_function_may_not_return(wrong):
         found(condition(lambda state: wrong), state())
 
 
+@pytest.mark.parametrize("wrong", [lambda: True, lambda state, step: True, lambda *, state: True, str.join])
+def test_a_function_of_something_else_is_refused_where_the_agent_is_made(wrong):
+    """It raised after the first step, when the model had been paid and its calls had been made."""
+    for given in (wrong, [step_count(3), wrong]):
+        with pytest.raises(TypeError, match="which cannot be called with that alone"):
+            condition(given)
+    with pytest.raises(TypeError, match="which cannot be called with that alone"):
+        step_count(3) | wrong
+
+
 async def generates(state):
     yield True
 

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.state import RunState
+from treadle.signatures import takes
 from treadle.tools import Effect, Tool
 from treadle.tools.errors import did_you_mean, nearest
-from treadle.tools.reconcile import takes
 
 Action = Literal["allow", "ask", "deny"]
 Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]

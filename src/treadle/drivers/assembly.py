@@ -35,9 +35,9 @@ from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
+from treadle.signatures import takes
 from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
-from treadle.tools.reconcile import takes
 from treadle.tools.server import ToolServer, is_of
 from treadle.visible import visible
 

@@ -15,7 +15,7 @@ from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.drivers.request import require_tools
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
-from treadle.tools.reconcile import takes
+from treadle.signatures import takes
 
 MOST: Final = 100_000
 """Messages, or tools, that are read of what may have no end; far more than any model takes."""

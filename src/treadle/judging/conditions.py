@@ -17,6 +17,7 @@ from treadle.judging.progress import detect_stuck
 from treadle.kernel.errors import Misuse
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Check, StopReason, Verdict
+from treadle.signatures import takes
 
 Answer: TypeAlias = bool | str
 """What a function says that stands as a condition; a text that is not empty says why it holds."""
@@ -217,17 +218,18 @@ def condition(what: StopWhen) -> Condition:
     """The condition in `what`: a condition, a function of the state, or a list of which any may hold.
 
     Raises:
-        TypeError: `what` is none of these.
+        TypeError: `what` is none of these, or a function that takes more or less than the state.
     """
     if isinstance(what, Condition):
         return what
     if isinstance(what, Sequence) and not isinstance(what, str) and what:
         return Combined("any", tuple(condition(part) for part in what))
-    if callable(what):
+    if callable(what) and takes(what, None):
         return Custom(what)
+    more = ", which cannot be called with that alone" if callable(what) else ""
     raise TypeError(
         f"stop_when takes a condition such as step_count(3), a function of the run's state, or a list of these; "
-        f"it was given {what!r}"
+        f"it was given {what!r}{more}"
     )
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from treadle.signatures import takes
 from treadle.tools.errors import BadTool, describe_exception, did_you_mean, nearest
 from treadle.tools.function import tool
 from treadle.tools.options import ToolOptions
-from treadle.tools.reconcile import takes
 from treadle.tools.tool import Tool
 
 _INPUT = ("input_schema", "parameters", "inputSchema")

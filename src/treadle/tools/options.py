@@ -4,10 +4,11 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypedDict
 
+from treadle.signatures import takes
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.failure import SaysError
 from treadle.tools.output import MOST_OUTPUT
-from treadle.tools.reconcile import Reconcile, takes
+from treadle.tools.reconcile import Reconcile
 
 Effect = Literal["read", "idempotent", "write"]
 NeedsApproval = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]

@@ -1,6 +1,5 @@
 """Reconciling: a tool that writes finds out by itself what came of a call that was under way when a process died."""
 
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -24,15 +23,3 @@ Found = Done | NotDone | None
 
 Reconcile = Callable[[ToolContext[Any]], Found | Awaitable[Found]]
 """Finds it out, from the idempotency key and the arguments of the call that the context is about."""
-
-
-def takes(function: Callable[..., Any], *given: None) -> bool:
-    """Whether `function` can be called with as many arguments as are `given`, and nothing else."""
-    try:
-        inspect.signature(function).bind(*given)
-    except TypeError:
-        return False
-    except ValueError:
-        # Some functions written in C do not say what they take.
-        return True
-    return True
