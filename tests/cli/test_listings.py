@@ -1,6 +1,7 @@
 """The commands that only look: runs, show, tools, models, sources, compare, doctor, and the help."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -266,6 +267,16 @@ def test_the_doctor_says_what_of_the_settings_cannot_be_used(
     rows = {row["what"]: row for row in json.loads(done.out)}
     assert (done.code, rows[what]["state"]) == (2, "bad"), done.out
     assert told in rows[what]["found"]
+    assert rows["output"]["state"] == "ok"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_the_doctor_goes_on_where_settings_cannot_be_looked_at(treadle: Any) -> None:
+    """It ended there, without a word about anything else."""
+    (treadle.folder / "loop").symlink_to("loop")
+    treadle.environment |= {"XDG_CONFIG_HOME": str(treadle.folder / "loop")}
+    rows = {row["what"]: row for row in json.loads(treadle("doctor", "--json").out)}
+    assert (rows["settings"]["state"], "cannot be looked at" in rows["settings"]["found"]) == ("bad", True)
     assert rows["output"]["state"] == "ok"
 
 

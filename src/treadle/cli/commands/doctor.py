@@ -80,8 +80,8 @@ def _python() -> Iterator[Row]:
 
 
 def _settings() -> Iterator[Row]:
-    paths = list(files())
     try:
+        paths = list(files())
         for path in paths:
             yield "settings", "ok", f"{path} sets {', '.join(values_of(path)) or 'nothing'}"
         for name in SETTINGS:
