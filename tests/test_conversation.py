@@ -1,6 +1,7 @@
 """Conversations: what outlives a run, always valid, saved and loaded whole."""
 
 import json
+import os
 import stat
 import sys
 import tempfile
@@ -346,3 +347,15 @@ def test_a_call_whose_arguments_would_be_lost_is_refused(other):
     with pytest.raises(Misuse, match="the arguments of a tool call stand under 'arguments'; it was given"):
         conversation.add_assistant(calls=[{"id": "a", "name": "look", **other}])
     assert len(conversation) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_what_is_no_file_is_not_replaced_by_a_conversation(tmp_path):
+    """Whoever may, such as root in a container, had a file in the place of /dev/null afterwards."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="no regular file"):
+            Conversation([UserMessage("hello")]).save(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()

@@ -1,5 +1,6 @@
 """Conversation: messages that outlive one run. Holds no instructions: those belong to the agent that is asked."""
 
+import errno
 import json
 import os
 import reprlib
@@ -164,8 +165,14 @@ class Conversation:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it."""
+        """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it.
+
+        Raises:
+            OSError: it cannot be written, or what stands there is no file, such as a device, which would be replaced.
+        """
         target = Path(path)
+        if target.exists() and not target.is_file() and not target.is_dir():
+            raise OSError(errno.EINVAL, "it is no regular file", str(target))
         data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages), self.name)), indent=1)
         # A draft of its own each time: two threads that save at once would otherwise write into each other's.
         number, draft = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from cli.test_config import Here
 
@@ -186,6 +187,24 @@ def test_limits_that_cannot_be_read_are_not_left_out_unsaid(here: Here, words: t
         make()
         done = here(*words)
         assert (done.code, str(file) in done.err, told in done.err) == (2, True, True), done
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
+def test_settings_are_not_written_in_the_place_of_what_is_no_file(here: Here) -> None:
+    """A link to a device is how people say that there are none: "config set" of root's replaced the device."""
+    file = users(here, "")
+    file.unlink()
+    os.mkfifo(here.folder / "device")
+    file.symlink_to(here.folder / "device")
+    done = here("config", "set", "usd", "1")
+    assert (done.code, "is no regular file" in done.err) == (2, True), done
+    assert (here.folder / "device").is_fifo()
+    file.unlink()
+    file.symlink_to(os.devnull)
+    assert (here("config").code, here("config", "get", "usd").code) == (0, 0)
+    with pytest.raises(click.UsageError, match="no regular file"):
+        trust.write_own(here.folder / "device", "")
+    assert (here.folder / "device").is_fifo()
 
 
 def test_no_skills_are_told_as_that(here: Here) -> None:

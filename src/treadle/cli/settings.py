@@ -18,6 +18,7 @@ from treadle.cli.setting_kinds import SETTINGS, BadSetting, setting_named
 from treadle.cli.terminal import note
 from treadle.cli.trust import is_trusted
 from treadle.kernel.stop import Limits
+from treadle.small_files import small_text
 
 PROJECT: Final = "treadle.toml"
 """The file of a project, in the current folder."""
@@ -119,10 +120,10 @@ def table_of(path: Path) -> dict[str, Any]:
         click.UsageError: it cannot be read, or is no TOML; says in which line.
     """
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            # A pipe would be waited for.
+        if path.is_fifo():
+            # It would be waited for.
             raise click.UsageError(f"{path} is no regular file")
-        return tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
+        return tomllib.loads(small_text(path), parse_float=Decimal)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
     except RecursionError as error:

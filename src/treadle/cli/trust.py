@@ -66,6 +66,9 @@ def write_own(path: Path, text: str, mode: int = 0o600) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = path.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            # Whoever may would replace a device, such as the one that a link to no settings leads to.
+            raise click.UsageError(f"{path} cannot be written: it is no regular file")
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         # What stands there under this name was left by a crash, or is a link that somebody laid out.
         beside.unlink(missing_ok=True)

@@ -104,6 +104,8 @@ def _no_place(target: Path) -> str:
     """Why a conversation cannot, or is not to, be saved there; empty if it may."""
     if target.is_dir():
         return "is a folder"
+    if target.exists() and not target.is_file():
+        return "is no regular file"
     if not target.parent.is_dir():
         return "is in a folder that does not exist"
     try:
