@@ -136,7 +136,7 @@ def test_a_replay_says_whether_it_comes_out_the_same(shop: Any) -> None:
     assert (alone.code, "by its journal alone" in alone.out) == (0, True)
     strict = shop("replay", "last", "--agent", "shop:strict")
     assert strict.code == 6
-    assert "recorded: ToolStarted(step=0, call_id='call_0_1')" in strict.out
+    assert "recorded: ToolStarted(step=0, call_id='call_0_1', writes=true)" in strict.out
     assert "now:      ApprovalRequested(step=0, call_id='call_0_1')" in strict.out
     assert shop("replay", "last", "--agent", "shop:short").code == 6
     assert shop("replay", "last", "--agent", "shop:short", "--recorded-limits").code == 0
