@@ -177,6 +177,47 @@ async def test_a_call_in_whose_place_another_begins_runs_nothing(serve, paid, pa
     assert "in the place of a call" in next(str(e.error) for e in result.events if isinstance(e, ModelFailed))
 
 
+@pytest.mark.parametrize(
+    ("dialect", "then"),
+    [(dialect, "text") for dialect in ("Messages", "Chat", "Responses", "Converse")]
+    + [("Chat", "call"), ("Chat", "call without a number")],
+)
+async def test_a_call_that_a_first_completion_left_behind_runs_nothing(serve, paid, pay, dialect, then):
+    """Nor where the next one says something, or numbers its calls anew: the first had begun, and no more."""
+    writer = getattr(writers(), dialect)
+    lost, anew = writer.calls(("b", "pay", ""))[:2], writer.text("Hello.")
+    if dialect == "Chat":
+        lost = lost[:1]
+        if then != "text":
+            anew = writer.calls(("a", "pay", '{"to": "A"}'))
+        anew = [piece.replace(b'"c1"', b'"c2"') for piece in anew]
+        if then == "call":
+            anew = [piece.replace(b'"index": 0, "id"', b'"index": 1, "id"') for piece in anew]
+        elif then == "call without a number":
+            lost, anew = ([piece.replace(b'"index": 0, "id"', b'"id"') for piece in part] for part in (lost, anew))
+    server = serve(saying([*lost, *anew], writer.text("Done.")))
+    model = writer.model("m", base_url=server.url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=Retries(attempts=2, base=0.001)).run("go")
+    assert (result.text, paid) == ("Done.", [])
+
+
+async def test_calls_without_arguments_are_made_where_each_chunk_has_an_id_of_its_own(serve, paid, pay):
+    """Some servers do that, and number all calls 0: that reply is whole, and was asked for again, and refused again."""
+
+    def chunk(number, delta, finish=None):
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+        return b"data: " + json.dumps({"id": f"c{number}", "choices": choices}).encode() + b"\n\n"
+
+    def begun(call_id):
+        return {"tool_calls": [{"index": 0, "id": call_id, "function": {"name": "pay", "arguments": ""}}]}
+
+    pieces = [chunk(1, begun("a")), chunk(2, begun("b")), chunk(3, {}, "tool_calls")]
+    server = serve(saying(pieces, writers().Chat.text("Done.")))
+    model = writers().Chat.model("m", base_url=server.url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["nobody", "nobody"])
+
+
 async def test_an_item_of_responses_that_is_declared_done_twice_is_one_call(serve, paid, pay):
     item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "pay", "arguments": '{"to": "A"}'}
     done = {"type": "response.output_item.done", "output_index": 0, "item": item}

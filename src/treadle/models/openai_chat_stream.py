@@ -131,6 +131,7 @@ class ChatDecoder:
         self._service = ""
         self._cost: Decimal | None = None
         self._id = self._now = ""
+        self._goes_on = False
         self._model = ""
 
     @property
@@ -178,6 +179,8 @@ class ChatDecoder:
             error = ended_early(self._provider, bool(self._text or self._thinking or self._calls))
             error.usage = self._come
             raise error
+        if not self._finish:
+            self._check_left_behind()
         # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
         finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
         if self._calls and finish == "stop":
@@ -202,7 +205,8 @@ class ChatDecoder:
         return Usage(output_tokens=estimate_text(text), estimated=True) if text else None
 
     def _about(self, data: Json) -> None:
-        self._now = name_in(data, "id")
+        before, self._now = self._now, name_in(data, "id")
+        self._goes_on = bool(before) and before == self._now
         self._id = self._id or self._now
         self._model = self._model or name_in(data, "model")
         if (tier := name_in(data, "service_tier")) not in USUAL:
@@ -234,6 +238,7 @@ class ChatDecoder:
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
             self._finish = finish
+            self._check_left_behind()
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events, ended=True)
 
@@ -326,9 +331,6 @@ class ChatDecoder:
             known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
         if known is not None and not (call_id and name and known.name and call_id != known.id):
             return known
-        if known is not None and not known.pieces and "" != known.of != self._now != "":
-            # A gateway that goes on with another model's completion has left that call where the first broke off.
-            raise ValueError("another completion begins in the place of a call that has no arguments yet")
         self._complete(events)
         said = call_id
         if not call_id or any(call.id == call_id for call in self._calls):
@@ -338,6 +340,15 @@ class ChatDecoder:
         if index is not None:
             self._by_index[index] = call
         return call
+
+    def _check_left_behind(self) -> None:
+        """Raises `ValueError` for a call without arguments of another completion than the one that ends.
+
+        A gateway that goes on with another model's completion has left it where the first broke off. Of a server that
+        gives each chunk an id of its own none of this can be said.
+        """
+        if self._goes_on and any(not call.pieces and "" != call.of != self._now for call in self._calls):
+            raise ValueError("another completion ends in the place of a call that has no arguments yet")
 
     def _complete(self, events: list[ModelEvent], ended: bool = False) -> None:
         """Reports calls as complete whose arguments were closed: a whole JSON object, or none at the end of all."""
