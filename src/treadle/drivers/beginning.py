@@ -170,7 +170,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
             "there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool "
             "results"
         )
-    tell_lifted(run_id, config.limits, limits)
+    tell_lifted(run_id, config.limits, limits, "agent.limits")
     said = [*before, *([] if question is None else [question])]
     run.start(
         run_id,
