@@ -73,10 +73,32 @@ def test_years_periods_and_numbers_that_count_up_are_names(tmp_path: Path, kind:
     assert totals[str(names[1])] == D("12.00")
 
 
-@pytest.mark.parametrize("first", [["a", 10], ["a", 10, 20]])
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize(
+    "titles",
+    [
+        [["Sales", None, None, None]],
+        [["Sales", "2024", None, None]],
+        [["Sales", None, None, None], ["Company", 1001, None, None]],
+        [[None, "Sales", None, None]],
+    ],
+)
+def test_a_title_is_no_line_of_names_of_columns_that_are_called_by_numbers(
+    tmp_path: Path, kind: str, titles: list[list[Any]]
+) -> None:
+    """The numbers of stores, or of accounts, were amounts of the first row, without a question."""
+    rows = [["month", 101, 102, 205], ["jan", 5, 6, 7], ["feb", 8, 9, 10]]
+    source, questions, catalog = proposed(written(tmp_path, kind, [*titles, *rows]))
+    assert source.text.skip == len(titles)
+    totals = query(catalog, QueryRequest(source="f"), bounds=QUICK).totals
+    assert totals == {"101": D(13), "102": D(15), "205": D(17)}
+    assert any("the columns would be called month, 101" in question for question in questions)
+
+
+@pytest.mark.parametrize("first", [["a", 10], ["a", 10, 20], ["a", 5, 6]])
 def test_a_file_that_has_no_names_is_asked_about_where_its_amounts_are_whole(tmp_path: Path, first: list[Any]) -> None:
     _, questions, _ = proposed(written(tmp_path, "csv", [first, ["b", *[7] * (len(first) - 1)]]))
-    assert any("the columns would be called a, 10" in question for question in questions)
+    assert any(f"the columns would be called a, {first[1]}" in question for question in questions)
 
 
 def test_special_periods_under_a_name_that_says_nothing_may_be_weeks(tmp_path: Path) -> None:
@@ -116,6 +138,8 @@ def test_codes_of_more_digits_than_excel_keeps_are_asked_about(tmp_path: Path) -
     rows = [[9007199254740992, 1], [9007199254740994, 2]]
     _, questions, _ = proposed(written(tmp_path, "xlsx", [["card", "amount"], *rows]))
     assert any("card has 9007199254740992, and Excel keeps 15 digits" in question for question in questions)
+    _, questions, _ = proposed(written(tmp_path, "xlsx", [["card", "amount"], *[[str(card), 1] for card, _ in rows]]))
+    assert not any("Excel keeps" in question for question in questions)
 
 
 def test_a_column_of_pictures_is_left_out_and_said_to_be(tmp_path: Path) -> None:

@@ -276,16 +276,26 @@ def _named_as_codes(name: str, what: str) -> str:
     return f"{told}: if they are codes, declare it under 'dimensions'"
 
 
-def cut_off(samples: Mapping[str, Sequence[str | None]]) -> str:
-    """Returns a question if a column of an Excel file has whole numbers of more digits than Excel keeps."""
-    for column, values in samples.items():
-        long = next((text for text in values if text and re.fullmatch(rf"\d{{{_KEPT_DIGITS + 1},}}", text)), "")
-        if long and not _is_figure(column):
+def cut_off(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Returns a question if a column of an Excel file has whole numbers of more digits than Excel keeps.
+
+    Args:
+        columns: their names.
+        rows: the cells, as the file has them: what is text there has all of its digits.
+    """
+    for at, column in enumerate(columns):
+        long = next((cell for row in rows if _is_cut_off(cell := row[at])), None)
+        if long is not None and not _is_figure(column):
             return (
-                f"{column} has {long}, and Excel keeps {_KEPT_DIGITS} digits of a number: if these are codes, those "
-                f"that differ behind them may be one here, until the cells are text"
+                f"{column} has {long:.0f}, and Excel keeps {_KEPT_DIGITS} digits of a number: if these are codes, "
+                f"those that differ behind them may be one here, until the cells are text"
             )
     return ""
+
+
+def _is_cut_off(cell: object) -> bool:
+    most = 10 ** (2 * _KEPT_DIGITS)
+    return isinstance(cell, (int, float)) and 10**_KEPT_DIGITS <= cell < most and float(cell).is_integer()
 
 
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
@@ -311,7 +321,9 @@ def no_names(columns: Sequence[str]) -> str:
         name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
     ]
     whole = [name for name in columns if re.fullmatch(r"\d+", name.strip()) and not _YEAR.fullmatch(name.strip())]
-    counting = len(whole) > 1 and [int(name) - int(whole[0]) for name in whole] == list(range(len(whole)))
+    first = int(whole[0]) if whole else 0
+    # Two amounts may be next to each other by chance.
+    counting = len(whole) > (1 if first < 2 else 2) and [int(name) - first for name in whole] == [*range(len(whole))]
     odd += [name for name in whole if not counting and name not in odd]
     if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
         return ""

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from treadle.analyst.declared.place import Place, no_file
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.ctrl_c import ctrl_c
-from treadle.analyst.reading.excel import sheet_names, sheet_rows
+from treadle.analyst.reading.excel import sheet_names, sheet_of, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
@@ -152,7 +153,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(f"{column} holds binary data, and is left out" for column in binary)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
-    if source.kind == "xlsx" and (long := cut_off(samples)):
+    if source.kind == "xlsx" and (long := cut_off(list(columns), _cells(session.files[source.name][0], source))):
         questions += (long,)
     questions += tuple(each.question for each in guesses.values() if each.question)
     questions += tuple(filter(None, (unsigned(guesses, samples), currency_columns(guesses)[1])))
@@ -250,6 +251,11 @@ def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict
     texts = [cast(quoted(column), "VARCHAR") for column in columns]
     rows = session.run(exp.select(*texts).from_(relation.copy()).limit(_ROWS))
     return {column: [row[at] for row in rows] for at, column in enumerate(columns)}
+
+
+def _cells(file: Path, source: Source) -> list[list[Any]]:
+    """The rows of a sheet below its line of names, as the file has them."""
+    return sheet_rows(file, sheet_of(file, source.table, str(file)), str(file))[source.text.skip + 1 :]
 
 
 def _tables(file: Path, kind: Kind) -> list[str]:

@@ -154,15 +154,21 @@ def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
 def _names_above(lines: Sequence[Sequence[str]]) -> int:
     """Which of the lines has the names of the columns: the last, unless that is a row already, as an index has no name.
 
-    Then it is the nearest above it that has no figure; one above a line that is empty or of another width is none.
+    Then it is the nearest above it that has no figure; a title is none, nor is one above it, or above a line that is
+    empty or of another width.
     """
     last = len(lines) - 1
     for at in range(last, -1, -1):
-        if len(lines[at]) != len(lines[last]) or not any(map(str.strip, lines[at])):
+        if len(lines[at]) != len(lines[last]) or not any(map(str.strip, lines[at])) or _is_title(lines[at]):
             break
         if not _has_figures(lines[at]):
             return at
     return last
+
+
+def _is_title(fields: Sequence[str]) -> bool:
+    """Whether a line is what stands over a table: a column of amounts, which come last, has a name in that of names."""
+    return sum(map(bool, map(str.strip, fields))) * 2 <= len(fields) and not fields[-1].strip()
 
 
 def _has_figures(fields: Sequence[str]) -> bool:
