@@ -95,6 +95,14 @@ def test_a_title_is_no_line_of_names_of_columns_that_are_called_by_numbers(
     assert any("the columns would be called month, 101" in question for question in questions)
 
 
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_a_line_with_the_name_of_an_index_leaves_the_names_above_it(tmp_path: Path, kind: str) -> None:
+    """As pandas writes a table whose columns have a name of their own."""
+    rows = [[None, "amount", "vat"], ["k", None, None], ["a", 5, 7], ["b", 6, 8]]
+    _, _, catalog = proposed(written(tmp_path, kind, rows))
+    assert query(catalog, QueryRequest(source="f"), bounds=QUICK).totals == {"amount": D(11), "vat": D(15)}
+
+
 @pytest.mark.parametrize("first", [["a", 10], ["a", 10, 20], ["a", 5, 6]])
 def test_a_file_that_has_no_names_is_asked_about_where_its_amounts_are_whole(tmp_path: Path, first: list[Any]) -> None:
     _, questions, _ = proposed(written(tmp_path, "csv", [first, ["b", *[7] * (len(first) - 1)]]))

@@ -154,14 +154,14 @@ def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
 def _names_above(lines: Sequence[Sequence[str]]) -> int:
     """Which of the lines has the names of the columns: the last, unless that is a row already, as an index has no name.
 
-    Then it is the nearest above it that has no figure; a title is none, nor is one above it, or above a line that is
-    empty or of another width.
+    Then it is the nearest above it that has no figure; a title is none, nor is one above a line that is empty or of
+    another width.
     """
     last = len(lines) - 1
     for at in range(last, -1, -1):
-        if len(lines[at]) != len(lines[last]) or not any(map(str.strip, lines[at])) or _is_title(lines[at]):
+        if len(lines[at]) != len(lines[last]) or not any(map(str.strip, lines[at])):
             break
-        if not _has_figures(lines[at]):
+        if not _has_figures(lines[at]) and not _is_title(lines[at]):
             return at
     return last
 
