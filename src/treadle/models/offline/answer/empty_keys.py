@@ -1,9 +1,26 @@
-"""Rows by what they were asked for by: one that has no value there is told as such, or it would look like a total."""
+"""What was asked for and has no value: it is told as such, or a row would look like a total, and the rest like all."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.plan.results import Field
+
 _NONE = "(none)"
+
+
+def empty_asked(result: Any, clause: Clause) -> list[Field]:
+    """The fields of a result that have no value and are asked for, with a word for that: of "Who is Cy's manager?" the
+    department alone would be no answer.
+
+    Args:
+        result: what a tool answered.
+        clause: what was asked.
+    """
+    said = {token.stem for token in clause.tokens}
+    named = [str(name) for name, value in result.items() if value is None] if isinstance(result, dict) else []
+    return [Field((name,), _NONE) for name in named if {stem(word) for word in parts(name)} <= said]
 
 
 def with_empty_keys(rows: Sequence[Any], arguments: Mapping[str, Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
-from treadle.models.offline.answer.empty_keys import with_empty_keys
+from treadle.models.offline.answer.empty_keys import empty_asked, with_empty_keys
 from treadle.models.offline.answer.partial import are_asked_for, part_of_a_list
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
@@ -188,7 +188,7 @@ def _trouble(trouble: Trouble) -> str:
 def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str:
     clause, result = outcome.clause, exchange.result
     expression = next((exchange.arguments.get(p.name) for p in tool.params if p.is_expression), None) if tool else None
-    fields = fields_of(result)
+    fields = [*fields_of(result), *empty_asked(result, clause)]
     if expression is not None and fields:
         value = next((found for found in fields if found.name in _RESULTS), fields[-1])
         asked_of, have = find_comparison(clause, outcome.used), number_of(value.value)

@@ -35,6 +35,8 @@ _COMPARING = word_set("most same equal largest biggest higher lower larger small
 _LARGEST = word_set("largest biggest")
 _DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation gap mismatch")
 _SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
+# For what, a figure does not tell.
+_ENOUGH = re.compile(r"\b(?:enough|sufficient|too (?:many|much|few|little))\b", re.IGNORECASE)
 _RELATING = word_set("since than until till before after by from")
 _COUNTED = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
 # What is asked for: "perimeter" in "What is the perimeter of a square?".
@@ -184,6 +186,7 @@ def _signs(clause: Clause, wording: str, used: Sequence[tuple[int, int]]) -> lis
     told = [(value.start, value.end) for value in clause.values]
     turning = [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
     turning += [m.span() for m in _SIGNS.finditer(clause.text) if not overlaps(*m.span(), used)]
+    turning += [m.span() for m in _ENOUGH.finditer(clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
     root = "square root" in wording

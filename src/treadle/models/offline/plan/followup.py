@@ -41,6 +41,10 @@ _PRONOUN = re.compile(
 _COMMANDS = re.compile(
     r"^\W*(?:please )?[a-z]+ (?:it|them|this|that|these|those|the|all|both|each|every)\b", re.IGNORECASE
 )
+_OF_THEM = re.compile(
+    r"^\W*(?:and |but |so |then )*\w+(?: \w+)? (of (?:them|these|those)\b)(?! \w+s\b)",
+    re.IGNORECASE,
+)
 _ONLY = re.compile(r"^\W*(?:and |but |now |ok |please )*(?:only|just)\b", re.IGNORECASE)
 _WHOSE = ("my", "your", "his", "her", "its", "our", "their")
 _SOMEBODY = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
@@ -73,16 +77,22 @@ class Meant:
 
 def effective_question(turns: Sequence[Turn], planner: Planner) -> Meant:
     """What the last turn asks, with what it leaves to be understood from the turns before it."""
-    meant = Meant(turns[0].question)
+    meant = _alone(turns[0].question)
     for previous, turn in pairwise(turns):
         meant = _understood(meant.text, previous.exchanges, turn.question, planner)
     return meant
 
 
+def _alone(question: str) -> Meant:
+    """A question with nothing before it that was answered: then "of them" is of nothing."""
+    match = _OF_THEM.match(question)
+    return Meant(question, lost=(match[1],)) if match is not None else Meant(question)
+
+
 def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> Meant:
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
-        return Meant(question)
+        return _alone(question)
     if is_chain(earlier) or (_GOES_ON.match(question) and find_arithmetic(earlier) is not None):
         # What goes on with a sum has no number of it in place of another.
         return Meant(question)

@@ -11,7 +11,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import MONTHS, PLACE_WORDS, WEEKDAYS, word_set
 from treadle.models.offline.grammar.meaning import same_unit
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem, tokens
+from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -32,11 +32,14 @@ _WHOLE = re.compile(
     r"^\W*(?:and |so |then )?(?:is|are|was|were|do|does|did|has|have)\b.*?\b(all|both|every|each)\b", re.IGNORECASE
 )
 _WHETHER = re.compile(r"^\W*(?:and |so |then )?(is|are|was|were) (?:the )?", re.IGNORECASE)
+_WHO_DID = re.compile(r"^\W*(?:and |so |then )?(who)(?: has| had)? ([a-z]+ed) (?:the |our |my )?", re.IGNORECASE)
+_THE_ONE = re.compile(r"^\W*(?:and |so |then )?(?:who|what)(?:['’]s| is| was) (the ([a-z]+))\W*$", re.IGNORECASE)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
     rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
     re.IGNORECASE,
 )
+_HOW = re.compile(r"\bhow\b", re.IGNORECASE)
 _HOW_MANY_OF = re.compile(r"\bhow many ([\w-]+)", re.IGNORECASE)
 _COUNTS = word_set(
     "many count counts number numbers quantity quantities qty stock inventory stocked amount amounts total left free "
@@ -114,6 +117,40 @@ def figure_for_things(clause: Clause, result: Any, tools: Sequence[KnownTool]) -
     asked = stem(match[1])
     spoken = any(asked in tool.name_stems for tool in tools)
     return match.span(1) if spoken and asked not in heads else None
+
+
+def figure_of_another(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """Where a figure is worked out of what another tool told, and no word asks for it: of "Jo's lost parcels" the cost
+    of shipping them is none."""
+    if isinstance(result, bool) or number_of(result) is None or len(tools) < 2 or _HOW.search(clause.text):
+        return None
+    said = [token for token in clause.tokens if not is_function_word(token.text)]
+    # A tool that takes numbers only works out what is asked for.
+    sums = not any(param.shape == "text" and not param.is_expression for param in tools[0].params)
+    if sums or not said or any(alike(token.stem, word) for token in said for word in tools[0].name_stems):
+        return None
+    return said[0].start, said[-1].end
+
+
+def who_did_it(clause: Clause, result: Any, given: Collection[Any]) -> tuple[int, int] | None:
+    """Where a clause asks who did something to what a tool was asked about, of a result that tells of the deed and not
+    of who did it: of "Who hired Ann?" neither the day on which she was hired nor her manager is one."""
+    match = _WHO_DID.match(clause.text)
+    if match is None or rows_of(result):
+        return None
+    behind = clause.text[match.end() :].lower()
+    to_it = any(isinstance(value, str) and value and behind.startswith(value.lower()) for value in given)
+    deed = any(found.stems == (stem(match[2]),) for found in fields_of(result))
+    return match.span(1) if to_it and deed else None
+
+
+def one_of_many(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks for the one that each thing on a list has: "Who is the tenant?" of a list of plots."""
+    match, rows = _THE_ONE.match(clause.text), only_list(result)
+    if match is None or len(rows) < 2 or singular(match[2].lower()) != match[2].lower():
+        return None
+    held = {word for row in rows for found in fields_of(row) for word in found.stems}
+    return match.span(1) if stem(match[2]) in held else None
 
 
 def no_number_of(

@@ -27,6 +27,11 @@ _MAKERS = frozenset(
 )
 
 
+# "French wines" are of a country that is called otherwise.
+_COUNTRY = frozenset(stem(word) for word in word_set("country nation nationality region continent origin"))
+_LEADING = word_set("from in of for to at by within across country nation region continent origin")
+
+
 def found_for_want_of(
     tool: KnownTool, clause: Clause, result: Any, box: Toolbox, vocabulary: Vocabulary
 ) -> Trouble | None:
@@ -42,6 +47,10 @@ def found_for_want_of(
     if tool.may_change or not _is_empty(result):
         return None
     filling = fill(tool, clause, vocabulary, box)
+    for param, value in filling.given:
+        led = {*clause.words_before(value.start, 1)} & _LEADING
+        if _COUNTRY & set(param.nouns) and not led and not vocabulary.names(param.nouns):
+            return Trouble(f"“{value.text}” may not be what the {noun_of(param)} is called; as it, nothing was found")
     for param, value in filling.given:
         if param.shape != "text" or param.name not in filling.arguments or value.kind in ("number", "period", "time"):
             continue

@@ -6,7 +6,15 @@ The rules of `kinds` and `counting`, one after the other. Called by `planner` on
 from collections.abc import Sequence
 
 from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
-from treadle.models.offline.plan.kinds import figure_for_things, no_number_of, of_another_kind, said_yes_to_less
+from treadle.models.offline.plan.kinds import (
+    figure_for_things,
+    figure_of_another,
+    no_number_of,
+    of_another_kind,
+    one_of_many,
+    said_yes_to_less,
+    who_did_it,
+)
 from treadle.models.offline.plan.outcome import Outcome
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -25,6 +33,9 @@ def falls_short(outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int
     span = (
         of_another_kind(clause, result, given)
         or figure_for_things(clause, result, tools)
+        or figure_of_another(clause, result, tools)
+        or who_did_it(clause, result, given)
+        or one_of_many(clause, result)
         or no_number_of(clause, result, tools, spans)
         or said_yes_to_less(clause, result, left_out)
         or true_of_some(clause, result, tools, spans, left_out)
