@@ -53,7 +53,8 @@ def tools_of(files: Sequence[str]) -> list[tuple[Tool, str]]:
     from treadle.tools.server import ServerFailed
 
     async def listed(server: "MCPServer") -> list[tuple[Tool, str]]:
-        return [(server.tool(one), server.name) for one in await server.listed()]
+        made = [server.tool(one) for one in await server.listed()]
+        return [(one, server.name) for one in made if one is not None]
 
     try:
         return [each for server in servers_of(files) for each in asyncio.run(listed(server))]

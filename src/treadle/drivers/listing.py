@@ -21,7 +21,8 @@ def with_listed(config: Configuration, listed: Sequence[ListedTool]) -> Configur
     Those of a server that it has not are none.
     """
     servers = {server.name: server for server in config.servers}
-    made = [servers[one.server].tool(one) for one in listed if one.server in servers]
+    theirs_now = (servers[one.server].tool(one) for one in listed if one.server in servers)
+    made = [one for one in theirs_now if one is not None]
     made += [_callers(one) for one in listed if not one.server]
     names = {one.name for one in made}
 

@@ -59,6 +59,10 @@ def prepared(
     unwanted = (*command.withheld, *not_allowed(config, state, config.tools))
     if unwanted:
         event = _without(config, event, unwanted)
+    choice = event.tool_choice or state.started.tool_choice
+    names = config.tools if event.tools is None else event.tools
+    if (met := _met(choice, [*names, *_final(config)])) != choice:
+        event = replace(event, tool_choice=met)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
         require_price(model, event.settings or state.settings, limits)
@@ -113,8 +117,7 @@ def _with_choice(
         check_settings(chosen.settings)
     tools = None if chosen.tools is None else tuple(chosen.tools)
     choice = event.tool_choice or chosen.tool_choice
-    final = () if config.output is None or config.output.tool is None else (config.output.tool.name,)
-    offered = [*(config.tools if tools is None else tools), *final]
+    offered = [*(config.tools if tools is None else tools), *_final(config)]
     check_tool_choice(choice or (config.tool_choice if event.tool_choice is None else None), offered, "prepare_step")
     return replace(
         event,
@@ -125,6 +128,20 @@ def _with_choice(
         settings=chosen.settings,
         messages=None if chosen.messages is None else tuple(rejoined(chosen.messages, state.messages)),
     )
+
+
+def _final(config: Configuration) -> Sequence[str]:
+    return () if config.output is None or config.output.tool is None else (config.output.tool.name,)
+
+
+def _met(choice: str, offered: Collection[str]) -> str:
+    """`choice`, where what is offered can meet it: a tool may be gone since the run began, and then nothing is wanted.
+
+    A provider takes no request that is to call what it does not have.
+    """
+    if choice in ("auto", "none") or choice in offered:
+        return choice
+    return choice if choice == "required" and offered else "auto"
 
 
 def not_allowed(config: Configuration, state: RunState, names: Iterable[str]) -> Sequence[str]:
@@ -173,7 +190,7 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     return ModelRequest(
         messages,
         tools,
-        choice,
+        _met(choice, [spec.name for spec in tools]),
         step.settings or state.started.settings,
         None if config.output is None else config.output.schema,
         state.started.run_id,

@@ -174,8 +174,14 @@ class MCPServer:
         except (Gone, Forgotten):
             return await self._listing.now(await self._connection.up())
 
-    def tool(self, listed: ListedTool) -> Tool:
-        """The tool that was listed so, whether the server runs or not."""
+    def tool(self, listed: ListedTool) -> Tool | None:
+        """The tool that was listed so, whether the server runs or not; None for one that is none of `only`.
+
+        What is said here of its effect holds, and not what another version of the program said when it was listed.
+        """
+        if not self._reader.is_one_of(listed.remote):
+            return None
+        listed = self._reader.as_said_here(listed)
         key = (listed.name, listed.digest, listed.description, listed.effect, listed.says_effect, listed.changed)
         if key not in self._made:
             if len(self._made) >= 4 * MOST_TOOLS:

@@ -108,7 +108,18 @@ class Reader:
             # The name is what it is called by, so nothing can stand in its place.
             _log.warning("a tool of the server %s is left out: a secret is in its name", self._server)
             return False
+        return self.is_one_of(name)
+
+    def is_one_of(self, name: str) -> bool:
+        """Whether a tool of that name is among those that are wanted."""
         return self._only is None or name in self._only
+
+    def as_said_here(self, listed: ListedTool) -> ListedTool:
+        """A tool that was listed in whatever process, with what the user says here of its effect."""
+        own = self._effects.get(listed.remote)
+        if own is not None:
+            return replace(listed, effect=own, says_effect=True)
+        return listed if self._trusted else replace(listed, effect="write", says_effect=False)
 
     def _listed(self, name: str, tool: "mcp_types.Tool") -> ListedTool:
         words = self._secrets.hidden(tool.description or tool.title or "").encode("utf-8", "replace").decode()

@@ -35,8 +35,11 @@ class ToolServer(Protocol):
             ServerFailed: it cannot say, and nothing is known.
         """
 
-    def tool(self, listed: ListedTool) -> Tool:
-        """The tool that was listed so, whether the server runs or not."""
+    def tool(self, listed: ListedTool) -> Tool | None:
+        """The tool that was listed so, whether the server runs or not; None for one that is not to be used by now.
+
+        What the application says of it holds as it says it now, whatever it said when the tool was listed.
+        """
 
     def held(self) -> AbstractAsyncContextManager[object]:
         """Keeps it running from its first use on, until the last that holds it lets go."""

@@ -138,7 +138,8 @@ def reacted(
         case Retry():
             text = record.doing.arguments if reaction.arguments is None else _json(reaction.arguments)
             tool = tools.get(record.doing.name)
-            once = tool is not None and not repeatable(tool)
+            # The tool of the time at which it ran has done it, whatever it says by now.
+            once = record.writes or (tool is not None and not repeatable(tool))
             return _again(step, record, ToolCall(record.id, record.doing.name, text), once, left)
         case Alternative():
             other = tools.get(reaction.tool)
@@ -149,9 +150,9 @@ def reacted(
                 else:
                     fault = f"an external tool, which cannot stand in for another; these can: {known}"
                 raise Misuse(f"on_tool_result calls {reaction.tool!r}, {fault}")
-            return _again(
-                step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), not repeatable(other), left
-            )
+            call = ToolCall(record.id, reaction.tool, _json(reaction.arguments))
+            wrote = record.writes and reaction.tool == record.doing.name
+            return _again(step, record, call, wrote or not repeatable(other), left)
         case ToolOutput():
             return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
         case unknown:

@@ -1,0 +1,117 @@
+"""Runs of a program that are taken up by another version of it: what its tools, servers and choices were by then."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle import Agent, Alternative, MemoryJournal, Retry, ask_before, deny, tool
+from treadle.kernel.events import ModelReplied, StepPrepared, ToolFinished, ToolStarted
+from treadle.mcp import MCPServer
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+RAW = Path(__file__).parents[1] / "mcp" / "raw_server.py"
+
+
+def by_step(*replies: Any) -> ScriptedModel:
+    return ScriptedModel(lambda request: replies[request.step])
+
+
+async def died_after(agent: Agent[Any, Any], kind: type) -> tuple[MemoryJournal, str]:
+    """What a process left behind that died right after the first event of that kind."""
+    whole = (await agent.run("go")).events
+    last = next(i for i, event in enumerate(whole) if isinstance(event, kind))
+    journal = MemoryJournal()
+    await journal.append(whole[0].run_id, 0, whole[: last + 1])
+    return journal, whole[0].run_id
+
+
+def paying(effect: str, done: list[int]) -> Any:
+    @tool(effect=effect)
+    async def pay(amount: int) -> str:
+        """Pays an amount."""
+        done.append(amount)
+        return "paid"
+
+    return pay
+
+
+@pytest.mark.parametrize("again", [Retry(), Alternative("pay", {"amount": 5})])
+async def test_a_write_that_did_run_is_not_made_again_by_a_hook_of_a_program_that_calls_it_a_read(again):
+    done: list[int] = []
+    script = [("pay", {"amount": 5})], "done"
+
+    def react(call, result):
+        return again if call.made == 1 else None
+
+    def version(effect: str, **options: Any) -> Agent[Any, Any]:
+        return Agent(by_step(*script), tools=[paying(effect, done)], on_tool_result=react, **options)
+
+    journal, run_id = await died_after(version("write"), ToolFinished)
+    assert done == [5]
+    result = await version("read", journal=journal).resume(run_id)
+    assert (result.text, done) == ("done", [5])
+
+
+@pytest.mark.parametrize("choice", ["pay", "required"])
+@pytest.mark.parametrize("kind", [ModelReplied, StepPrepared])
+async def test_a_model_is_not_to_call_a_tool_that_is_gone(kind, choice):
+    """Providers refuse such a request; where one does not, its answer was taken for none three times."""
+    script = [("pay", {"amount": 5})], [("pay", {"amount": 6})], "done", "done"
+    before = Agent(by_step(*script), tools=[paying("read", [])], tool_choice=choice)
+    journal, run_id = await died_after(before, kind)
+    model = by_step("done", "done", "done", "done")
+    await Agent(model, journal=journal).resume(run_id)
+    assert {request.tool_choice for request in model.requests} == {"auto"}
+
+
+class Counting:
+    """A server that is given to versions of a program, each of which says something else of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def version(self, **options: Any) -> MCPServer:
+        return MCPServer.stdio(sys.executable, "-S", str(RAW), str(self.folder), name="raw", **options)
+
+    @property
+    def called(self) -> int:
+        calls = self.folder / "calls"
+        return len(calls.read_text().splitlines()) if calls.exists() else 0
+
+
+TIGHTENED = [
+    ({}, [ask_before(effect="write")], 1),
+    ({}, [deny(effect="write")], 0),
+    ({"needs_approval": True}, [], 1),
+    ({"only": ["say"]}, [], 0),
+]
+
+
+@pytest.mark.parametrize(("options", "rules", "waits"), TIGHTENED)
+async def test_what_a_program_says_of_a_server_holds_for_calls_that_were_open_when_it_was_changed(
+    tmp_path, options, rules, waits
+):
+    """They were made by what the earlier version had said: as reads, that nobody is asked about."""
+    pytest.importorskip("mcp")
+    server, script = Counting(tmp_path), ([("raw__count", {})], "done")
+    before = Agent(by_step(*script), tools=[server.version(effects={"count": "read"})])
+    journal, run_id = await died_after(before, ModelReplied)
+    called = server.called
+    now = Agent(by_step(*script), tools=[server.version(**options)], approvals=rules, journal=journal)
+    result = await now.resume(run_id)
+    assert (len(result.pending), server.called) == (waits, called)
+
+
+async def test_a_call_of_a_server_in_flight_is_in_doubt_where_the_program_says_by_now_that_it_writes(tmp_path):
+    pytest.importorskip("mcp")
+    server, script = Counting(tmp_path), ([("raw__count", {})], "done")
+    before = Agent(by_step(*script), tools=[server.version(effects={"count": "read"})])
+    journal, run_id = await died_after(before, ToolStarted)
+    called = server.called
+    result = await Agent(by_step(*script), tools=[server.version()], journal=journal).resume(run_id)
+    assert [one.kind for one in result.pending] == ["interrupted"]
+    assert server.called == called
