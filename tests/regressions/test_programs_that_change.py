@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Alternative, MemoryJournal, Retry, ask_before, deny, tool
+from treadle import Agent, Alternative, MemoryJournal, Misuse, Retry, ask_before, deny, tool
 from treadle.kernel.events import ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.mcp import MCPServer
 from treadle.testing import ScriptedModel
@@ -115,3 +115,54 @@ async def test_a_call_of_a_server_in_flight_is_in_doubt_where_the_program_says_b
     result = await Agent(by_step(*script), tools=[server.version()], journal=journal).resume(run_id)
     assert [one.kind for one in result.pending] == ["interrupted"]
     assert server.called == called
+
+
+async def answered_as(tmp_path: Path, *tools: Any, rules: Any = (), result: Any = "yes") -> tuple[Any, Any]:
+    """A run that waits with a question of a server, in a call, and goes on with another version of the program."""
+    pytest.importorskip("mcp")
+    server, script, journal = Counting(tmp_path), ([("raw__ask", {})], "done"), MemoryJournal()
+    before = Agent(by_step(*script), tools=[server.version(ask="pause")], journal=journal)
+    waiting = await before.run("go")
+    (one,) = waiting.pending
+    assert "Are you sure?" in one.question
+    now = [server.version(ask="pause")] if not tools else [tool for tool in tools if tool is not None]
+    agent = Agent(by_step(*script), tools=now, approvals=rules, journal=journal)
+    return agent, await agent.resume(waiting.run_id, results={one.call_id: result})
+
+
+def asking(done: list[str]) -> Any:
+    @tool(name="raw__ask", needs_approval=True)
+    async def ask(more: int = 0) -> str:
+        """Asks a thing."""
+        done.append("asked")
+        return "asked"
+
+    return ask
+
+
+async def test_an_answer_to_a_question_of_a_tool_is_no_leave_under_a_rule_that_is_new(tmp_path):
+    """The call went on with the answer as if whoever gave it had allowed it."""
+    agent, waiting = await answered_as(tmp_path, rules=[ask_before(effect="write")])
+    assert [one.kind for one in waiting.pending] == ["approval"]
+    result = await agent.resume(waiting, approve=waiting.pending)
+    assert (result.text, '"accept"' in result.steps[0].calls[0].result.text) == ("done", True)
+
+
+async def test_nor_is_it_for_another_tool_that_has_the_name_by_now(tmp_path):
+    done: list[str] = []
+    agent, waiting = await answered_as(tmp_path, asking(done))
+    assert ([one.kind for one in waiting.pending], done) == (["approval"], [])
+    with pytest.raises(Misuse, match="takes no other arguments"):
+        await agent.resume(waiting, approve={waiting.pending[0].key: {"more": 1}})
+    result = await agent.resume(waiting, deny=waiting.pending)
+    assert '"executed":"unknown"' in result.steps[0].calls[0].result.text
+    assert done == []
+
+
+@pytest.mark.parametrize(("tools", "rules"), [((), [deny("raw__ask")]), ((None,), [])])
+async def test_of_a_call_that_asked_it_is_not_said_that_it_was_not_executed(tmp_path, tools, rules):
+    """It was made as far as to its question; where it may not go on, the model was told that it was not executed."""
+    _, result = await answered_as(tmp_path, *tools, rules=rules)
+    shown = result.steps[0].calls[0].result.text
+    assert '"executed":"unknown"' in shown
+    assert "as far as to its question" in shown

@@ -261,7 +261,7 @@ def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -
         raise Misuse(f"this agent has no tool {record.doing.name!r}, which run {run.run_id} waits to call")
     text = as_fits(tool, arguments, f"the edited arguments of call {record.id!r}")
     kept = text if run.redact is None else kept_arguments(text, run.redact)
-    if record.in_doubt and not alike(kept, record.doing.arguments):
+    if (record.in_doubt or record.again) and not alike(kept, record.doing.arguments):
         raise Misuse(
             f"call {record.id!r} of run {run.run_id} was under way and may have been done, so it takes no other "
             "arguments: a service that knows its key would answer them with what came of the first. Allow it again as "

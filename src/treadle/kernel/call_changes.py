@@ -86,7 +86,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
 
 def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
     """A person has to allow it. Of one that had been started nobody knows what it did: what served it is gone."""
-    before: tuple[CallStatus, ...] = ("asked", "interrupted")
+    before: tuple[CallStatus, ...] = ("asked", "interrupted", "approved")
     step, place, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
     doubt = record.in_doubt or record.status == "started"
     record = replace(record, status="needs_approval", question=event.reason, asked=record.asked + 1, in_doubt=doubt)
@@ -101,7 +101,7 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     if not event.approved:
         record = denied(record, event.reason, event.at)
     elif event.arguments is None:
-        record = replace(record, status="approved", answer=event.answer)
+        record = replace(record, status="approved", answer=event.answer or (None if record.in_doubt else record.answer))
     else:
         before, doing, other = record.doing, replace(record.doing, arguments=event.arguments), record.other
         # Made once, it would not be made with other arguments under the same key.

@@ -89,11 +89,11 @@ def matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall], told: dict[st
 
 def left_open(record: CallRecord, stop: Stop, at: float, ended_by: str = "") -> CallRecord:
     """`record`, still open when the run stopped, with a result that says so; what nobody released is not shown."""
-    if record.in_doubt or record.status == "started":
+    goes_on = stop.reason in ("waiting", "running")
+    if record.in_doubt or record.status == "started" or (record.again and record.status != "awaited" and not goes_on):
         return record.answered(cut_off(_because(stop)), is_error=True, at=at)
     if record.status == "awaited":
         return record.answered(*_awaited(record, stop, ended_by), at=at)
-    goes_on = stop.reason in ("waiting", "running")
     if record.found is not None and record.status != "returned":
         note = f"{record.doing.name} was to be called in its place; it may have been since, or may be yet."
         return _noted(record, record.found, note, at) if goes_on else record.settled(at)
@@ -159,6 +159,6 @@ def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
     if record.in_doubt:
         return in_doubt(record, why, at)
     if record.found is None:
-        return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
+        return record.answered(told(f"This call was not approved{why}.", bool(record.again) and "unknown"), True, at=at)
     note = f"{record.doing.name} was to be called in its place; this was not approved{why}."
     return _noted(record, record.found, note, at)

@@ -42,7 +42,7 @@ async def allowed(run: Run, checked: Admitted, made: MadeCalls) -> Admitted | Ev
         why = f": {verdict.reason}" if verdict.reason else ""
         return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
     if verdict.action == "ask" and _nobody_agreed(checked):
-        kind: Literal["policy", "interrupted"] = "policy" if record.status == "asked" else "interrupted"
+        kind: Literal["policy", "interrupted"] = "interrupted" if record.status == "interrupted" else "policy"
         return ApprovalRequested(len(run.state.steps), record.id, kind, verdict.reason)
     return checked
 
@@ -51,10 +51,12 @@ def _nobody_agreed(checked: Admitted) -> bool:
     """Whether a call is to be made that no person has allowed.
 
     One that a crash cut off is made again under the rules that hold now, except where a run below goes on with it: the
-    calls of that one are judged there.
+    calls of that one are judged there. So is one that goes on with the answer to a question that its tool asked: that
+    is no leave. Who was asked more often was asked for leave, too, or for more answers.
     """
     record = checked.record
-    again = record.status == "interrupted" and not record.asked and checked.tool.agent is None
+    goes_on = record.status == "interrupted" or record.answer is not None
+    again = goes_on and record.asked <= bool(record.again) and checked.tool.agent is None
     return record.status == "asked" or again
 
 
@@ -227,5 +229,8 @@ def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
         return ToolReacted(step, record.id, "keep", reason=naming(record.doing.name, error.message))
     if record.in_doubt:
         return ToolFinished(step, record.id, cut_off(), is_error=True)
+    if record.again:
+        before = "The call was made before, as far as to its question, and was not gone on with."
+        error = ToolError(f"{error.message.rstrip('.')}. {before}", **{**error.hints, "executed": "unknown"})
     content = encode_error(error).content
     return ToolFinished(step, record.id, content, is_error=True, provisional=bool(run.config.on_tool_result))
