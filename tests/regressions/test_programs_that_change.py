@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, Alternative, MemoryJournal, Misuse, Retry, ask_before, deny, tool
+from treadle import Agent, Alternative, Limits, MemoryJournal, Misuse, Retry, ask_before, deny, tool
 from treadle.kernel.events import ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.mcp import MCPServer
 from treadle.testing import ScriptedModel
@@ -166,3 +166,24 @@ async def test_of_a_call_that_asked_it_is_not_said_that_it_was_not_executed(tmp_
     shown = result.steps[0].calls[0].result.text
     assert '"executed":"unknown"' in shown
     assert "as far as to its question" in shown
+
+
+async def test_the_run_above_is_told_of_what_was_changed_by_what_calls_itself_a_read_by_now():
+    """It was told of no change, and might have had it made again."""
+    journal, done = MemoryJournal(), list[int]()
+
+    def version(effect: str) -> Agent[Any, Any]:
+        script = [("pay", {"amount": 5})], [("leave", {})], "I had to stop."
+        clerk = Agent(by_step(*script), name="clerk", tools=[paying(effect, done), leave], limits=Limits(steps=3))
+        return Agent(by_step([("clerk", {"task": "Pay."})], "done"), tools=[clerk.as_tool()], journal=journal)
+
+    @tool(effect="read", needs_approval=True)
+    def leave() -> str:
+        """Asks for leave."""
+        return "granted"
+
+    waiting = await version("write").run("go")
+    assert [one.tool for one in waiting.pending] == ["leave"]
+    result = await version("read").resume(waiting.run_id, approve=waiting.pending)
+    told = result.steps[0].calls[0].result.text
+    assert ('"made":["pay(' in told, done) == (True, [5]), told

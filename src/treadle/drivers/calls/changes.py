@@ -44,7 +44,9 @@ def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[
         for place, call in enumerate(record.calls_run, 1 - len(record.calls_run)):
             # Those before the last came back, or no other would have been made in their place.
             executed = True if place else last
-            if executed is False or ((tool := tools.get(call.name)) is not None and tool.effect == "read"):
+            # Its tool may say otherwise by now than when it was made.
+            wrote, tool = record.writes and not place, tools.get(call.name)
+            if executed is False or (not wrote and tool is not None and tool.effect == "read"):
                 continue
             (made if executed is True else unknown).append(cut(f"{call.name}({call.arguments})", LONGEST_CALL))
         below = made_below(record.result)
