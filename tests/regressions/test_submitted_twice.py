@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from treadle import Agent, MemoryJournal, ask_before, tool
+from treadle import Agent, MemoryJournal, Misuse, ask_before, tool
 from treadle.drivers.dispatch import Order, Pausing
 from treadle.testing import ScriptedModel
 
@@ -95,3 +95,14 @@ async def test_a_run_that_was_begun_by_hand_goes_on_without_waiting_for_its_time
     fork = await clerk.begin_fork("order-17", at=0)
     await clerk.resubmit(fork, to=kept)
     assert kept.orders[-1] == Order(fork, "clerk", "anna")
+
+
+async def test_one_that_is_submitted_again_by_a_program_with_other_instructions_is_told_of_these():
+    """It was said that the question was another, which it was not."""
+    journal, queue = MemoryJournal(), Kept()
+    before = Agent(ScriptedModel(["done"]), instructions="Be brief.", journal=journal)
+    await before.submit("go", to=queue, run_id="order-17")
+    agent = Agent(ScriptedModel(["done"]), instructions="Be exact.", journal=journal)
+    with pytest.raises(Misuse, match="other instructions as they are recorded"):
+        await agent.submit("go", to=queue, run_id="order-17")
+    assert len(queue.orders) == 1

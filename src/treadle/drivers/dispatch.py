@@ -368,5 +368,6 @@ def _require_same(run: Run, events: Sequence[Event]) -> None:
     first, mine = events[0], run.state.started
     if not isinstance(first, RunStarted) or (first.agent, first.messages) != (mine.agent, mine.messages):
         raise Misuse(
-            f"there is a run {run.run_id!r} already, of another agent or with another question: give each its own"
+            f"there is a run {run.run_id!r} already, of another agent, or with another question or other instructions "
+            "as they are recorded: give each its own, or resubmit the one that is there"
         )
