@@ -76,8 +76,8 @@ async def came_of(*calls, tools=(look, pay, down), **options):
     return calls_of((await agent.run("go")).events)
 
 
-def started(id=ID):
-    return ToolStarted(0, id)
+def started(id=ID, *, writes=False):
+    return ToolStarted(0, id, writes=writes)
 
 
 def error(text, **fields):
@@ -159,7 +159,7 @@ async def test_an_alternative_is_a_call_of_its_own():
     other = ToolReacted(0, ID, "call", call=ToolCall(ID, "pay", '{"amount":2}'))
     paid = ToolFinished(0, ID, "paid 2", provisional=True)
     kept = ToolReacted(0, ID, "keep")
-    assert await came_of(LOOK, on_tool_result=react) == [started(), FOUND, other, started(), paid, kept]
+    assert await came_of(LOOK, on_tool_result=react) == [started(), FOUND, other, started(writes=True), paid, kept]
     limit = ToolReacted(0, ID, "keep", reason="the run's limit of tool calls is reached")
     assert await came_of(LOOK, on_tool_result=react, limits=Limits(tool_calls=1)) == [started(), FOUND, limit]
     not_allowed = ToolReacted(0, ID, "keep", reason="pay: This call is not allowed.")
@@ -271,7 +271,7 @@ async def test_a_tool_finds_out_what_came_of_a_call():
     assert await taken_up([paying(says)]) == [ToolFinished(0, ID, "paid 1")]
     assert asked == {"call": ID, "tool": "pay", "arguments": {"amount": 1}}
     assert await taken_up([paying(Done({"n": 1}))]) == [ToolFinished(0, ID, '{"n":1}')]
-    assert await taken_up([paying(NotDone())]) == [started(), ToolFinished(0, ID, "paid 1 again")]
+    assert await taken_up([paying(NotDone())]) == [started(writes=True), ToolFinished(0, ID, "paid 1 again")]
     seen = []
     hooked = await taken_up(
         [paying(Done("paid 1"))], on_tool_result=lambda call, output: seen.append((output.content, output.value))

@@ -161,7 +161,7 @@ ALLOWED = {
     "started": {ToolFinished},
     "interrupted": {ToolStarted, ToolFinished, ApprovalRequested},
     "needs_approval": {ToolFinished, ApprovalDecided},
-    "approved": {ToolStarted, ToolFinished, ResultAwaited},
+    "approved": {ToolStarted, ToolFinished, ResultAwaited, ApprovalRequested},
     "awaited": {ToolFinished},
     "returned": {ToolFinished, ToolReacted},
     "changed": {ToolStarted, ToolFinished, ApprovalRequested, ResultAwaited},
