@@ -60,9 +60,10 @@ def prepared(
     if unwanted:
         event = _without(config, event, unwanted)
     choice = event.tool_choice or state.started.tool_choice
-    names = config.tools if event.tools is None else event.tools
-    if (met := _met(choice, [*names, *_final(config)])) != choice:
-        event = replace(event, tool_choice=met)
+    if choice != "auto":
+        names = config.tools if event.tools is None else event.tools
+        met = _met(choice, [*names, *_final(config)])
+        event = event if met == choice else replace(event, tool_choice=met)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
         require_price(model, event.settings or state.settings, limits)
@@ -139,7 +140,7 @@ def _met(choice: str, offered: Collection[str]) -> str:
 
     A provider takes no request that is to call what it does not have.
     """
-    if choice in ("auto", "none") or choice in offered:
+    if choice == "none" or choice in offered:
         return choice
     return choice if choice == "required" and offered else "auto"
 
@@ -190,7 +191,7 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     return ModelRequest(
         messages,
         tools,
-        _met(choice, [spec.name for spec in tools]),
+        choice,
         step.settings or state.started.settings,
         None if config.output is None else config.output.schema,
         state.started.run_id,
