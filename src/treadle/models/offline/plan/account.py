@@ -106,14 +106,12 @@ def account(
     spare: list[tuple[int, int]] = []
     spoken = 0
     for value in clause.values:
-        if overlaps(value.start, value.end, used):
+        named = value.kind in ("name", "code")
+        if overlaps(value.start, value.end, used) or (named and speech.tells(value.text)):
             spoken += 1
-        elif not (value.kind in ("name", "code") and speech.tells(value.text)):
-            strict = speech.filters or speech.change or value.kind not in ("name", "code")
-            strict = strict or (speech.codes and meaning.is_code(value.text))
-            (turning if strict else spare).append((value.start, value.end))
-        else:
-            spoken += 1
+            continue
+        strict = speech.filters or speech.change or not named or (speech.codes and meaning.is_code(value.text))
+        (turning if strict else spare).append((value.start, value.end))
     senses = Senses(clause, tools, speech.own, speech.told, used)
     turning += senses.turning() + _of_another(clause, tools, used)
     turning += done_to_another(clause, used) + done_to_many(clause, tools, used) if speech.change else []
