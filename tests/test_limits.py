@@ -2,6 +2,8 @@
 
 import asyncio
 import reprlib
+import subprocess
+import sys
 from decimal import Decimal
 from enum import IntEnum
 
@@ -340,3 +342,15 @@ def test_a_limit_on_money_that_other_limits_lift_is_told(caplog):
         assert told == []
 
     asyncio.run(main())
+
+
+def test_a_lifted_limit_is_told_where_no_logging_is_set_up():
+    """As in a script: the logger of the library says nothing on its own there."""
+    program = """
+import asyncio
+from treadle import Agent, Limits
+from treadle.testing import ScriptedModel
+asyncio.run(Agent(ScriptedModel(["done"]), limits=Limits(tokens=90_000)).run("go", limits=Limits.simple()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert "goes without tokens=90000" in done.stderr

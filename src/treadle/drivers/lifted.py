@@ -1,13 +1,13 @@
 """Lifted: limits on money or tokens that do not hold for a run, as others were given in the place of all.
 
-That may be meant, and it may be that somebody only wanted some steps more: so the log says it.
+That may be meant, and it may be that somebody only wanted some steps more: so the log says it,
+and standard error where nobody hears that.
 """
 
-import logging
-
+from treadle.aloud import aloud
 from treadle.kernel.stop import Limits
 
-log = logging.getLogger("treadle")
+log = aloud("treadle.runs")
 
 
 def tell_lifted(run_id: str, before: Limits, given: Limits | None, where: str = "result.limits") -> None:
