@@ -190,7 +190,7 @@ class Outside:
         """A model is called: was the step prepared by who calls it, and is its reply not in the journal already?"""
         me, run_id, step = job(), request.run_id, request.step
         self.stage.note(me.name, "calls the model", f"for step {step} of {run_id}")
-        rows = self.store.runs.get(run_id, [])
+        rows = self.store.ever(run_id)
         for what in untold(request.messages, [row.event for row in rows]):
             self.stage.blame(f"step {step} of {run_id}: {what}")
         mine = [row for row in rows if row.job is me and getattr(row.event, "step", None) == step]
@@ -227,7 +227,7 @@ class Outside:
     def on_call(self, run_id: str, step: int, call_id: str) -> list[Row]:
         """What is stored of a call."""
         found = []
-        for row in self.store.runs.get(run_id, ()):
+        for row in self.store.ever(run_id):
             event: Any = row.event
             if getattr(event, "call_id", None) == call_id and event.step == step:
                 found.append(row)

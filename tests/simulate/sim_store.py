@@ -39,6 +39,7 @@ class Store:
 
     Attributes:
         runs: the rows of each run, in their order.
+        gone: the rows of each run that was deleted.
         handed: by job and run, what it was sent, whether it has come or not, by number.
         stored: called with each batch that was stored.
     """
@@ -46,6 +47,7 @@ class Store:
     def __init__(self, stage: Stage, stored: Callable[[Job, str, list[Row]], None]) -> None:
         self.stage, self.stored = stage, stored
         self.runs: dict[str, list[Row]] = {}
+        self.gone: dict[str, list[Row]] = {}
         self.handed: dict[tuple[Job, str], dict[int, Event]] = {}
 
     def append(self, author: Job, run_id: str, seq: int, batch: Sequence[tuple[bytes, Event]]) -> None:
@@ -77,8 +79,12 @@ class Store:
     def delete(self, run_id: str) -> None:
         """Deletes a run, and all that work for it."""
         for one in [one for one in self.runs if one == run_id or one.startswith(f"{run_id}.")]:
-            del self.runs[one]
+            self.gone[one] = [*self.gone.get(one, []), *self.runs.pop(one)]
             self.stage.note("somebody", "deletes", one)
+
+    def ever(self, run_id: str) -> builtins.list[Row]:
+        """All that was stored of a run: who stood still between a record and its act may find the run deleted."""
+        return [*self.gone.get(run_id, []), *self.runs.get(run_id, [])]
 
     def read(self, run_id: str, start: int) -> builtins.list[Event]:
         """The events of a run, from their bytes."""
