@@ -367,6 +367,30 @@ async def test_a_conversation_that_went_on_with_an_agent_that_a_user_may_not_see
         assert len((await client.get("/api/runs")).json()["runs"]) == 2
 
 
+async def test_a_conversation_whose_newest_runs_a_user_may_not_see_is_there_however_many_they_are():
+    """It was in the list, and a 404 when opened, once more than 20 runs of it were another agent's."""
+    older, newer = [Agent(ScriptedModel(lambda _: "Good day."), name=name) for name in ("older", "newer")]
+    narrow = {"narrow": User("ada", agents=["older"])}
+    served = app(
+        [older, newer],
+        journal=MemoryJournal(),
+        auth=lambda request: narrow.get(request.headers.get("x-user"), User("ada")),
+    )
+    async with serving(served) as client:
+        ids = []
+        for name in ("older", *["newer"] * 23):
+            begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
+            ids.append(begun.json()["id"])
+            await client.get(f"/api/runs/{ids[-1]}/stream")
+
+        seen = {"x-user": "narrow"}
+        (listed,) = (await client.get("/api/conversations", headers=seen)).json()["conversations"]
+        talk = (await client.get("/api/conversations/talk", headers=seen)).json()
+        assert listed["run"]["id"] == talk["run"]["id"] == ids[0]
+        assert [one["id"] for one in talk["runs"]] == ids[:1]
+        assert ids[0] in (await client.get("/ai-sdk/older/talk/messages", headers=seen)).text
+
+
 @pytest.mark.parametrize("finish", ["content_filter", "refusal", "length"])
 async def test_what_a_provider_says_of_how_its_reply_ended_is_for_who_sees_the_inside(finish):
     """The word for it may be seen by all; the sentence behind it was too."""

@@ -9,12 +9,12 @@ nothing.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from typing import Final
 
 from treadle.carried import Made, as_it_was
 from treadle.journal import Journal, JournalDamaged, Leases, UnknownRun
-from treadle.journal.families import is_there
+from treadle.journal.families import every, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunFinished, RunResumed, RunStarted, ToolsListed
@@ -30,12 +30,12 @@ BESIDE: Final = stopped(
 )
 """Why a run has ended that would have gone on beside another; the conversation goes on without it."""
 
+_PAGE: Final = 20
+"""Runs of a conversation that the journal is asked for at once."""
+
 _LOOKS: Final = 40
 _LOOK: Final = 0.05
 """How often, and after how many seconds each, it is looked whether another run has given way."""
-
-_LATELY: Final = 20
-"""Runs of a conversation that are looked at, the newest."""
 
 
 class GoneOn(Misuse):
@@ -49,10 +49,19 @@ class GoneOn(Misuse):
         return as_it_was(self)
 
 
-def last_of(lines: Iterable[RunInfo]) -> RunInfo | None:
+def lines_of(journal: Journal, user: str, name: str) -> AsyncIterator[RunInfo]:
+    """The runs of a conversation, newest first. Of those that are asked for the first few are nearly always enough."""
+    return every(journal, Wanted(user=user, conversation=name, top=True), page_of=_PAGE)
+
+
+async def last_of(lines: AsyncIterable[RunInfo]) -> RunInfo | None:
     """The run with which a conversation goes on, of its runs, newest first; None if there are none."""
-    lines = [*lines]
-    return next((line for line in lines if line.stop != BESIDE), lines[0] if lines else None)
+    newest: RunInfo | None = None
+    async for line in lines:
+        if line.stop != BESIDE:
+            return line
+        newest = newest or line
+    return newest
 
 
 def said_before(first: Event) -> Sequence[Message]:
@@ -70,7 +79,7 @@ async def in_the_way(journal: Journal, run_id: str, before: RunInfo | None) -> R
         before: the last run, as it was when what was said was read; None if there was none.
     """
     line = told_by(await journal.read(run_id))
-    for other in await _others(journal, line):
+    async for other in _others(journal, line):
         if before is not None and other.run_id == before.run_id:
             # It may have gone on since, and have ended again.
             taken = other.events != before.events or await _is_held(journal, other.run_id)
@@ -89,7 +98,7 @@ async def require_last(journal: Journal, events: Sequence[Event]) -> None:
     line = told_by(events)
     if not line.conversation or line.parent is not None:
         return
-    for other in await _others(journal, line):
+    async for other in _others(journal, line):
         if line.stop == BESIDE:
             raise GoneOn(line, other)
         if _age(other) < _age(line):
@@ -112,7 +121,7 @@ async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     line = told_by(events)
     if not line.conversation or line.parent is not None or not _only_begun(events):
         return False
-    for other in await _others(journal, line):
+    async for other in _others(journal, line):
         found = await journal.read(other.run_id)
         if _age(other) < _age(line):
             return _said_until(found, line.started_at) != said_before(events[0])
@@ -121,11 +130,11 @@ async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     return False
 
 
-async def _others(journal: Journal, line: RunInfo) -> list[RunInfo]:
+async def _others(journal: Journal, line: RunInfo) -> AsyncIterator[RunInfo]:
     """The other runs of its conversation, newest first, but for those that it goes on without."""
-    alike = Wanted(user=line.user, conversation=line.conversation, top=True)
-    found = await journal.list(_LATELY, None, alike)
-    return [other for other in found if other.run_id != line.run_id and other.stop != BESIDE]
+    async for other in lines_of(journal, line.user, line.conversation):
+        if other.run_id != line.run_id and other.stop != BESIDE:
+            yield other
 
 
 async def _gives_way(journal: Journal, run_id: str) -> bool:

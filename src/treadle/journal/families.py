@@ -24,12 +24,12 @@ async def is_there(journal: Journal, run_id: str) -> bool:
     return True
 
 
-async def every(journal: Journal, wanted: Wanted = ALL) -> AsyncIterator[RunInfo]:
-    """The wanted runs, however many, newest first."""
+async def every(journal: Journal, wanted: Wanted = ALL, page_of: int = _PAGE) -> AsyncIterator[RunInfo]:
+    """The wanted runs, however many, newest first; asked for in pages of so many, few where the first are enough."""
     before: RunInfo | None = None
     while True:
         with told_as_its_own(journal):
-            page = await journal.list(_PAGE, before, wanted)
+            page = await journal.list(page_of, before, wanted)
         if not page:
             return
         for line in page:

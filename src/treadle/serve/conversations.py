@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
-from treadle.drivers.conversing import BESIDE, in_the_way, last_of
+from treadle.drivers.conversing import BESIDE, in_the_way, last_of, lines_of
 from treadle.drivers.lease import undriven
 from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
 from treadle.journal.families import every, family, is_there
@@ -34,7 +34,9 @@ _LOOK: Final = 0.05
 """Seconds until it is looked again whether a run that is to be deleted goes on."""
 
 _LATELY: Final = 20
-"""Runs of a conversation that are looked through for a message that was said before, at most."""
+"""Runs of a conversation, of those that the user may see, that are looked through for a message that was said before,
+at most.
+"""
 
 
 class Told(NamedTuple):
@@ -132,11 +134,14 @@ class Conversations:
         return error.kind == "not_found" and not all([await is_there(self._journal, one.run_id) for one in lines])
 
     async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
-        """Its runs that the user may see, newest first; `limit` of all are looked at."""
-        return [_shown(user, line) for line in await self._all(user, name, limit) if user.may_use(line.agent)]
-
-    async def _all(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
-        return await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
+        """Its runs that the user may see, newest first, `limit` at most."""
+        found: list[RunInfo] = []
+        async for line in lines_of(self._journal, user.name, name):
+            if len(found) == limit:
+                break
+            if user.may_use(line.agent):
+                found.append(_shown(user, line))
+        return found
 
     async def lately(self, user: User, name: str) -> Sequence[RunInfo]:
         """Its newest run, and those before it in which something happened of late."""
@@ -177,7 +182,7 @@ class Conversations:
                     # It goes on just now, or is let go, or another deletes it: the next look tells.
                     await asyncio.sleep(_LOOK)
                     break
-        if isinstance(self._journal, Titles) and not await self._all(user, name, 1):
+        if isinstance(self._journal, Titles) and not await self._journal.list(1, None, its):
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
@@ -199,7 +204,7 @@ class Conversations:
 
     async def _lent_now(self, user: User, name: str, after: str | None) -> Lent:
         while True:
-            newest = last_of(await kept(self._all(user, name, _LATELY)))
+            newest = await kept(last_of(lines_of(self._journal, user.name, name)))
             if newest is not None and not user.may_use(newest.agent):
                 raise Refused(
                     "conflict",
@@ -270,8 +275,8 @@ class Conversations:
 
     async def newest(self, user: User, name: str) -> RunInfo | None:
         """The newest of its runs that the user may see; None if there is no such conversation for the user."""
-        lines = await kept(self._all(user, name, _LATELY))
-        found = last_of([line for line in lines if user.may_use(line.agent)])
+        lines = lines_of(self._journal, user.name, name)
+        found = await kept(last_of(line async for line in lines if user.may_use(line.agent)))
         return None if found is None else _shown(user, found)
 
     async def said_until(self, line: RunInfo) -> Sequence[Message]:
