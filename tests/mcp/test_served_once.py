@@ -12,6 +12,7 @@ import mcp_types as types
 from mcp import Client
 
 from treadle import Agent, MemoryJournal, SqliteJournal, ToolContext, tool
+from treadle.kernel.events import ModelReplied, RunStarted, ToolStarted
 from treadle.mcp import MCPServer, server_of
 from treadle.mcp.secrets import Secrets
 from treadle.mcp.waiting import question_of
@@ -74,6 +75,30 @@ async def test_a_call_with_a_secret_is_known_again_under_its_key():
         other = await client.call_tool("pay", {"amount": 4712}, meta=KEYED)
         assert "the key is that of another call" in words(other)
     assert [amount for amount, _ in till.paid] == [4711]
+
+
+@pytest.mark.parametrize("kind", [RunStarted, ModelReplied, ToolStarted])
+async def test_a_call_with_a_secret_whose_process_died_is_made_as_it_was_asked_for(kind):
+    """It was made with what the journal had put in the place of the secret."""
+    cards: list[str] = []
+
+    @tool(effect="idempotent")
+    def charge(card: str) -> str:
+        """Charges a card."""
+        cards.append(card)
+        return "charged"
+
+    whole, left = (MemoryJournal(redact=lambda text: text.replace("4711", "[CARD]")) for _ in range(2))
+    async with Client(server_of([charge], journal=whole)) as client:
+        first = await client.call_tool("charge", {"card": "4711"}, meta=KEYED)
+    run_id = first.meta["io.treadle/run"]
+    events = await whole.read(run_id)
+    last = next(i for i, event in enumerate(events) if isinstance(event, kind))
+    await left.append(run_id, 0, events[: last + 1])
+    async with Client(server_of([charge], journal=left)) as client:
+        again = await client.call_tool("charge", {"card": "4711"}, meta=KEYED)
+    assert (words(again), cards) == ("charged", ["4711", "4711"])
+    assert not any("4711" in repr(event) for event in await left.read(run_id))
 
 
 async def test_a_call_that_is_under_way_is_not_begun_a_second_time():

@@ -5,18 +5,27 @@ found in the journal, by another process too: what came of it is told, and it is
 """
 
 import json
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from treadle.agent import Agent
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.checks import OnEvent
+from treadle.drivers.dispatch import carried
 from treadle.drivers.drive import CALLED, driven
+from treadle.drivers.taking_up import GoingOn
 from treadle.journal import JournalConflict, RunHeld, UnknownRun
 from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, ModelReplied, RunPaused, RunStarted
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.mcp.naming import KEY
+from treadle.mcp.relay import called
 from treadle.result import RunResult
 
 _LONGEST: Final = 1000
@@ -56,32 +65,66 @@ async def run_once(
         return await driven(await begun(agent._config, asked))
     named = sha256(json.dumps([agent.name, key]).encode()).hexdigest()
     run_id = f"mcp-{named[:24]}"
+    question = UserMessage(said)
+    kept = as_kept(question, getattr(agent.journal, "redact", None))
     try:
-        result = await known(agent, run_id, on_event)
+        events = await agent.journal.read(run_id)
     except UnknownRun:
         try:
             return await driven(await begun(agent._config, asked._replace(run_id=run_id)))
         except JournalConflict as error:
             raise _under_way(run_id) from error
-    first = next(one for one in result.messages if isinstance(one, UserMessage))
-    if first.text != as_kept(UserMessage(said), getattr(agent.journal, "redact", None)).text:
+    first = next(one for one in fold_all(events).messages if isinstance(one, UserMessage))
+    if first.text != kept.text:
         raise Misuse(
             f"the key is that of another call (run {run_id}): nothing was done. Each call has a key of its own"
         )
-    return result
+    return await known(agent, run_id, on_event, partial(_as_said, question) if one_call else tuple)
 
 
-async def known(agent: Agent[Any, Any], run_id: str, on_event: OnEvent) -> RunResult[Any]:
+async def known(
+    agent: Agent[Any, Any],
+    run_id: str,
+    on_event: OnEvent,
+    as_said: Callable[[Sequence[Event]], Sequence[Event]] = tuple,
+) -> RunResult[Any]:
     """What came of a run, which is gone on with if the process died that had it.
+
+    Args:
+        agent: whose run it is.
+        run_id: the run.
+        on_event: watches it.
+        as_said: gives back to its events what their journal redacted.
 
     Raises:
         Misuse: it is under way.
         UnknownRun: the journal has no such run.
     """
     try:
-        return await agent.drive(run_id, on_event=on_event)
+        return await carried(agent._config, run_id, GoingOn(on_event=on_event, as_said=as_said))
     except RunHeld as error:
         raise _under_way(run_id) from error
+
+
+def _as_said(question: UserMessage, events: Sequence[Event]) -> Sequence[Event]:
+    """The events of the run of one call, with its arguments as whoever asks again for it says them.
+
+    A run that died goes on with what was said, and would make the call with what a journal that redacts put in place of
+    that. What has paused goes on with what is written, which is what a person was shown.
+    """
+    if any(isinstance(event, RunPaused) for event in events):
+        return events
+    call, told = called(question), list[Event]()
+    for event in events:
+        match event:
+            case RunStarted(messages=messages):
+                said = [question if isinstance(one, UserMessage) else one for one in messages]
+                told.append(replace(event, messages=tuple(said)))
+            case ModelReplied():
+                told.append(replace(event, message=call))
+            case _:
+                told.append(event)
+    return told
 
 
 def _under_way(run_id: str) -> Misuse:

@@ -28,11 +28,15 @@ class Relay:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The call, as the whole reply."""
         said = next(one for one in reversed(request.messages) if isinstance(one, UserMessage))
-        found = json.loads(said.text)
-        call = ToolCall(CALL_ID, found["tool"], json.dumps(found["arguments"]))
-        yield ModelReply(AssistantMessage((call,)), Usage(), "tool_calls")
+        yield ModelReply(called(said), Usage(), "tool_calls")
 
 
 def asked(tool: str, arguments: Any) -> str:
     """A call, as it is said to the relay."""
     return json.dumps({"tool": tool, "arguments": arguments}, ensure_ascii=False)
+
+
+def called(said: UserMessage) -> AssistantMessage:
+    """The call that `said` names, which is one as `asked` writes it."""
+    found = json.loads(said.text)
+    return AssistantMessage((ToolCall(CALL_ID, found["tool"], json.dumps(found["arguments"])),))
