@@ -470,11 +470,16 @@ def test_a_person_is_asked():
 
 def test_a_person_decides():
     asked = acting(ApprovalRequested(0, "a"))
-    assert call_changed(asked, ApprovalDecided(0, "a", True)) == {"status": "approved"}
-    assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]")) == {"status": "approved", "edited": "[]"}
-    corrected = {"status": "approved", "edited": "[]", "corrected": True}
+    assert call_changed(asked, ApprovalDecided(0, "a", True)) == {"status": "approved", "leave": 1}
+    edited = {"status": "approved", "edited": "[]", "leave": 1}
+    assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]")) == edited
+    corrected = {**edited, "corrected": True}
     assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]", corrects=True)) == corrected
-    assert call_changed(asked, ApprovalDecided(0, "a", True, answer='"x"')) == {"status": "approved", "answer": '"x"'}
+    assert call_changed(asked, ApprovalDecided(0, "a", True, answer='"x"')) == {
+        "status": "approved",
+        "answer": '"x"',
+        "leave": 1,
+    }
     assert call_changed(asked, ApprovalDecided(0, "a", False, "too dear", at=107.0)) == {
         "status": "done",
         "result": ToolMessage("a", "t", unexecuted("This call was not approved: too dear."), is_error=True),
@@ -484,6 +489,7 @@ def test_a_person_decides():
     assert call_changed(in_place, ApprovalDecided(0, "a", True, arguments="[]")) == {
         "status": "approved",
         "stand_in": replace(B, arguments="[]"),
+        "leave": 2,
     }
 
 

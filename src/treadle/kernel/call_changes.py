@@ -96,8 +96,8 @@ def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
 def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     """A person has said whether it may run, or with which arguments."""
     step, place, record = _on_call(state, event)
-    decidable = ("needs_approval", "awaited") if record.run_id or record.again else ("needs_approval",)
-    _on_call(state, event, *decidable)
+    _on_call(state, event, "needs_approval", "awaited" if record.run_id or record.again else "needs_approval")
+    record = replace(record, leave=record.made if event.approved and record.status != "awaited" else record.leave)
     if not event.approved:
         record = denied(record, event.reason, event.at)
     elif event.arguments is None:
@@ -149,7 +149,7 @@ def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[
     if statuses and record.status not in statuses:
         raise IllegalEvent(
             f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "
-            f"it would have to be {' or '.join(map(repr, statuses))}"
+            f"it would have to be {' or '.join(map(repr, dict.fromkeys(statuses)))}"
         )
     return step, place, record
 

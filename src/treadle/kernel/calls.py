@@ -61,7 +61,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
-        asked: how often somebody was asked about it: an answer is to one question, and is not taken for the next.
+        asked: how often somebody was asked: an answer is to one question; `leave`: which of those `made` was allowed.
         again: what its tool is given back with the `answer` (JSON text), where it asked in the middle of the call.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
@@ -90,6 +90,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     waits: tuple[Awaited, ...] = ()
     question: str = ""
     asked: int = 0
+    leave: int = 0
     again: str = ""
     answer: str | None = None
     spent: Spent = NOTHING_SPENT

@@ -51,12 +51,12 @@ def _nobody_agreed(checked: Admitted) -> bool:
     """Whether a call is to be made that no person has allowed.
 
     One that a crash cut off is made again under the rules that hold now, except where a run below goes on with it: the
-    calls of that one are judged there. So is one that goes on with the answer to a question that its tool asked: that
-    is no leave. Who was asked more often was asked for leave, too, or for more answers.
+    calls of that one are judged there. So is one that goes on with the answer to a question that its tool asked, be it
+    the second: that is no leave.
     """
     record = checked.record
     goes_on = record.status == "interrupted" or record.answer is not None
-    again = goes_on and record.asked <= bool(record.again) and checked.tool.agent is None
+    again = goes_on and record.leave != record.made and checked.tool.agent is None
     return record.status == "asked" or again
 
 
