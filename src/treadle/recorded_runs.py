@@ -234,6 +234,8 @@ class RecordedRuns(Generic[Deps, Output]):
     async def cancel(self, run_id: str, *, budget: Budgets = None, **unknown: Never) -> RunResult[Output]:
         """Ends a run as `cancelled`, whoever drives it: that one stops at the next thing that it records.
 
+        Nothing more is done, so that an agent may do it that is less strict than the one that began the run.
+
         Args:
             run_id: the run's id in the agent's journal.
             budget: what the run was given as `budget=`, beside its agent's, so that what it has set aside is given
@@ -241,7 +243,8 @@ class RecordedRuns(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
-            Misuse: the run was started under stricter rules than this agent's, or under a budget that is not given.
+            Misuse: the run was left in the middle under a budget that neither the agent has nor is given, or works for
+                another run.
             JournalConflict: the run goes on too fast to be caught; ask again.
         """
         refuse_unknown(self.cancel, unknown, type(self))

@@ -1,15 +1,33 @@
 """Runs of a program that are taken up by another version of it: what its tools, servers and choices were by then."""
 
+import asyncio
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hanging import Hangs
 
-from treadle import Agent, Alternative, Limits, MemoryJournal, Misuse, Retry, ask_before, deny, tool
+from treadle import (
+    Agent,
+    Alternative,
+    Budget,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Price,
+    Retry,
+    ToolContext,
+    ask_before,
+    deny,
+    tool,
+)
 from treadle.kernel.events import ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.mcp import MCPServer
+from treadle.models import ModelEvent
 from treadle.testing import ScriptedModel
+from treadle.tools.errors import AsksPerson
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +166,31 @@ async def test_an_answer_to_a_question_of_a_tool_is_no_leave_under_a_rule_that_i
     assert (result.text, '"accept"' in result.steps[0].calls[0].result.text) == ("done", True)
 
 
+async def test_nor_are_answers_to_several_questions_of_a_tool():
+    """Who was asked a second time counted as somebody who had allowed the call."""
+    journal, heard = MemoryJournal(), list[Any]()
+
+    @tool(effect="write")
+    def pay(amount: int, context: ToolContext) -> str:
+        """Pays an amount."""
+        if context.again != "2":
+            raise AsksPerson("Really?", "2" if context.again else "1")
+        heard.append(context.answer)
+        return "paid"
+
+    def version(*rules: Any) -> Agent[Any, Any]:
+        return Agent(by_step([("pay", {"amount": 5})], "done"), tools=[pay], approvals=rules, journal=journal)
+
+    first = await version().run("go")
+    second = await version().resume(first.run_id, results={first.pending[0].call_id: "yes"})
+    assert [one.question for one in second.pending] == ["Really?"]
+    strict = version(ask_before("pay"))
+    third = await strict.resume(first.run_id, results={second.pending[0].call_id: "yes, yes"})
+    assert ([one.kind for one in third.pending], heard) == (["approval"], [])
+    result = await strict.resume(first.run_id, approve=third.pending)
+    assert (result.text, heard) == ("done", ["yes, yes"])
+
+
 async def test_nor_is_it_for_another_tool_that_has_the_name_by_now(tmp_path):
     done: list[str] = []
     agent, waiting = await answered_as(tmp_path, asking(done))
@@ -187,3 +230,66 @@ async def test_the_run_above_is_told_of_what_was_changed_by_what_calls_itself_a_
     result = await version("read").resume(waiting.run_id, approve=waiting.pending)
     told = result.steps[0].calls[0].result.text
     assert ('"made":["pay(' in told, done) == (True, [5]), told
+
+
+class Unpriced:
+    """A model of which nobody knows what it costs, and that is asked nothing."""
+
+    name = "unpriced"
+
+    async def stream(self, request: Any) -> AsyncIterator[ModelEvent]:
+        raise AssertionError("it was asked")
+        yield
+
+
+@pytest.mark.parametrize("kind", [StepPrepared, ModelReplied, ToolStarted])
+async def test_a_run_is_ended_by_a_program_that_may_not_go_on_with_it(kind):
+    """It lacks a rule, a hook and a price for the run's limit: it was refused, and nobody could stop the run."""
+    script = ([("pay", {"amount": 5})], "done")
+    begun = Agent(
+        ScriptedModel(lambda request: script[request.step], price=Price(1, 1)),
+        tools=[paying("write", [])],
+        approvals=[deny("pay", when=is_large)],
+        on_tool_result=lambda call, result: None,
+        limits=Limits(usd=1),
+    )
+    journal, run_id = await died_after(begun, kind)
+    changed = Agent(Unpriced(), tools=[paying("write", [])], journal=journal)
+    with pytest.raises(Misuse, match="is only taken up under them"):
+        await changed.resume(run_id)
+    result = await changed.cancel(run_id)
+    assert (result.stop.reason, len(result.tool_calls_made)) == ("cancelled", 0 if kind is StepPrepared else 1)
+
+
+def is_large(arguments: dict[str, Any]) -> bool:
+    return arguments["amount"] > 100
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_run_that_was_left_under_a_budget_is_ended_with_that_one_only(below):
+    """Else what was set aside for it would stay so for ever. A rule that an agent below lacks is in no one's way."""
+    budget = Budget(tokens=100_000)
+
+    def version(budgets: Any, rules: Any, inner: Any, kept: MemoryJournal) -> Agent[Any, Any]:
+        mine, theirs = (None, budgets) if below else (budgets, None)
+        clerk = Agent(inner, name="clerk", tools=[paying("write", [])], approvals=rules, budget=theirs)
+        script = [("clerk", {"task": "Pay."})], "done"
+        return Agent(by_step(*script), tools=[clerk.as_tool()], budget=mine, journal=kept)
+
+    model = Hangs()
+    begun = version(budget, [deny("pay", when=is_large)], model, MemoryJournal())
+    task = asyncio.get_running_loop().create_task(begun.run("go"))
+    await model.asked.wait()
+    journal = MemoryJournal()
+    lines = await begun.journal.list()
+    for line in lines:
+        await journal.append(line.run_id, 0, await begun.journal.read(line.run_id))
+    (run_id,) = [line.run_id for line in lines if line.parent is None]
+    assert budget.spent().held_tokens > 0
+    with pytest.raises(Misuse, match="budget that may hold money for it"):
+        await version(None, (), model, journal).cancel(run_id)
+    result = await version(budget, (), model, journal).cancel(run_id)
+    assert (result.stop.reason, budget.spent().held_tokens) == ("cancelled", 0)
+    assert [line.status for line in await journal.list()] == ["finished", "finished"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -299,6 +299,29 @@ def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
         )
 
 
+def require_budgets_to_end(state: RunState, my_hooks: Sequence[str], parts: Iterable[str]) -> None:
+    """Refuses to end a run that was left in the middle without the budgets that it was begun under; see above.
+
+    Args:
+        state: the run.
+        my_hooks: what the agent has that is to end it.
+        parts: the agents below that one, by the tools that lead to them: no budget is missing of one that is gone.
+
+    Raises:
+        Misuse: a budget is missing; it says which.
+    """
+    if state.phase in ("paused", "finished"):
+        return
+    there = {"", *parts}
+    begun = [hook for hook in state.started.hooks or () if _own(hook)[1].startswith(f"{BUDGET} ")]
+    missing = _missing([hook for hook in begun if _own(hook)[0] in there], my_hooks)
+    if missing:
+        raise Misuse(
+            f"run {state.run_id} was left in the middle under a budget that may hold money for it: this agent lacks: "
+            f"{'; '.join(missing)}. End it with the agent that has it, or give it with budget=…"
+        )
+
+
 def budgets_under(state: RunState) -> tuple[str, ...] | None:
     """The budgets that the process had which had the run last; None where its journal does not say."""
     hooks = state.started.hooks

@@ -315,7 +315,7 @@ async def cancelled(
 async def _cancelled(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
     attempts = _ATTEMPTS
     while True:
-        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True))
+        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True, ended=True))
         if not to_do:
             return run.result_after(earlier)
         try:

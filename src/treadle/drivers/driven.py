@@ -28,11 +28,13 @@ class Driven:
         cancelled_as: how it ends if it is cancelled.
         given_up: whether this process leaves it as it is, told to or as its journal failed: what is cancelled then is
             as if the process had died.
+        ends: whether it was taken up only to be ended, so that nothing more is begun.
         cut_off: whether a call failed in a way that ends those beside it, which are cancelled.
     """
 
     __slots__ = (
-        "_above", "_cancels", "_own", "_task", "_was_told", "cancelled_as", "cut_off", "deadline", "given_up", "order"
+        "_above", "_cancels", "_own", "_task", "_was_told", "cancelled_as", "cut_off", "deadline", "ends", "given_up",
+        "order",
     )  # fmt: skip
 
     def __init__(self, above: "Driven | None" = None) -> None:
@@ -40,6 +42,7 @@ class Driven:
         self.deadline: asyncio.Timeout | None = None
         self.cancelled_as = stopped("cancelled")
         self.given_up = self.cut_off = self._was_told = False
+        self.ends: bool = above is not None and above.ends
         self._above = above
         self._task: asyncio.Task[Any] | None = None
         self._own: asyncio.Task[Any] | None = None

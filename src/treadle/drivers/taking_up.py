@@ -1,12 +1,12 @@
 """Taking up: how a run goes on that is paused, that a limit stopped, or whose process died."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
-from treadle.drivers.approvals import require_budgets, require_rules
+from treadle.drivers.approvals import require_budgets, require_budgets_to_end, require_rules
 from treadle.drivers.beginning import Begun, lent
 from treadle.drivers.below import parts_below
 from treadle.drivers.checks import (
@@ -49,7 +49,8 @@ class GoingOn(NamedTuple):
     """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies.
 
     `origin` is what says the message, as it stands in the journal. With `last` it goes on only if it is the last run of
-    its conversation, and with `seen` only if it has that many events still.
+    its conversation, and with `seen` only if it has that many events still. One that is only `ended` does nothing more,
+    so that any agent may do it that has its budgets. `as_said` gives back to its events what their journal redacted.
     """
 
     answers: Answers = Answers()
@@ -66,6 +67,8 @@ class GoingOn(NamedTuple):
     origin: str = ""
     last: bool = False
     seen: int | None = None
+    ended: bool = False
+    as_said: Callable[[Sequence[Event]], Sequence[Event]] = tuple
 
 
 class Overtaken(Misuse):
@@ -104,6 +107,7 @@ async def taken_up(
     if going_on.limits is not None:
         check_limits(config, going_on.limits)
     events, journal = await recorded(config, "resume", run)
+    events = going_on.as_said(events)
     kept = run.sub_runs if isinstance(run, RunResult) else None
     found, there = _Found(standing(events, going_on), events, kept, kept or journal), kept or journal
     if _over(found.state, going_on):
@@ -122,7 +126,7 @@ async def taken_up(
     try:
         # What its owner wrote until it had it no longer; where somebody chose its name, it may be another run by now.
         known = () if found.state.started.nonce else events
-        events = [*known, *await there.read(found.state.run_id, len(known))]
+        events = going_on.as_said([*known, *await there.read(found.state.run_id, len(known))])
         found = found._replace(state=standing(events, going_on), events=events)
         if not _over(found.state, going_on):
             return Begun(await _gone_on(config, going_on, found, lease), events)
@@ -163,9 +167,11 @@ def _require_fit(config: Configuration, going_on: GoingOn, state: RunState) -> N
     """Raises `Misuse` where a run is not to go on with an agent, or not with what is given."""
     if not going_on.elsewhere:
         require_dependencies(config.tools, going_on.deps)
-    require_rules(
-        state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks, parts_below(config)
-    )
+    started, parts = state.started, parts_below(config)
+    if going_on.ended:
+        require_budgets_to_end(state, config.hooks, parts)
+    else:
+        require_rules(state.run_id, started.rules, started.hooks, config.rules, config.hooks, parts)
     require_budgets(state, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
 
@@ -185,12 +191,13 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
         conversation.begin(known, _as_kept(conversation, state.run_id, found.journal), state.run_id)
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
-    driven.lease = lease
+    driven.lease, driven.driven.ends = lease, going_on.ended
     driven.observe(found.events)
     driven.draw_on(state.run_id, whose)
     try:
         await settle_ended(config, state, found.events, found.journal)
-        check_limits(config, limits or state.limits)
+        if not going_on.ended:
+            check_limits(config, limits or state.limits)
         tell_lifted(state.run_id, state.limits, limits)
         said = partial(_told, driven, state, going_on)
         await answer(driven, going_on.answers, limits, going_on.by, said=said)

@@ -334,7 +334,7 @@ class Runs:
         try:
             await self.cancel(user, whose.top)
         except Refused as error:
-            # One of stricter rules than its agent has here is nobody's to end, and everybody's to be rid of.
+            # One whose budget is not here any more is nobody's to end; whether it may hold money is looked at next.
             if error.kind != "unfit":
                 raise
 

@@ -243,8 +243,9 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
     child = _run(parent, below, record, events)
     child.observe(events)
     started, config = child.state.started, child.config
-    if not child.finished:
+    if not child.finished and not child.driven.ends:
         require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks, parts_below(config))
+    if not child.finished:
         require_budgets(child.state, config.hooks)
     return child
 
