@@ -67,6 +67,32 @@ async def test_a_run_of_a_schedule_is_begun_though_its_worker_died_while_it_bega
     assert done == ["tick"]
 
 
+async def test_a_run_of_a_schedule_that_was_recorded_in_other_words_and_not_queued_is_queued(
+    clerk, done, journal, queue, database
+):
+    """Its worker, of another version or at another minute, died right after it had recorded it."""
+    schedule, at = Schedule(NEVER, "clerk", "tick", "tick"), int(time.time())
+    agent = clerk(journal, instructions="It is 7:01.")
+    await queue.work(agent, once=True)
+    before = clerk(journal, instructions="It is 7:00.")
+    with pytest.raises(ConnectionError):
+        await before.submit("tick", to=Broken(), run_id=schedule.run_id(at))
+    put(database, at, silent=True)
+    async with Working(queue, agent, schedules=[schedule]):
+        await asyncio.wait_for(until(lambda: done), 20)
+    assert done == ["tick"]
+
+
+class Broken:
+    """A queue that takes no order."""
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        raise ConnectionError
+
+
 @pytest.mark.parametrize("silent", [True, False])
 async def test_a_run_of_a_schedule_that_was_missed_is_not_begun_when_a_worker_comes(
     clerk, done, journal, queue, database, silent

@@ -12,6 +12,7 @@ from treadle.agent import Agent
 from treadle.drivers.dispatch import QUEUED, Dispatcher, Pausing, is_queued, order_of
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import JournalConflict, JournalError, Leases, RunHeld, UnknownRun, Wanted
+from treadle.journal.families import is_there
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 from treadle.tools.raised import log_raised
@@ -126,6 +127,16 @@ class Deliveries:
             log.warning("run %s is not in the journal: it was deleted", run_id, extra=about_run(run_id, agent))
             return Delivered("unknown")
         return delivered(result)
+
+    async def queue_recorded(self, agent: Agent[Any, Any], run_id: str, queue: Dispatcher) -> bool:
+        """Dispatches a run that says that it is queued, if it is there: whether it is."""
+        journal = agent.journal
+        if journal is None or not await is_there(journal, run_id):
+            return False
+        events = await journal.read(run_id)
+        if is_queued(events):
+            await queue.dispatch(order_of(events))
+        return True
 
     async def queue_again(self, queue: Dispatcher, now: float) -> int:
         """Dispatches runs that say that they are queued and have stood so for a minute: how many.

@@ -228,7 +228,14 @@ class PostgresWorker:
             words = "run %s of schedule %s was missed, and is not begun any more"
             log.warning(words, run_id, schedule.name, extra=about_run(run_id, schedule.agent))
             return
-        await agent.submit(schedule.input, to=self._queue, key=schedule.name, priority=schedule.priority, run_id=run_id)
+        try:
+            await agent.submit(
+                schedule.input, to=self._queue, key=schedule.name, priority=schedule.priority, run_id=run_id
+            )
+        except Misuse:
+            # It was recorded before in other words, such as those of another version or minute, and may not be queued.
+            if not await self._deliveries.queue_recorded(agent, run_id, self._queue):
+                raise
 
     async def _stopping(self, grace: float) -> None:
         """Has the runs pause when the worker is to end, and leaves those that do not."""
