@@ -293,3 +293,24 @@ async def test_a_run_that_was_left_under_a_budget_is_ended_with_that_one_only(be
     assert [line.status for line in await journal.list()] == ["finished", "finished"]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_run_is_ended_by_a_program_that_has_got_a_budget_since(below):
+    """It was asked whose run it was, which nobody can say there; and a purse was told of what was never drawn on it."""
+    budgets = [Budget(tokens=10_000, per="user"), Budget(tokens=10_000, name="all")]
+    script, journal = [("clerk", {"task": "Pay."})], MemoryJournal()
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays an amount."""
+        return "paid"
+
+    def version(mine: Any, theirs: Any) -> Agent[Any, Any]:
+        clerk = Agent(by_step([("pay", {"amount": 5})]), name="clerk", tools=[pay], budget=theirs)
+        return Agent(by_step(script), tools=[clerk.as_tool()], budget=mine, journal=journal)
+
+    waiting = await version(None, None).run("go")
+    now = version(None, budgets) if below else version(budgets, None)
+    assert (await now.cancel(waiting.run_id)).stop.reason == "cancelled"
+    assert budgets[1].spent().tokens == 0

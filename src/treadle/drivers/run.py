@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from treadle.context.storable import storable_event
+from treadle.drivers.approvals import budgets_under
 from treadle.drivers.asking import Asking
 from treadle.drivers.at_work import AtWork
 from treadle.drivers.audience import Audience
@@ -352,11 +353,14 @@ class Run:
     def draw_on(self, run_id: str, whose: Whose) -> None:
         """The run, which is or will be called `run_id`, draws on its agent's budgets from here on.
 
+        One that is only ended, and has been under none, does not: they have nothing of it.
+
         Raises:
             Misuse: a budget has a purse for each user or conversation, and it is not said whose is meant.
         """
         self.whose = whose
-        if self.config.budgets:
+        untouched = self.driven.ends and budgets_under(self.state) == ()
+        if self.config.budgets and not untouched:
             taken_up = self.state.phase != "new"
             self.purses = purses_of(self.config.budgets, self.purses, whose, self, run_id, taken_up=taken_up)
             if taken_up and self.parent is None:

@@ -185,7 +185,8 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     whom = whose_run(going_on.user, None if conversation is None else conversation.name)
     whose = await patiently(lambda: whose_again(all_budgets(config), state, whom))
-    check_whose(config, whose)
+    if not going_on.ended:
+        check_whose(config, whose)
     if conversation is not None:
         known = conversation_part(history(state, result_of(state).stop))
         conversation.begin(known, _as_kept(conversation, state.run_id, found.journal), state.run_id)
