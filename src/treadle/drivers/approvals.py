@@ -40,9 +40,9 @@ class ApprovalRule(Struct, frozen=True):
         action: "allow", "ask" or "deny".
         tools: the names of the tools that it is about.
         effects: the effects of the tools that it is about.
-        when: a function of the validated arguments, plain or asynchronous; one that raises is taken to match, unless
-            the rule allows.
-        reason: what the model is told of a denial, and the person of a question; that `when` raised, where it did.
+        when: a function of the validated arguments, plain or asynchronous; one that raises, or returns None, is taken
+            to match, unless the rule allows.
+        reason: what the model is told of a denial, and the person of a question; where `when` did not say, that.
         repeats: matches only from the call on that was made this often before in the same run, with the same arguments;
             each sub-run counts its own.
 
@@ -174,9 +174,12 @@ class Failed(NamedTuple):
     be about."""
 
     name: str
-    error: BaseException
+    error: BaseException | None
+    """What it raised; None where it returned None, as a function does that lacks a `return`."""
 
     def __str__(self) -> str:
+        if self.error is None:
+            return f"the condition {self.name} returned None, which is neither yes nor no; let it return True or False"
         return f"the condition {self.name} raised {type(self.error).__name__}, and nobody knows whether it holds"
 
 
@@ -184,7 +187,8 @@ async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own) -> b
     name = named(predicate)
     try:
         # A copy: what it does to the arguments must not become what is run.
-        return bool(await own(predicate, name, deepcopy(arguments)))
+        answer = await own(predicate, name, deepcopy(arguments))
+        return Failed(name, None) if answer is None else bool(answer)
     except (Exception, SystemExit) as error:
         return Failed(name, error)
 

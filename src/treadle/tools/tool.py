@@ -69,7 +69,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         resource: the name of something that two calls must not use at the same time.
         max_output: the most characters of text that the model is shown; the middle of what is longer is left out.
         needs_approval: whether a person must agree first; a function of the validated arguments, sync or async, may
-            decide.
+            decide. One that raises, or returns None, is taken for yes.
         polling: whether calling it again with the same arguments is progress (it waits for something).
         parallel: for a tool that writes, whether it may run beside others that write, in any order.
         thread: for a sync function, whether it runs in a thread. One that is quick and waits for nothing may do
