@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, StepCompleted, SubRunEvent, print_trace, tool, trace_lines
+from treadle import Agent, Limits, MemoryJournal, StepCompleted, SubRunEvent, handoff, print_trace, tool, trace_lines
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelEvent, ModelReply, ModelRequest, Overloaded, TextDelta
 from treadle.testing import ScriptedModel
@@ -32,6 +32,29 @@ async def test_the_text_alone_is_the_replies_with_a_blank_line_between(chunk: in
     found = await pieces(Agent(model, tools=[look]))
     assert "".join(found) == "Let me see.\n\nIt is here."
     assert len(found) == (3 if chunk is None else 9)
+
+
+async def test_the_text_alone_has_what_agents_say_that_the_conversation_is_handed_on_to() -> None:
+    """It was empty, though the run had an answer."""
+    helper = Agent(ScriptedModel(["This is between us."], chunk=5), name="helper")
+    last = Agent(
+        ScriptedModel([("I ask.", [("helper", {"task": "x"})]), "It is here."], chunk=3),
+        name="last",
+        tools=[helper.as_tool()],
+    )
+    middle = Agent(
+        ScriptedModel([("One moment.", [("transfer_to_last", {})])], chunk=4), name="middle", tools=[handoff(last)]
+    )
+    front = Agent(ScriptedModel([[("transfer_to_middle", {})]]), tools=[handoff(middle)])
+    assert "".join(await pieces(front)) == "One moment.\n\nI ask.\n\nIt is here."
+
+
+async def test_the_text_alone_has_the_typed_answer_of_an_agent_that_was_handed_on_to() -> None:
+    answers = ScriptedModel([[("final_answer", {"result": 4})]])
+    last = Agent(answers, name="last", output=int, output_mode="tool")
+    first = ScriptedModel([[("transfer_to_last", {})]])
+    found = await pieces(Agent(first, tools=[handoff(last)], output=int, output_mode="tool"))
+    assert found == ['{"result":4}']
 
 
 async def breaks_off(request):

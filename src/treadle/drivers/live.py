@@ -13,7 +13,7 @@ from treadle.drivers.drive import drive, end
 from treadle.drivers.lease import hold
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
-from treadle.drivers.watching import RunEvent
+from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused
 from treadle.kernel.messages import Text
@@ -52,6 +52,8 @@ class Pieces:
                     # A model that does not stream.
                     yield from self._said_now(message.text)
                 self._saying = False
+            case SubRunEvent(event=said, handed_on=True):
+                yield from self.of(said)
 
     def _said_now(self, text: str) -> Iterator[str]:
         if self._said and not self._saying:
@@ -129,6 +131,8 @@ class LiveRun(Generic[Output]):
 
     async def text_stream(self, withdrawn: str = WITHDRAWN) -> AsyncIterator[str]:
         """The text that the model says, piece by piece, and nothing else; a blank line between two replies.
+
+        What an agent says to which the conversation was handed on is part of it.
 
         An alternative to iterating over the run itself: each event is seen once, by one of the two.
 

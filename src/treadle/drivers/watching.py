@@ -33,12 +33,21 @@ class ToolProgress(Struct, frozen=True):
 
 
 class SubRunEvent(Struct, frozen=True):
-    """Something happened in a sub-run. Shown to whoever watches the parent; the sub-run's own journal has it."""
+    """Something happened in a sub-run. Shown to whoever watches the parent; the sub-run's own journal has it.
+
+    Attributes:
+        run_id: the sub-run.
+        call_id: the call that it works for.
+        agent: the name of its agent.
+        event: what happened.
+        handed_on: whether the conversation was handed on to it, so that what it says is said to whoever asked.
+    """
 
     run_id: str
     call_id: str
     agent: str
     event: Any
+    handed_on: bool = False
 
 
 class SpentSoFar(Struct, frozen=True):

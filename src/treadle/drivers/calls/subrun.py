@@ -259,14 +259,17 @@ def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
 
 
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
-    return _run_of(below.config_below(parent.config), parent, record, None if events is None else fold_all(events))
+    state = None if events is None else fold_all(events)
+    return _run_of(below.config_below(parent.config), parent, record, state, handed_on=below.final)
 
 
-def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunState | None) -> Run:
+def _run_of(
+    config: Configuration, parent: Run, record: CallRecord, state: RunState | None, *, handed_on: bool = False
+) -> Run:
     run_id = run_id_of(parent, record)
 
     def show(event: RunEvent) -> None:
-        parent.audience.show(SubRunEvent(run_id, record.id, config.name, event))
+        parent.audience.show(SubRunEvent(run_id, record.id, config.name, event, handed_on))
 
     config = replace(config, journal=parent.journal)
     parent.below[record.id] = child = Run(
