@@ -51,6 +51,20 @@ def test_saving_again_replaces_the_file(said, tmp_path):
     assert Conversation.load(path).messages[-1] == UserMessage("and this?")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("there", [True, False])
+def test_saving_to_a_link_writes_what_it_leads_to(said, tmp_path, there):
+    (tmp_path / "kept").mkdir()
+    kept, link = tmp_path / "kept" / "c.json", tmp_path / "link.json"
+    if there:
+        Conversation().save(kept)
+    link.symlink_to(kept)
+    said.save(link)
+    assert link.is_symlink()
+    assert Conversation.load(kept).messages == said.messages
+    assert [one.name for one in kept.parent.iterdir()] == ["c.json"]
+
+
 def test_a_save_that_fails_leaves_the_old_file(said, tmp_path):
     with pytest.raises(FileNotFoundError):
         said.save(tmp_path / "missing" / "c.json")

@@ -167,10 +167,12 @@ class Conversation:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it.
 
+        Where a link is named, the file that it leads to is written, and the link stays.
+
         Raises:
             OSError: it cannot be written, or what stands there is no file, such as a device, which would be replaced.
         """
-        target = Path(path)
+        target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file() and not target.is_dir():
             raise OSError(errno.EINVAL, "it is no regular file", str(target))
         data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages), self.name)), indent=1)
