@@ -220,3 +220,23 @@ def test_a_resumed_run_continues_its_conversation(guarded):
     assert [message.role for message in said.messages] == ["user", "assistant", "tool", "tool"]
     asyncio.run(agent.resume(waiting.run_id, approve=["call_0_0"], conversation=said))
     assert [message.text for message in said.messages][-3:] == ["deleted a.txt", "1", "done"]
+
+
+def test_what_is_pending_names_a_call_in_each_of_the_three_ways():
+    paid = []
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays an amount."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    agent = Agent(ScriptedModel([[("pay", {"amount": n}) for n in (1, 2, 3)], "done"]), tools=[pay])
+    waiting = agent.run_sync("go")
+    one, two, three = waiting.pending
+    decided = agent.resume(waiting, approve={one: {"amount": 9}}, deny={two: "no"}, results={three: "by hand"})
+    result = asyncio.run(decided)
+    assert result.finished
+    assert paid == [9]
+    assert [call.is_error for call in result.tool_calls_made] == [False, True, False]
+    assert result.tool_calls_made[2].result.text == "by hand"

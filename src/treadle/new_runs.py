@@ -112,7 +112,7 @@ class NewRuns(Generic[Deps, Output]):
         resume: str | RunResult[Any] | None = None,
         approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str | Pending] | Mapping[str, str] = (),
-        results: Mapping[str, Any] | None = None,
+        results: Mapping[str, Any] | Mapping[Pending, Any] | None = None,
         message: str | None = None,
         takeover: bool = False,
         **unknown: Never,

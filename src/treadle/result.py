@@ -59,6 +59,9 @@ class Pending:
     plain: str = ""
     asked: int = 1
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     @property
     def key(self) -> str:
         """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others.

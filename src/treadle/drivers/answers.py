@@ -46,7 +46,7 @@ class Answers:
         cls,
         approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None],
         deny: Iterable[str | Pending] | Mapping[str, str],
-        results: Mapping[str, Any],
+        results: Mapping[str, Any] | Mapping[Pending, Any],
     ) -> "Answers":
         """The answers as a caller gave them.
 
