@@ -57,6 +57,15 @@ async def test_the_text_alone_has_the_typed_answer_of_an_agent_that_was_handed_o
     assert found == ['{"result":4}']
 
 
+async def test_the_text_alone_has_what_a_hook_puts_in_place_of_the_answer_of_one_that_was_handed_on_to() -> None:
+    def shorter(call, result):
+        return "Bonn." if call.name == "transfer_to_last" else None
+
+    last = Agent(ScriptedModel([[("look", {"item": "a"})], "It is in Bonn."]), name="last", tools=[look])
+    first = Agent(ScriptedModel([[("transfer_to_last", {})]]), tools=[handoff(last)], on_tool_result=shorter)
+    assert "".join(await pieces(first)) == "It is in Bonn.\n\nBonn."
+
+
 async def breaks_off(request):
     yield TextDelta("It is in the")
     raise Overloaded("busy", retry_after=0.0)
