@@ -54,6 +54,19 @@ def test_a_file_that_cannot_be_saved_to_is_refused_before_anything_is_said(tread
     assert target in done.err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_is_saved_through_and_one_into_no_folder_is_refused_before_anything_is_said(treadle: Any) -> None:
+    (treadle.folder / "kept").mkdir()
+    (treadle.folder / "link.json").symlink_to("kept/talk.json")
+    (treadle.folder / "gone.json").symlink_to("absent/talk.json")
+    treadle("chat", "--model", "script:echo", "--save", "link.json", input="one\n")
+    done = treadle("chat", "--model", "script:echo", "--load", "link.json", "--save", "link.json", input="two\n")
+    assert (done.out, (treadle.folder / "link.json").is_symlink()) == ("2: two\n", True)
+    assert len(json.loads((treadle.folder / "kept" / "talk.json").read_text(encoding="utf-8"))["messages"]) == 4
+    done = treadle("chat", "--model", "script:echo", "--save", "gone.json", input="one\n")
+    assert (done.code, done.out, "leads into a folder that does not exist" in done.err) == (2, "", True)
+
+
 def test_a_file_that_holds_something_else_is_not_written_over(treadle: Any) -> None:
     notes = treadle.folder / "notes.txt"
     notes.write_text("what took a week", encoding="utf-8")

@@ -1,6 +1,7 @@
 """`treadle chat`: a conversation, a run for each thing said."""
 
 import asyncio
+import os
 from functools import partial
 from pathlib import Path
 
@@ -106,8 +107,8 @@ def _no_place(target: Path) -> str:
         return "is a folder"
     if target.exists() and not target.is_file():
         return "is no regular file"
-    if not target.parent.is_dir():
-        return "is in a folder that does not exist"
+    if not Path(os.path.realpath(target)).parent.is_dir():
+        return f"{'leads into' if target.is_symlink() else 'is in'} a folder that does not exist"
     try:
         if target.is_file() and target.stat().st_size:
             Conversation.load(target)
