@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLAIN_VERBS
-from treadle.models.offline.grammar.meaning import is_idle, is_turning
+from treadle.models.offline.grammar.meaning import is_idle, is_negation, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
 from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, stem, tokens
 from treadle.models.offline.plan.conditions import conditions
@@ -89,10 +89,21 @@ def _alone(question: str) -> Meant:
     return Meant(question, lost=(match[1],)) if match is not None else Meant(question)
 
 
+def _is_the_opposite(earlier: str, question: str) -> bool:
+    """Whether a word that was said before is denied now, or what was denied is not."""
+    before, now = ({t.stem.removeprefix("un"): t.stem for t in tokens(text)} for text in (earlier, question))
+    denied = [sum(is_negation(token.text) for token in tokens(text)) % 2 for text in (earlier, question)]
+    shared = [word for word in before.keys() & now.keys() if not is_idle(word) and not is_negation(word)]
+    return any((before[word] != now[word]) != (denied[0] != denied[1]) for word in shared)
+
+
 def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> Meant:
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
         return _alone(question)
+    if (match := _OF_THEM.match(question)) is not None and _is_the_opposite(earlier, question):
+        # Of those that have not paid, nothing is known of what has.
+        return Meant(question, lost=(match[1],))
     if is_chain(earlier) or (_GOES_ON.match(question) and find_arithmetic(earlier) is not None):
         # What goes on with a sum has no number of it in place of another.
         return Meant(question)
