@@ -43,17 +43,17 @@ _REWRITES = tuple(
         (rf"\bmultiply {_N} (?:by|and|with) {_N}", r"\1 * \2"),
         (rf"\bquotient of {_N} and {_N}", r"\1 / \2"),
         (rf"\bdivide {_N} by {_N}", r"\1 / \2"),
-        (r"\s*\b(?:divided by|over)\b\s*(?=[\d(.])", " / "),
-        (r"\s*\b(?:multiplied by|times)\b\s*(?=[\d(.])", " * "),
-        (r"(?<=[\d)])\s*[x×]\s*(?=[\d(.])", " * "),
-        (r"\s*\bplus\b\s*(?=[\d(.])", " + "),
-        (r"\s*\bminus\b\s*(?=[\d(.])", " - "),
-        (r"\s*\b(?:to the power of|raised to)\b\s*(?=[\d(.])", " ** "),
-        (r"(?<=[\d)])\s*\bsquared\b", " ** 2"),
-        (r"(?<=[\d)])\s*\bcubed\b", " ** 3"),
-        (r"\s*÷\s*", " / "),
-        (r"(?<=[\d)])\s*\^\s*(?=[\d(.])", " ** "),
-        (r"(?<=[\d)])\s*\bmod(?:ulo)?\b\s*(?=[\d(.])", " % "),
+        (r"(?<!\s)\s*+\b(?:divided by|over)\b\s*(?=[\d(.])", " / "),
+        (r"(?<!\s)\s*+\b(?:multiplied by|times)\b\s*(?=[\d(.])", " * "),
+        (r"(?<=[\d)])\s*+[x×]\s*(?=[\d(.])", " * "),
+        (r"(?<!\s)\s*+\bplus\b\s*(?=[\d(.])", " + "),
+        (r"(?<!\s)\s*+\bminus\b\s*(?=[\d(.])", " - "),
+        (r"(?<!\s)\s*+\b(?:to the power of|raised to)\b\s*(?=[\d(.])", " ** "),
+        (r"(?<=[\d)])\s*+\bsquared\b", " ** 2"),
+        (r"(?<=[\d)])\s*+\bcubed\b", " ** 3"),
+        (r"(?<!\s)\s*+÷\s*", " / "),
+        (r"(?<=[\d)])\s*+\^\s*(?=[\d(.])", " ** "),
+        (r"(?<=[\d)])\s*+\bmod(?:ulo)?\b\s*(?=[\d(.])", " % "),
     )
 )
 _LISTED = rf"((?:{_NUMBER})(?:,\s+(?:{_NUMBER}))*,?\s+and\s+(?:{_NUMBER}))(?![\w.,]*\w)"
@@ -64,7 +64,7 @@ _COMPARING = re.compile(r"^\W*(?:is|are|was|were|does|do|did|would|will|isn't|ar
 _DATE = re.compile(r"^\d{4}-\d{1,2}(?:-\d{1,2})?$|^\d{1,2}/\d{1,2}/\d{2,4}$")
 _OPERAND = rf"(?:[-+]\s?)?(?:[a-z]\w*\(|\(\s*)*(?:{_NUMBER})(?:\s*\))*"
 _EXPRESSION = re.compile(rf"(?<![\w.]){_OPERAND}(?:\s*(?:\*\*|//|[-+*/%])\s*{_OPERAND})*(?![\w])")
-_OPERATOR = re.compile(r"(?<=[\d)])\s*(?:\*\*|//|[-+*/%])\s*(?=[-+\d(.a-z])")
+_OPERATOR = re.compile(r"(?<=[\d)])\s*+(?:\*\*|//|[-+*/%])\s*(?=[-+\d(.a-z])")
 
 
 def find_arithmetic(text: str) -> str | None:

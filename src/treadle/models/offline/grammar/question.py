@@ -117,15 +117,16 @@ _DETERMINERS = word_set(
     "whole entire full complete exact precise current present own overall all any each everybody everyone anybody "
     "anyone somebody someone nobody whoever whatever whichever back away called named titled entitled labelled labeled"
 )
-# A dot behind a title ends no sentence.
+# A dot behind a title ends no sentence. What parts a question is looked for once in a stretch of blanks, not at each.
 _TITLED = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St"))
 _SENTENCE = re.compile(
-    rf"(?<=[?!;])\s+|(?<=[^\W\d]{{2}}\.){_TITLED}\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*"
+    rf"(?<=[?!;])\s+|(?<=[^\W\d]{{2}}\.){_TITLED}\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|(?<!\s)(?:\s*\n\s*|\s*+;\s*)"
 )
 _JOIN = re.compile(
-    rf"\s*,?\s*\b(?:and|but|plus)\s+(?:also|then|finally|additionally)\b,?\s*|\s*,\s*(?:then|also|and)\s+(?=(?:{_ASK})\b)"
-    rf"|\s*\bas well as\s+(?=(?:{_ASK})\b)|\s*,\s*(?=(?:{_ASK})\b)|\s+then\s+(?=(?:{_ASK})\b)"
-    rf"|\s+and\s+(?=(?:{_ASK})\b)|\s*\balso,?\s+(?=(?:{_ASK})\b)",
+    rf"(?<!\s)(?:\s*+,?\s*+\b(?:and|but|plus)\s+(?:also|then|finally|additionally)\b,?\s*"
+    rf"|\s*+,\s*+(?:then|also|and)\s++(?=(?:{_ASK})\b)"
+    rf"|\s*+\bas well as\s++(?=(?:{_ASK})\b)|\s*+,\s*+(?=(?:{_ASK})\b)|\s++then\s++(?=(?:{_ASK})\b)"
+    rf"|\s++and\s++(?=(?:{_ASK})\b)|\s*+\balso,?\s++(?=(?:{_ASK})\b))",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
@@ -141,7 +142,8 @@ _DENIAL = re.compile(
 _ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(
-    r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$"
+    r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*|"
+    r"[^\W\d]\w*(?:[+#]+|[-−–*]))$"
 )
 # A licence plate, and the number of a house with its street.
 _PLATE = re.compile(

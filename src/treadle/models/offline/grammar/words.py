@@ -18,6 +18,7 @@ _TOKEN = re.compile(
     | https?://\S+
     | [A-Z]\w+(?:/[A-Z]\w+)+                      # Area/Place
     | (?<![\w/])(?!and/or\b)/?[a-z][\w.-]+(?:/[\w.-]*\w{2})+    # owner/repository, a path
+    | (?<![\w.+-])(?:[^\W\d]\w*(?:\+{1,2}|\#)|[A-Za-z][-−–*]|[A-Z]{2,3}[-−–])(?![\w+#*−–-])  # a grade, C++, Gold+
     | \d{4}-\d{2}(?:-\d{2})?(?!\d)
     | \d{1,2}:\d{2}
     | \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)
@@ -152,7 +153,7 @@ def likeness(given: str, name: str) -> float:
     if not mine or not real:
         return 0.0
     if mine == real or "".join(mine) == "".join(real):
-        return 1.0
+        return _signs_alike(given, name)
     mine_stems, real_stems = [stem(word) for word in mine], [stem(word) for word in real]
     if mine_stems == real_stems:
         return 0.97
@@ -164,6 +165,18 @@ def likeness(given: str, name: str) -> float:
     covered = hits * (0.75 + 0.2 * extra) if hits >= least else 0.0
     initials = 0.7 if len(real) > 1 and "".join(mine) == "".join(word[0] for word in real) else 0.0
     return max(spelling, covered, initials)
+
+
+_SIGNED = re.compile(r"(?<=\w)(?:[+#]+|[-−–*])$")
+
+
+def _signs_alike(given: str, name: str) -> float:
+    """How alike two names of the same words are by the sign behind them: "AB+" is no "AB-" and no "AB", which may be
+    either."""
+    mine, real = (match[0] if (match := _SIGNED.search(text)) else "" for text in (given, name))
+    if mine == real or {mine, real} <= {"-", "−", "–"}:
+        return 1.0
+    return 0.0 if mine else 0.8
 
 
 def _word_likeness(word: str, other: str) -> float:

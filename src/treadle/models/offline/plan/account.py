@@ -24,6 +24,7 @@ from treadle.models.offline.plan.refusals import (
     in_other_money,
     of_another_thing,
     of_which_one,
+    true_of_all,
 )
 from treadle.models.offline.plan.senses import Senses
 from treadle.models.offline.plan.structures import overlaps
@@ -31,10 +32,10 @@ from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool
 
 _COMPARING = word_set("most same equal largest biggest higher lower larger smaller greater than more less")
-# A percent sign, and a star that stands for any text, as in 8002*.
 _LARGEST = word_set("largest biggest")
 _DIFFERING = word_set("differ differenc discrepanc discrepancy deviat deviation gap mismatch")
-_SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)")
+# A percent sign, a star that stands for any text, as in 8002*, and what may belong to the name before: "A +".
+_SIGNS = re.compile(r"%|(?<=[^\W_])\*(?=[\s,;.?!)]|$)|(?<=\w )[-+#−–](?=\s*(?:$|[?.!,;]))")
 # For what, a figure does not tell.
 _ENOUGH = re.compile(r"\b(?:enough|sufficient|too (?:many|much|few|little))\b", re.IGNORECASE)
 _RELATING = word_set("since than until till before after by from")
@@ -150,7 +151,9 @@ def account(
 def _of_another(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """What makes it a question, or an order, of which the tools know another only."""
     found = in_other_money(clause, tools, used) + and_nothing_else(clause, tools, used)
-    found += of_which_one(clause, tools, used) + of_another_thing(clause, tools, used)
+    found += (
+        true_of_all(clause, tools, used) + of_which_one(clause, tools, used) + of_another_thing(clause, tools, used)
+    )
     return found + ordered_otherwise(clause, tools, used) + options_left(clause, tools, used)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from treadle.models.offline.grammar.currencies import SIGNS, currency_of, money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_idle, is_negation
+from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_negation
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.affinity import is_currency
@@ -220,6 +220,31 @@ def _of_another_sort(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
         if sort not in said and stem(match[1]) not in tool.weights and not any(alike(sort, each) for each in said):
             return match.span(1)
     return None
+
+
+_OF_SOME = re.compile(
+    r"^\W*(?:(?:and|so|please|tell me|show me|list|then) )*(?:how many|which|who|what)\b", re.IGNORECASE
+)
+_HERE = word_set("us me you there here now today please currently then right")
+_AUXILIARIES = word_set("do does did can could will would should may might must")
+_BE = word_set("is are was were be been being isn't aren't wasn't weren't not to still already all both")
+_THERE = word_set("have has had got exist exists present")
+
+
+def true_of_all(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """A verb that else changes nothing, where it says what those that are asked for do or are: "How many flats are
+    let?" and "Which guests work?" ask for some of them."""
+    if _OF_SOME.match(clause.text) is None or any(token.low in _AUXILIARIES for token in clause.tokens):
+        return []
+    words = [token for token in clause.tokens if token.low not in _HERE]
+    if len(words) < 2 or overlaps(words[-1].start, words[-1].end, used):
+        return []
+    lead, last = words[-2:]
+    things = {stem for tool in tools for stem in tool.name_stems}
+    predicate = lead.low in _BE or lead.low in ("who", "which", "that") or lead.stem in things
+    own = last.stem in {word for tool in tools for word in tool.told}
+    said = last.low in IDLE_VERBS and last.low not in _THERE and not own
+    return [(last.start, last.end)] if predicate and said else []
 
 
 def _only_before(thing: str, tool: KnownTool) -> bool:
