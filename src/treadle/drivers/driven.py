@@ -29,19 +29,19 @@ class Driven:
         given_up: whether this process leaves it as it is, told to or as its journal failed: what is cancelled then is
             as if the process had died.
         ends: whether it was taken up only to be ended, so that nothing more is begun.
-        cut_off: whether a call failed in a way that ends those beside it, which are cancelled.
+        told: whether it is to stop though nobody has cancelled the task that waits for it: a call failed in a way that
+            ends those beside it, or that task was cancelled before it had begun.
     """
 
     __slots__ = (
-        "_above", "_cancels", "_own", "_task", "_was_told", "cancelled_as", "cut_off", "deadline", "ends", "given_up",
-        "order",
+        "_above", "_cancels", "_own", "_task", "cancelled_as", "deadline", "ends", "given_up", "order", "told"
     )  # fmt: skip
 
     def __init__(self, above: "Driven | None" = None) -> None:
         self.order: Queued | None = None
         self.deadline: asyncio.Timeout | None = None
         self.cancelled_as = stopped("cancelled")
-        self.given_up = self.cut_off = self._was_told = False
+        self.given_up = self.told = False
         self.ends: bool = above is not None and above.ends
         self._above = above
         self._task: asyncio.Task[Any] | None = None
@@ -84,7 +84,7 @@ class Driven:
                 raise
             if not begun:
                 # It was told before, as by Ctrl-C in a function that it waited for, and finds that out itself.
-                self._was_told = True
+                self.told = True
                 await work()
         except GeneratorExit:
             # Whoever waits is closed and may wait no more, so that it is left as it is.
@@ -101,8 +101,9 @@ class Driven:
     def is_told(self) -> bool:
         """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not."""
         task = self._task
-        told = self._was_told or (task is not None and task.cancelling() > self._cancels)
-        return told or self.cut_off or (self._above is not None and self._above.is_cancelled())
+        if self.told or (task is not None and task.cancelling() > self._cancels):
+            return True
+        return self._above is not None and self._above.is_cancelled()
 
     def is_cancelled(self) -> bool:
         """Likewise, or whether its time is up: whether a cancellation that arrives is meant for it."""
@@ -138,8 +139,11 @@ class Driven:
         Raises:
             asyncio.CancelledError: the deadline is over, of which the loop has had no time to tell.
         """
-        when = None if self.deadline is None or self.deadline.expired() else self.deadline.when()
-        if when is not None and when <= asyncio.get_running_loop().time():
+        deadline = self.deadline
+        when = None if deadline is None else deadline.when()
+        if when is None or when > asyncio.get_running_loop().time():
+            return
+        if deadline is not None and not deadline.expired():
             await asyncio.sleep(_TO_BE_TOLD)
 
     async def forgive(self) -> None:

@@ -66,7 +66,10 @@ async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False)
     if not run.begun and any([record.status != "asked" for record in records]):
         run.begun = await begun_below(run, records)
     batch = Batch(run, leaves=goes_on and len(records) == 1)
-    for wave in _waves(run, records) if len(records) > 1 else (records,):
+    for place, wave in enumerate(_waves(run, records) if len(records) > 1 else (records,)):
+        if place:
+            # Before the first, whoever calls has looked.
+            await run.driven.heed()
         if len(wave) == 1:
             await batch.one(wave[0])
         else:
@@ -105,7 +108,6 @@ class Batch:
 
     async def one(self, record: CallRecord) -> None:
         """A call with nothing beside it; what it shares with others it waits for before it starts."""
-        await self._run.driven.heed()
         admitted = await self._admit(record)
         if admitted is not None:
             resource = admitted.tool.resource
@@ -165,7 +167,7 @@ class Batch:
         self._broken, driven = error, self._run.driven
         # Nobody has cancelled them where the journal failed: their runs are to be taken up again.
         driven.given_up = driven.given_up or isinstance(error, JournalError)
-        driven.cut_off = True
+        driven.told = True
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
@@ -176,6 +178,7 @@ class Batch:
     async def _turns(self, records: Sequence[CallRecord]) -> None:
         for record in records:
             if self.failure is None:
+                await self._run.driven.heed()
                 await self.one(record)
 
     async def _back(self, call_id: str, started: Admitted | None = None) -> None:
