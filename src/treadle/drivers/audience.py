@@ -50,7 +50,9 @@ class Watched(Spender, Protocol):
 class Audience:
     """Who watches one run."""
 
-    __slots__ = ("_logged", "_observe", "_on_event", "_run", "_spent", "_unobserved", "_unshown")
+    __slots__ = (
+        "_logged", "_observe", "_on_event", "_run", "_spent", "_unheard", "_unobserved", "_unshown", "_unwatched"
+    )  # fmt: skip
 
     def __init__(self, run: Watched, on_event: Callable[[RunEvent], object] | None) -> None:
         self._run = run
@@ -59,15 +61,19 @@ class Audience:
         self._spent: SpentSoFar | None = None
         self._observe: Callable[[int, Event], None] | None = None
         self._unobserved: list[tuple[int, Event]] = []
+        # What a run takes is told to who watches those above it.
+        self._unwatched = on_event is None and run.parent is None
         self.look_again()
 
     def observe(self, observe: Callable[[int, Event], None]) -> None:
         """Has each event told to `observe` too, with its number; an end once it is in the journal."""
         self._observe = observe
+        self._unwatched = self._unheard = False
 
     def look_again(self) -> None:
         """Asks whether anybody reads the log: once a step, and not for each event."""
         self._logged = log.isEnabledFor(logging.INFO)
+        self._unheard = self._unwatched and not self._logged
 
     @property
     def watches(self) -> bool:
@@ -79,10 +85,10 @@ class Audience:
         run = self._run
         if type(event) is RunFinished:
             log_failure(run.state, event, run.redact)
+        if self._unheard:
+            return
         if self._logged:
             log_event(run.state, event)
-        if self._on_event is None and self._observe is None and run.parent is None:
-            return
         after = run.state
         unrecorded = type(event) in _ENDS and run.keeps
         if self._observe is not None:

@@ -125,6 +125,7 @@ class Run:
     ) -> None:
         self.config = config if state is None else reading(_listed(config, state), state.messages, state.started.tools)
         self.driver = driver
+        self.parent = parent
         self.deps = deps
         self.state = self._before = RunState() if state is None else state
         self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
@@ -137,7 +138,6 @@ class Run:
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
         self._over = over
-        self.parent = parent
         self.lease: Lease | None = None if parent is None else parent.lease
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self.whose: Whose = Whose() if parent is None else parent.whose
@@ -223,17 +223,18 @@ class Run:
             Misuse: it is neither an event, a whole reply nor a model's error; nothing has changed.
         """
         failure = self.error
-        if type(event) is ModelReply or isinstance(event, ModelError):
-            event, failure = self.asking.came(event)
         if not isinstance(event, Happened):
-            takes = "feed takes an event, or the ModelReply or ModelError that a model's stream ends with"
-            raise Misuse(f"{takes}; it was given {reprlib.repr(event)}, of type {type(event).__name__}")
+            if type(event) is not ModelReply and not isinstance(event, ModelError):
+                takes = "feed takes an event, or the ModelReply or ModelError that a model's stream ends with"
+                raise Misuse(f"{takes}; it was given {reprlib.repr(event)}, of type {type(event).__name__}")
+            event, failure = self.asking.came(event)
         event = storable_event(event)
         if not event.at:
             event = replace(event, at=self.clock.now())
         before, kind = self.state, type(event)
         self.state, self.error = fold(before, event), failure
-        event = event if self.redact is None else with_other(event, before, self.state)
+        if self._journal is not None and self.redact is not None:
+            event = with_other(event, before, self.state)
         self._events.append(event)
         if kind in _SETTLES:
             settle(self)
