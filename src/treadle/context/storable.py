@@ -105,6 +105,9 @@ def _has_json(value: Any) -> bool:
         data = _ENCODER.encode(value)
     except Exception:
         return False
+    # Each level takes two signs, at least.
+    if len(data) <= 2 * DEEPEST:
+        return True
     return data.count(b"{") + data.count(b"[") <= DEEPEST or _depth(data) <= DEEPEST
 
 

@@ -145,7 +145,7 @@ class Asking:
         """The event that records how a call of the model ended of which no piece was heard here, and why it failed."""
         self.arrived = Arrived()
         if isinstance(end, ModelReply):
-            self.arrived.hear(end)
+            self.arrived.end(end)
             try:
                 return self.replied(end), None
             except ModelError as error:

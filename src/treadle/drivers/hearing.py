@@ -70,7 +70,7 @@ async def whole_reply(
                 continue
             if isinstance(given, ModelReply):
                 # It is the last event; what comes after it cannot take it back.
-                arrived.hear(given)
+                arrived.end(given)
                 return given
             event = sound_event(given)
             arrived.hear(event)

@@ -306,7 +306,7 @@ class Calls(Sequence[CallRecord]):
         return self._length
 
     def __iter__(self) -> Iterator[CallRecord]:
-        return iter(self._blocks[0]) if self._length <= BLOCK else chain.from_iterable(self._blocks)
+        return chain.from_iterable(self._blocks)
 
     @overload
     def __getitem__(self, index: int) -> CallRecord: ...

@@ -276,7 +276,7 @@ def _endless(value: Any) -> str:
     An iterator anywhere in it would be read to its end, and so would a whole number of millions of digits be written.
     """
     if type(value) in _SCALARS:
-        return _TOO_LONG if _has_long_number((value,)) else ""
+        return _TOO_LONG if _is_long_number(value) else ""
     left, seen = [value], set[int]()
     while left:
         one = left.pop()
@@ -304,7 +304,11 @@ _MOST_BITS = int(MOST_DIGITS * 3.33)
 
 
 def _has_long_number(values: Iterable[Any]) -> bool:
-    return any(type(one) is int and one.bit_length() > _MOST_BITS for one in values)
+    return any(map(_is_long_number, values))
+
+
+def _is_long_number(value: Any) -> bool:
+    return type(value) is int and value.bit_length() > _MOST_BITS
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -41,16 +41,19 @@ class Arrived:
         self._size = 0
 
     def hear(self, event: object) -> None:
-        """Takes note of an event of the reply, also of one that nobody has looked at.
+        """Takes note of an event of the reply before the last, also of one that nobody has looked at.
 
         Raises:
             ReplyTooLong: more has come than any reply may have; this event counts.
         """
         self._events.append(event)
-        if type(event) is not ModelReply:
-            self._size = size = self._size + size_of_piece(event)
-            if size > LONGEST_REPLY:
-                check_reply(size)
+        self._size = size = self._size + size_of_piece(event)
+        if size > LONGEST_REPLY:
+            check_reply(size)
+
+    def end(self, reply: ModelReply) -> None:
+        """Takes note of the whole reply, the last event."""
+        self._events.append(reply)
 
     def failed(self, error: ModelError) -> None:
         """Takes note of what `error` says that the call took, where no event has said it before."""
