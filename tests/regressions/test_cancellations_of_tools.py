@@ -2,7 +2,7 @@
 
 - a tool that cancels the task that it runs in ended `agent.run`, if nothing was called beside it
 - a run that was cancelled went on to its answer, where the tool or model under way kept the cancellation to itself
-- the next write of a reply was made after that
+- the next write of a reply was made after that; so would be one that is alone, if only the loop looked
 """
 
 import asyncio
@@ -221,3 +221,34 @@ async def test_a_scope_of_anyio_knows_its_cancellation_whatever_comes_with_it() 
     (line,) = await journal.list()
     assert line.stop is not None
     assert line.stop.reason == "cancelled"
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_further_call_of_a_reply_is_made_where_the_one_before_kept_the_cancellation_to_itself(alone):
+    made, tasks = [], []
+
+    @tool(effect="write", alone=alone)
+    async def first() -> str:
+        """Keep it to itself."""
+        made.append("first")
+        tasks[0].cancel()
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()
+        return "done"
+
+    @tool(effect="write", alone=alone)
+    async def second() -> str:
+        """Come after it."""
+        made.append("second")
+        return "done"
+
+    async def whole():
+        agent = Agent(ScriptedModel([[("first", {}), ("second", {})], "done"]), tools=[first, second])
+        tasks.append(asyncio.current_task())
+        await agent.run("go")
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(whole())
+    assert made == ["first"]
