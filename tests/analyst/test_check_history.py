@@ -443,6 +443,31 @@ def test_figures_that_moved_among_keys_that_match_are_a_change(tmp_path: Path) -
     assert again.verdicts[0].sentence.endswith("nothing has changed")
 
 
+@pytest.mark.parametrize("more", ["2,EUR,20\n2,EUR,20\n", ""], ids=["averages", "groups"])
+def test_what_is_made_of_figures_that_stayed_is_a_change_where_it_moved(tmp_path: Path, more: str) -> None:
+    """No key's average moved, but that of all rows did, and which account is in which group: "nothing has changed"."""
+    of = {"kind": "csv", "dimensions": {"account": {}, "cur": {}},
+          "measures": {"amount": {"aggregation": "avg", "currency": "cur"}}}  # fmt: skip
+    groups = {"kind": "csv", "path": "groups.csv", "dimensions": {"group": {}, "member": {}},
+              "measures": {"rows": {"column": "*", "aggregation": "count"}}}  # fmt: skip
+    tree = {"of": "account", "source": "groups"}
+    sources = {**{name: {**of, "path": f"{name}.csv"} for name in "ab"}, "groups": groups}
+    (tmp_path / "sources.yaml").write_text(json.dumps({"sources": sources, "hierarchies": {"tree": tree}}))
+    check = {"compare": ["a", "b"], "by": ["account"], "subtotals": ["tree"]}
+    (tmp_path / "checks.yaml").write_text(json.dumps({"checks": {"x": check}}))
+    rows = "account,cur,amount\n1,EUR,{}\n2,EUR,20\n1,USD,5\n"
+    (tmp_path / "a.csv").write_text(rows.format(10))
+    said = []
+    for day, (b, member) in enumerate([("", 1), (more, 1 if more else 2), (more, 1 if more else 2)], 1):
+        (tmp_path / "b.csv").write_text(rows.format(11) + b)
+        (tmp_path / "groups.csv").write_text(f"group,member\nX,{member}\n")
+        now = datetime(2026, 11, day, 12, tzinfo=UTC)
+        report = run_checks(read_checks(tmp_path / "checks.yaml"), history=History(tmp_path / "h.db"), now=now)
+        said.append(report.verdicts[0].sentence)
+    assert said[1].endswith("which keys differ has not changed, nor by how much")
+    assert said[2].endswith("nothing has changed")
+
+
 def test_a_history_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
     rows = [("1", "100"), ("2", "7")], [("1", "95"), ("2", "7")]
     run(tmp_path, *rows)

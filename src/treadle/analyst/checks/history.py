@@ -28,7 +28,7 @@ from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, dif
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.reading.interrupt import Cancelled, Interrupt
-from treadle.analyst.showing.comparison import Comparison, Difference
+from treadle.analyst.showing.comparison import Comparison, Difference, Total
 from treadle.visible import seen
 
 RUNS_WITH_KEYS = 30
@@ -297,11 +297,19 @@ def _figures(found: Comparison | None) -> tuple[object, ...]:
 
 
 def _every(found: Comparison | None) -> str | None:
-    """A name for the figures of all keys, those that match among them; None where not all of them are at hand."""
+    """A name for the figures of all keys, those that match among them, and for what is added up of them; None where not
+    all of them are at hand."""
     if found is None or found.rows_cut:
         return None
-    rows = sorted(f"{_key(row)} {_plain(row.source_a_value)} {_plain(row.source_b_value)}" for row in found.rows)
-    return blake2b("\n".join(rows).encode(), digest_size=16).hexdigest()
+    lines = sorted(f"{_key(row)} {_plain(row.source_a_value)} {_plain(row.source_b_value)}" for row in found.rows)
+    # An average over all rows may move where that of no key does, and so may what a hierarchy groups.
+    lines += [_total([], one) for one in found.summary.by_currency]
+    lines += [_total([name, one.level, one.group], one) for name, groups in found.subtotals.items() for one in groups]
+    return blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+
+def _total(of: list[str | int | None], one: Total) -> str:
+    return f"{json.dumps([*of, one.currency])} {_plain(one.source_a_value)} {_plain(one.source_b_value)}"
 
 
 def _plain(value: Decimal | None) -> str:
