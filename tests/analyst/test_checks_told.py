@@ -84,6 +84,43 @@ def test_what_differs_in_the_period_of_the_file_is_not_to_be_taken_out(tmp_path:
     assert notes(run(tmp_path, "800100", filters=elsewhere)) == []
 
 
+CALLED = """\
+checks:
+  x:
+    compare: [a, b]
+    by: [period]
+    names: {account: konto, amount: gross}
+    measures: {gross: {absolute: 4}}
+    where: {account: 800100}
+"""
+
+
+@pytest.mark.parametrize("name", ["account", "konto", "KONTO"])
+def test_what_takes_the_place_of_a_condition_may_be_named_as_the_second_source_names_it(
+    tmp_path: Path, name: str
+) -> None:
+    """Both held: of the two accounts that were asked for, the one of the file alone was compared, and passed."""
+    run(tmp_path)
+    (tmp_path / "checks.yaml").write_text(CALLED)
+    asked = (Filter(dimension=name, op="in", value=["710300", "800100"]),)
+    (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml"), filters=asked).verdicts
+    assert verdict.comparison is not None
+    assert verdict.comparison.filters == (f"{name} in ['710300', '800100']",)
+    assert verdict.comparison.summary.total_rows == 2
+
+
+def test_a_measure_with_thresholds_may_be_named_as_the_second_source_names_it(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "checks.yaml").write_text(CALLED)
+    for name in "ab":
+        text = (tmp_path / f"{name}.csv").read_text()
+        (tmp_path / f"{name}.csv").write_text(text.replace("800100,1,5", "800100,1,9") if name == "b" else text)
+    (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
+    assert (verdict.outcome, verdict.measure) == ("passed", "amount")
+    assert verdict.comparison is not None
+    assert verdict.comparison.summary.total_diff == -4
+
+
 @pytest.mark.parametrize(
     "changed",
     [

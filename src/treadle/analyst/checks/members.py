@@ -29,7 +29,7 @@ def spelled(catalog: Catalog, check: Check, found: Comparison) -> tuple[Known, .
         check: whose.
         found: what it found, its rows among it.
     """
-    sources = _sources(catalog, check)
+    sources = sources_of(catalog, check)
     names = [name for name in found.dimensions if any(name in one.key for one in check.known)]
     spellings: dict[str, dict[str, str]] = {}
     for name in names:
@@ -63,7 +63,7 @@ def meaning(catalog: Catalog, check: Check, found: Comparison) -> str:
         check: what was asked.
         found: what it found.
     """
-    sources = a, b = _sources(catalog, check)
+    sources = a, b = sources_of(catalog, check)
     measures = measure_pairs(a, b, [found.measure])[0]
     keys = [[source.dimension(name) for name in found.dimensions] for source in sources]
     made = [*map(_made, measures), *(_made(one) for each in keys for one in each)]
@@ -87,7 +87,7 @@ def conditions(catalog: Catalog, check: Check) -> tuple[tuple[str, ...], ...]:
         catalog: the sources.
         check: what is asked.
     """
-    sources = _sources(catalog, check)
+    sources = sources_of(catalog, check)
     asked = tuple(item.written for item in check.request.filters)
     held = [[item.written for _, item in _held(check, sources, index)] for index in range(len(sources))]
     return (asked, *(tuple(text for text in own if text not in asked) for own in held))
@@ -100,7 +100,16 @@ def _held(check: Check, sources: Sequence[Source], index: int) -> list[tuple[Key
     return conditions_of(sources[index], index, sources, request.filters, alone)
 
 
-def _sources(catalog: Catalog, check: Check) -> list[Source]:
+def sources_of(catalog: Catalog, check: Check) -> list[Source]:
+    """Returns A and B, whose members answer to the names of A, too.
+
+    Args:
+        catalog: the sources.
+        check: of what.
+
+    Raises:
+        AnalystError: a source or a name is not known.
+    """
     request = check.request
     a = catalog.source(request.source_a, "source_a")
     return [a, called(a, catalog.source(request.source_b, "source_b"), request.names)]

@@ -13,11 +13,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import compare
+from treadle.analyst.asking.compare import compare, measure_pairs
 from treadle.analyst.checks.declared import Check, CheckFile
 from treadle.analyst.checks.history import History
 from treadle.analyst.checks.judging import Judgement, judge
-from treadle.analyst.checks.members import conditions, meaning, spelled
+from treadle.analyst.checks.members import conditions, meaning, sources_of, spelled
 from treadle.analyst.checks.verdict import Report, Verdict
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
@@ -121,11 +121,10 @@ def _run(
 
 def _narrowed(catalog: Catalog, check: Check, filters: Sequence[Filter]) -> Check:
     """The check with these filters in place of its own on their dimensions."""
-    request = check.request
-    a = catalog.source(request.source_a, "source_a")
-    b = catalog.source(request.source_b, "source_b")
     if not filters:
         return check
+    request = check.request
+    a, b = sources_of(catalog, check)
     kept = [item for item in request.filters if not any(_same(a, b, item, other) for other in filters)]
     return replace(check, request=request.model_copy(update={"filters": [*kept, *filters]}))
 
@@ -139,7 +138,7 @@ def _compared(
 ) -> Comparison:
     # The thresholds are the measures' own from here on: those of a request would come before them.
     none = {"tolerance": None, "relative_tolerance": None, "materiality": None}
-    held = catalog.having(_held_to(catalog.source(check.request.source_a), check))
+    held = catalog.having(_held_to(catalog, check))
     return compare(held, check.request.model_copy(update=none), bounds=bounds, interrupt=interrupt, tell=tell)
 
 
@@ -150,16 +149,17 @@ def _same(a: Source, b: Source, item: Filter, other: Filter) -> bool:
     return other.dimension.strip().casefold() in names | {item.dimension.strip().casefold()}
 
 
-def _held_to(source: Source, check: Check) -> Source:
-    """The source with the thresholds of the check on its measures."""
-    own = {source.measure(name).name: one for name, one in check.tolerances.items()}
+def _held_to(catalog: Catalog, check: Check) -> Source:
+    """A with the thresholds of the check on its measures, which may be named as B names them."""
+    a, b = sources_of(catalog, check)
+    own = {measure_pairs(a, b, [name])[0][0].name: one for name, one in check.tolerances.items()}
     measures = tuple(
         replace(
             measure, tolerance=own.get(measure.name, Tolerance()).over(check.request.limits).over(measure.tolerance)
         )
-        for measure in source.measures
+        for measure in a.measures
     )
-    return replace(source, measures=measures)
+    return replace(a, measures=measures)
 
 
 def _verdict(

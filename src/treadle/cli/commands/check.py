@@ -36,7 +36,7 @@ _COLOURS: "dict[Outcome, str]" = {"passed": "green", "warned": "yellow", "failed
 )  # fmt: skip
 @click.option(
     "--where", multiple=True, metavar="NAME=VALUE",
-    help="Only these rows, in every check, in place of what it says of that dimension. Repeatable.",
+    help="Only these rows, in every check, in place of what its 'where' says of that dimension. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--json", "json_file", is_flag=False, flag_value=_STDOUT, metavar="[FILE]",
