@@ -22,6 +22,7 @@ from treadle.analyst import (
     propose,
     query,
 )
+from treadle.analyst.checks import Levels, judge
 
 D = Decimal
 Confront = Callable[..., Comparison]
@@ -333,3 +334,18 @@ def test_the_decimals_of_one_side_do_not_loosen_the_comparison(make: Any, confro
     assert found.rows[0].status == "major_diff"
     loose = msgspec.structs.replace(a, tolerance=Tolerance(absolute=D("0.5")))
     assert confront(loose, make("b", [("1", "20.55")], columns=K, decimals=2)).rows[0].status == "match"
+
+
+def test_the_sides_of_one_source_are_told_apart(make: Any, tmp_path: Path) -> None:
+    """It was said that a has no row for k 2, and that a has."""
+    a = make("a", [("1", "EUR", "5"), ("1", "EUR", "6"), ("2", "EUR", "7")], columns=COLUMNS)
+    asked, catalog = CompareRequest(source_a="a", source_b="a", dimensions=["k"]), Catalog([a], tmp_path)
+    found = compare(catalog, asked.model_copy(update={"filters_a": [Filter(dimension="k", value="1")]}))
+    assert "a (A) has 11.00 and a (B) has 18.00, so a (A) is lower by 7.00" in found.interpretation
+    assert [claim.message for claim in found.warnings if claim.kind == "absent"] == [
+        "where k = 1 in a (A), a (A) has no row for k 2, a (B) has"
+    ]
+    assert found.top_differences[0].reason == "only in a (B), with 7.00; a (A) has no row for this key"
+    assert (found.source_a, found.source_b) == ("a", "a")
+    nothing = compare(catalog, asked.model_copy(update={"filters_b": [Filter(dimension="k", value="9")]}))
+    assert judge(nothing, Levels()).why == ("a (B) has no row that passes the filters",)

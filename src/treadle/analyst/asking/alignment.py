@@ -317,7 +317,7 @@ class Aligned(Struct, frozen=True):
     @property
     def names(self) -> tuple[str, str]:
         """What A and B are called."""
-        return self.sides[0].source.name, self.sides[1].source.name
+        return self.sides[0].called, self.sides[1].called
 
     def column(self, letter: str) -> "exp.Column":
         """Column a, b, d or s of the measure."""

@@ -197,6 +197,7 @@ def _read(
             keys=tuple(keys),
             declared=tuple(pair[index] for pair in pairs),
             conditions=tuple(conditions_of(source, index, sources, request.filters, alone)),
+            apart=sources[0].name == sources[1].name,
         )
         session.tell(f"reading {source.name}")
         opened.append(wanted.open(session))
@@ -298,7 +299,7 @@ def _result(
     made: tuple[Proof, ...],
     idle: Sequence[Claim],
 ) -> Comparison:
-    measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
+    measure, names = pair.measures[0], (sides[0].called, sides[1].called)
     whole = summed(session, sides, pair, names, units)
     summary = whole.summary
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
@@ -312,8 +313,8 @@ def _result(
     carried = carriers(session, aligned, pair, summary, units, few)
     lacking = [carried[key.name].lacking for key in keys]
     found = Comparison(
-        source_a=names[0],
-        source_b=names[1],
+        source_a=sides[0].source.name,
+        source_b=sides[1].source.name,
         measure=measure.name,
         unit=units.measured.both,
         unit_a=units.a.text,
@@ -365,5 +366,5 @@ def held(sides: Sequence[Side], filters: Filters) -> tuple[Texts, tuple[Texts, T
     """The conditions on both sides, those on one of them alone, and all of them as sentences name them."""
     asked = tuple(str(item) for item in filters)
     a, b = (tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides)
-    own = [f"{item} in {side.source.name}" for side, items in zip(sides, (a, b), strict=True) for item in items]
+    own = [f"{item} in {side.called}" for side, items in zip(sides, (a, b), strict=True) for item in items]
     return asked, (a, b), (*asked, *own)

@@ -65,7 +65,7 @@ def told_apart(
         AnalystError: the two sides are of different units, or only one of them tells its currencies apart.
     """
     extended, units = list(keys), []
-    names = (sides[0].source.name, sides[1].source.name)
+    names = (sides[0].called, sides[1].called)
     for pair in pairs:
         dimensions = [currency_of(side, measure) for side, measure in zip(sides, pair, strict=True)]
         members = tuple(item for item in dimensions if item is not None)
@@ -109,7 +109,7 @@ def unit_claims(
     sides: Sequence[Side], pair: tuple[Measure, Measure], units: Units, filters: tuple[str, ...]
 ) -> Iterator[Claim]:
     """Yields what should be known of the units of a comparison before its figures are used."""
-    names = [side.source.name for side in sides]
+    names = [side.called for side in sides]
     both = (units.a, units.b)
     facts = {"measure": pair[0].name, "a": names[0], "b": names[1]}
     for side, measure, unit in zip(sides, pair, both, strict=True):
@@ -146,7 +146,7 @@ def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> 
     dimension = currency_of(side, measure)
     if dimension is None:
         return
-    facts = {"measure": measure.name, "side": side.source.name, "dimension": dimension.name}
+    facts = {"measure": measure.name, "side": side.called, "dimension": dimension.name}
     if measure.unit and not unit.text:
         told = facts | {"unit": measure.unit, "currencies": list(unit.currencies)}
         yield Claim(kind="contradicted_unit", facts=told, filters=filters, proof=_proof(side, measure))
@@ -200,6 +200,6 @@ def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tu
     used, proof = currencies(session, side, dimension)
     if len(used) > 1:
         facts = {
-            "measure": measure.name, "side": side.source.name, "dimension": dimension.name, "currencies": list(used),
+            "measure": measure.name, "side": side.called, "dimension": dimension.name, "currencies": list(used),
         }  # fmt: skip
         yield Claim(kind="mixed_currencies", facts=facts, filters=filters, proof=proof)

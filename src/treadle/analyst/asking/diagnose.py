@@ -92,7 +92,7 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
         found += idle_filters(session, [side])
     else:
         found += _unfulfilled(session, side)
-        found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
+        found.append(Claim(kind="no_rows", facts={"side": side.called}, filters=filters, proof=proof_of(counted)))
     for at, measure in enumerate(side.measures):
         found += _floating(session, side, at, "figures", filters)
         found += mixed_currencies(session, side, measure, filters)
@@ -101,7 +101,7 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
 
 def _floating(session: Session, side: Side, at: int, table: str, filters: Filters) -> Iterator[Claim]:
     measure, amount = side.measures[at], side.amount(at)
-    facts = {"measure": measure.name, "side": side.source.name}
+    facts = {"measure": measure.name, "side": side.called}
     if amount.floating:
         columns = [call for name in measure.columns if (call := _kind_of(side, name)) is not None]
         proof = exp.select(*columns).from_(side.table.relation.copy()).limit(1) if columns else None
@@ -130,7 +130,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
         # What is so of a condition whatever the rows are is said once.
         found += [claim for claim in _unfulfilled(session, side) if claim not in found]
         counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
-        found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
+        found.append(Claim(kind="no_rows", facts={"side": side.called}, filters=filters, proof=proof_of(counted)))
     return found
 
 
@@ -153,7 +153,7 @@ def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
         # As the engine spells them: Python has no day that never comes.
         every = exp.select(cast(exp.column("v"), "VARCHAR")).from_(every.subquery("those_of_it"))
         facts = {
-            "side": side.source.name, "condition": str(condition), "dimension": key.name,
+            "side": side.called, "condition": str(condition), "dimension": key.name,
             "values": [row[0] for row in session.run(every)],
         }  # fmt: skip
         yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
@@ -182,7 +182,7 @@ def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iter
     for form in _changing(session, aligned, at, _DAYS):
         for side in aligned.sides:
             meeting = _meeting(aligned, at, form, side.index)
-            found.append((session.run(meeting)[0][0], form, side.source.name, meeting))
+            found.append((session.run(meeting)[0][0], form, side.called, meeting))
     if not found:
         return
     (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
@@ -258,7 +258,7 @@ def _granularity(
         if value is None or not meeting:
             continue
         facts = {
-            "coarse": coarse.source.name, "fine": fine.source.name, "dimension": key.name, "value": value[0],
+            "coarse": coarse.called, "fine": fine.called, "dimension": key.name, "value": value[0],
             "meeting": meeting,
         }  # fmt: skip
         yield Claim(kind="granularity", facts=facts, filters=filters, proof=together(value[1], proof))

@@ -45,7 +45,7 @@ def duplicates(session: Session, aligned: Aligned, whole: Summed, filters: tuple
     if matches and not whole.uneven:
         return
     for side, suspect in _suspected(session, aligned, matches):
-        name = side.source.name
+        name = side.called
         try:
             statement, parameters = _explained(session, aligned, side, suspect)
             count = int(session.run(statement, parameters)[0][0])

@@ -70,7 +70,7 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
     if condition.op == "in" and len(values) == len(condition.values):
         return
     facts = {
-        "sides": list(dict.fromkeys(side.source.name for side, _ in asked)), "dimension": asked[0][1].name,
+        "sides": list(dict.fromkeys(side.called for side, _ in asked)), "dimension": asked[0][1].name,
         "values": [text_of(value) for value in values], "left_out": condition.op in _LEFT_OUT,
     }  # fmt: skip
     every = [] if len(asked) < len(sides) else sides
@@ -108,7 +108,7 @@ def _held(sides: Sequence[Side], condition: Filter, *, named: bool) -> tuple[str
     others = [[str(one) for _, one in _others(side, condition)] for side in sides]
     everywhere = [text for text in others[0] if all(text in texts for texts in others)]
     own = [
-        f"{text} in {side.source.name}" if named else text
+        f"{text} in {side.called}" if named else text
         for side, texts in zip(sides, others, strict=True)
         for text in texts
         if text not in everywhere

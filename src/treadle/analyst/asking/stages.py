@@ -44,6 +44,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         keys: what its rows are grouped by.
         declared: its measures as they are declared, in the question's order.
         conditions: the filters.
+        apart: whether the question is of two sides of this source, which only their letters tell apart.
     """
 
     letter: str
@@ -52,6 +53,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
     keys: tuple[Key, ...] = ()
     declared: tuple[Measure, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    apart: bool = False
+
+    @property
+    def called(self) -> str:
+        """What it is called in sentences."""
+        return f"{self.source.name} ({self.letter.upper()})" if self.apart else self.source.name
 
     def open(self, session: Session) -> "Opened":
         """Makes the source readable. Raises AnalystError if it cannot be read, or lacks what is wanted of it."""

@@ -100,11 +100,14 @@ def _obstacle(found: Comparison) -> str:
     passing = "that passes the filters" if narrowed else "at all"
     # A condition that no value can fulfil is at fault, and not the data.
     never = next((f": {claim.message}" for claim in found.warnings if claim.kind == "nothing_between"), "")
+    names = (found.source_a, found.source_b)
+    if names[0] == names[1]:
+        names = (f"{names[0]} (A)", f"{names[1]} (B)")
     if not total.total_rows:
-        return f"neither {found.source_a} nor {found.source_b} has a row {passing}{never}"
+        return f"neither {names[0]} nor {names[1]} has a row {passing}{never}"
     figures = [(one.source_a_value, one.source_b_value) for one in total.by_currency]
     figures = figures or [(total.total_source_a, total.total_source_b)]
-    for at, (name, missing) in enumerate(((found.source_a, total.missing_in_a), (found.source_b, total.missing_in_b))):
+    for at, (name, missing) in enumerate(zip(names, (total.missing_in_a, total.missing_in_b), strict=True)):
         if missing == total.total_rows:
             return f"{name} has no row {passing}{never}"
         if all(pair[at] is None for pair in figures):
@@ -112,10 +115,7 @@ def _obstacle(found: Comparison) -> str:
     if all(None in pair for pair in figures):
         codes = [seen(one.currency or None) for one in total.by_currency]
         a, b = ([code for code, pair in zip(codes, figures, strict=True) if pair[at] is not None] for at in (0, 1))
-        return (
-            f"{found.measure} is in unlike currencies: {', '.join(a)} in {found.source_a} and {', '.join(b)} in "
-            f"{found.source_b}"
-        )
+        return f"{found.measure} is in unlike currencies: {', '.join(a)} in {names[0]} and {', '.join(b)} in {names[1]}"
     return next((warning.message for warning in found.warnings if warning.kind in _UNITS), "")
 
 
