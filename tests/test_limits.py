@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, Limits, Misuse, Price, RunStopped, SqliteJournal, tool
+from treadle import Agent, Conversation, Limits, Misuse, Price, RunStopped, SqliteJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, Usage
 from treadle.models import ModelReply, Overloaded
 from treadle.testing import ScriptedModel
@@ -354,3 +354,25 @@ asyncio.run(Agent(ScriptedModel(["done"]), limits=Limits(tokens=90_000)).run("go
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert "goes without tokens=90000" in done.stderr
+
+
+@pytest.mark.parametrize("end", [RuntimeError("the model is down"), "", "There is little."])
+def test_a_closing_reply_that_was_not_made_leaves_no_word_that_tools_are_off(end):
+    """It stood in the conversation, after which the next question was asked."""
+    count, _ = counting()
+
+    def script(request):
+        last = request.messages[-1].text
+        if "Tools are off" in last and isinstance(end, Exception):
+            raise end
+        if "Tools are off" in last:
+            return end
+        return "Hello." if last == "And now?" else [("count", {"n": request.step})]
+
+    talk, agent = Conversation(), Agent(ScriptedModel(script), tools=[count], limits=Limits(steps=3))
+    first = agent.run_sync("Count.", conversation=talk)
+    assert first.stop.reason == "max_steps"
+    answered = isinstance(end, str) and bool(end)
+    said = ["user", "assistant", "tool", "assistant", "tool", *["user", "assistant"] * answered]
+    assert [one.role for one in talk.messages] == [one.role for one in first.messages] == said
+    assert agent.run_sync("And now?", conversation=talk).text == "Hello."

@@ -15,7 +15,12 @@ from counted import metrics_are_those_of_the_journal
 from funds import budgets_given_are_kept, whole_family
 from looking_back import looking_back_tells_what_was_spent
 from resting import forks_hold
-from rules_again import a_key_is_that_of_one_call, an_end_by_errors_is_earned, what_began_is_counted
+from rules_again import (
+    a_key_is_that_of_one_call,
+    an_end_by_errors_is_earned,
+    what_a_step_was_told_stands_before_its_reply,
+    what_began_is_counted,
+)
 from rules_of_calls import (
     a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
@@ -540,6 +545,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     a_key_is_that_of_one_call,
     what_began_is_counted,
     an_end_by_errors_is_earned,
+    what_a_step_was_told_stands_before_its_reply,
     a_step_by_hand_is_one,
     only_what_was_offered_runs,
     what_runs_is_what_was_judged,

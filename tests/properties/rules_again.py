@@ -15,11 +15,13 @@ from treadle.kernel.events import (
     RunFinished,
     RunForked,
     RunResumed,
+    StepPrepared,
     ToolFinished,
     ToolReacted,
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import AssistantMessage, UserMessage
 
 
 def a_key_is_that_of_one_call(trial: Trial) -> Iterator[str]:
@@ -88,3 +90,16 @@ def an_end_by_errors_is_earned(trial: Trial) -> Iterator[str]:
             made = sum(isinstance(one, ModelReplied) for one in events[0 if since == own else since : place])
             if limit is not None and made < limit:
                 yield f"{trial.path(run)} ends after {made} steps for {limit} errors in a row"
+
+
+def what_a_step_was_told_stands_before_its_reply(trial: Trial) -> Iterator[str]:
+    """A note for one request, as that tools are off, stays in no history where the model said nothing to it."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        state = fold_all(events)
+        notes = {event.note for event in events if isinstance(event, StepPrepared)} - {""}
+        if state.phase != "finished":
+            continue
+        for said, after in pairwise((*state.messages, None)):
+            if isinstance(said, UserMessage) and said.content in notes and not isinstance(after, AssistantMessage):
+                yield f"{trial.path(run)} keeps a note that nothing was said to: {said.text!r}"

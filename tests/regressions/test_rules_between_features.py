@@ -270,7 +270,7 @@ async def test_a_call_made_again_with_other_arguments_of_a_person_has_another_ke
 
 
 @pytest.mark.parametrize("where", ["above", "below"])
-@pytest.mark.parametrize("way", ["resume", "approve", "stream", "drive", "resubmit", "fork", "begin_fork", "cancel"])
+@pytest.mark.parametrize("way", ["resume", "approve", "stream", "drive", "resubmit", "fork", "begin_fork"])
 async def test_no_run_goes_on_under_a_rule_that_allows_more(way, where):
     bank, journal = Bank(), MemoryJournal()
 
@@ -298,7 +298,6 @@ async def test_no_run_goes_on_under_a_rule_that_allows_more(way, where):
         "resubmit": lambda: looser.resubmit(waits, to=Nowhere(), approve=run.pending),
         "fork": lambda: looser.fork(waits, at=0),
         "begin_fork": lambda: looser.begin_fork(waits, at=0),
-        "cancel": lambda: looser.cancel(waits),
     }
     if way == "drive":
         # One that waits for a person is only told of.

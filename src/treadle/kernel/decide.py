@@ -155,13 +155,11 @@ def landing(state: RunState, stop: Stop) -> PrepareStep | None:
 
 
 def _stop_or_land(state: RunState, stop: Stop, may_land: bool, checks: tuple[Check, ...]) -> Command:
-    detail = stop.detail
+    why = stop.detail
     if may_land and _can_land(state):
-        note = (
-            f"Stop here: {detail} Tools are off now. Answer with what you have found so far, and say what is missing."
-        )
-        return PrepareStep(len(state.steps), _decision(state, "land", detail, checks), stop, note)
-    return Finish(stop, _decision(state, "stop", detail, checks))
+        note = f"Stop here: {why} Tools are off now. Answer with what you have found so far, and say what is missing."
+        return PrepareStep(len(state.steps), _decision(state, "land", why, checks), stop, note)
+    return Finish(stop, _decision(state, "stop", why, checks))
 
 
 def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:

@@ -12,7 +12,7 @@ from treadle.kernel.log import Log
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.reply import left_open
 from treadle.kernel.state import Changes, RunState, Stock
-from treadle.kernel.step_changes import closed
+from treadle.kernel.step_changes import closed, without_note
 
 
 def run_started(state: RunState, event: events.RunStarted) -> Changes:
@@ -103,9 +103,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     phase = state.paused_from if state.phase == "paused" else state.phase
     step, messages = state.step, state.messages
     if phase == "prepared":
-        if state.prepared is not None and state.prepared.note:
-            messages = Log(messages[:-1])
-        phase, step = "ready", None
+        phase, step, messages = "ready", None, without_note(state)
     elif step is not None and any(record.status == "started" for record in step.calls):
         cut = {"status": "interrupted", "in_doubt": True}
         step = replace(step, calls=Calls(replace(one, **cut) if one.status == "started" else one for one in step.calls))
@@ -175,13 +173,10 @@ def run_finished(state: RunState, event: events.RunFinished) -> Changes:
     step, changes = state.step, {}
     if step is not None and step.message is not None:
         ended_by = next((record.id for record in step.calls if record.status == "awaited"), "")
-        calls = Calls(
-            record if record.result is not None else left_open(record, event.stop, event.at, ended_by)
-            for record in step.calls
-        )
+        calls = Calls(one if one.result else left_open(one, event.stop, event.at, ended_by) for one in step.calls)
         changes = closed(state, step, calls, event.at, {})
-    elif state.inbox:
-        changes = {"messages": state.messages.extend(state.inbox), "inbox": ()}
+    else:
+        changes = {"messages": without_note(state).extend(state.inbox), "inbox": ()}
     return changes | {
         "phase": "finished",
         "step": None,

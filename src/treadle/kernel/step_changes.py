@@ -7,6 +7,7 @@ from treadle.kernel.calls import Calls, EarlyCall
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.history import have_distinct_ids
+from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import UNEXECUTED_FINISH, recorded, with_correction
 from treadle.kernel.state import Changes, RunState
@@ -41,6 +42,8 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     messages, said = state.messages, bool(text) and not text.isspace()
     if calls or said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
+    else:
+        messages = without_note(state)
     step = replace(
         step,
         model=event.model,
@@ -73,11 +76,14 @@ def asked_in_full(prepared: StepPrepared | None) -> bool:
 
     With another choice of tools fewer may be sent, and what a provider adds for them is another.
     """
-    if prepared is None:
-        return True
-    if prepared.tools is not None or prepared.tool_choice is not None:
-        return False
-    return prepared.messages is None and prepared.instructions is None
+    other = prepared and (prepared.tools, prepared.tool_choice, prepared.messages, prepared.instructions)
+    return not other or other == (None, None, None, None)
+
+
+def without_note(state: RunState) -> Log[Message]:
+    """The messages, but for the note of a step that nothing was said to: it is about that step alone."""
+    said, note = state.messages, state.prepared and state.prepared.note
+    return Log(said[:-1]) if note and said[-1] == UserMessage(note) else said
 
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
