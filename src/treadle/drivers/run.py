@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from treadle.context.storable import storable_event
-from treadle.drivers.approvals import budgets_under
 from treadle.drivers.asking import Asking
 from treadle.drivers.at_work import AtWork
 from treadle.drivers.audience import Audience
@@ -41,7 +40,7 @@ from treadle.drivers.heartbeat import Lease
 from treadle.drivers.listing import with_listed
 from treadle.drivers.outcome import as_told, with_typed_output
 from treadle.drivers.purse.claims import Claim, settle, used
-from treadle.drivers.purse.drawing import Purse, Whose, purses_of
+from treadle.drivers.purse.drawing import Purse, Whose, is_said, purses_of
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import request_of
@@ -233,8 +232,7 @@ class Run:
             event = replace(event, at=self.clock.now())
         before, kind = self.state, type(event)
         self.state, self.error = fold(before, event), failure
-        if self._journal is not None and self.redact is not None:
-            event = with_other(event, before, self.state)
+        event = event if self._journal is None or self.redact is None else with_other(event, before, self.state)
         self._events.append(event)
         if kind in _SETTLES:
             settle(self)
@@ -354,16 +352,13 @@ class Run:
     def draw_on(self, run_id: str, whose: Whose) -> None:
         """The run, which is or will be called `run_id`, draws on its agent's budgets from here on.
 
-        One that is only ended, and has been under none, does not: they have nothing of it.
-
         Raises:
             Misuse: a budget has a purse for each user or conversation, and it is not said whose is meant.
         """
         self.whose = whose
-        untouched = self.driven.ends and budgets_under(self.state) == ()
-        if self.config.budgets and not untouched:
+        if mine := [one for one in self.config.budgets if not self.driven.ends or is_said(one, whose)]:
             taken_up = self.state.phase != "new"
-            self.purses = purses_of(self.config.budgets, self.purses, whose, self, run_id, taken_up=taken_up)
+            self.purses = purses_of(mine, self.purses, whose, self, run_id, taken_up=taken_up)
             if taken_up and self.parent is None:
                 self.claimed = used(self)
 

@@ -176,6 +176,14 @@ def _key(budget: Budget, whose: Whose, run_id: str) -> str | None:
             return require_whose(budget, whose)
 
 
+def is_said(budget: Budget, whose: Whose) -> bool:
+    """Whether it is said whose purse is meant, where `budget` has one for each user or conversation.
+
+    Who only ends a run need not say it: a budget that its program has got since has nothing of it.
+    """
+    return {"user": whose.user, "conversation": whose.purse}.get(budget.per or "", "") is not None
+
+
 def require_whose(budget: Budget, whose: Whose) -> str:
     """Whose purse is meant, where `budget` has one for each user or conversation; else nothing.
 
