@@ -24,6 +24,7 @@ from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.pricing import multiplier, number_of_things
 from treadle.models.offline.plan.refusals import shared_number
+from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
 from treadle.models.offline.plan.shortfall import falls_short
 from treadle.models.offline.plan.structures import overlaps, plain_number
@@ -242,10 +243,13 @@ class Planner:
         return 0 < len(outcome.calls) == len(open_to)
 
     def _unfounded(self, outcome: Outcome, call: Call) -> list[str]:
-        """The words by which a call that may change something is not the one that is asked for."""
+        """The words by which a call is not the one that is asked for."""
         tool = self.box.named(call.tool)
-        if tool is None or not tool.may_change:
+        if tool is None:
             return []
+        strange = told_by_another(outcome.clause, tool, call.arguments, self.box.tools)
+        if strange or not tool.may_change:
+            return strange
         results = {str(value) for each in self.exchanges for value in values_in(each.result)}
         told = results.union(outcome.renamed.values(), *(self.vocabulary.names(param.nouns) for param in tool.params))
         return unfounded(outcome.clause, tool, call.arguments, told, outcome.used)

@@ -60,10 +60,14 @@ def fields_of(result: Any, path: tuple[str, ...] = ()) -> list[Field]:
 
 
 def only_list(result: Any) -> list[Any]:
-    """The list that a result is, or is but for a name; empty if it is another thing. Of a list among other fields it
-    cannot be known whether it is whole."""
-    only = next(iter(result.values()), None) if isinstance(result, dict) and len(result) == 1 else result
-    return only if isinstance(only, list) else []
+    """The list that a result is, or is but for a name and its length; empty if it is another thing. Of a list among
+    other fields it cannot be known whether it is whole."""
+    if not isinstance(result, dict):
+        return result if isinstance(result, list) else []
+    lists = [value for value in result.values() if isinstance(value, list)]
+    others = [value for value in result.values() if not isinstance(value, list)]
+    whole = len(lists) == 1 and all(type(value) is int and value == len(lists[0]) for value in others)
+    return lists[0] if whole else []
 
 
 def rows_of(result: Any, path: tuple[str, ...] = ()) -> list[tuple[str, list[Any]]]:

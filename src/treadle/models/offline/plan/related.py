@@ -1,0 +1,112 @@
+"""What is only told by something else: the class *of Ines*, H3's *site*, *where* H3 is, its *old* site.
+
+The thing beside which it is told is not its name: nobody asked for a class called "Ines", nor for a move to "H3".
+Called by `planner` for every call, whoever found its arguments.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+# "The city of Bonn" is Bonn.
+_CALLED = frozenset(
+    stem(word)
+    for word in word_set(
+        "city town village state province county country region district municipality port island republic kingdom "
+        "name title subject topic label month day date year quarter week status state kind type category genre style "
+        "language currency unit number code id word phrase term keyword text message reason colour color size"
+    )
+)
+_SETTING = word_set("set change update correct adjust switch make turn edit fix alter amend rename")
+_WHICH = word_set(
+    "new old other same different next previous former current usual own another original wrong right correct proper "
+    "whole entire first second third last final extra additional spare empty full free unused busy broken damaged big "
+    "small large little tall short long good bad better best worst nice quiet cheap cheaper expensive nearby nearest "
+    "recent late early unpaid overdue open closed inactive active existing missing lost selected chosen given said "
+    "remaining favourite favorite similar random suitable particular certain respective more less"
+)
+_ROLES = word_set(
+    "customer client owner tenant guest patient member buyer seller sender recipient supplier vendor manager boss "
+    "winner loser driver user employee staff team teacher pupil student parent neighbour neighbor person people "
+    "others everyone everybody someone somebody anyone anybody whoever"
+)
+# Where a person is looked up, and not written.
+_REACHED = frozenset(stem(word) for word in word_set("address email mail phone mobile fax iban telephone"))
+_ARTICLE = r"(?:the|an?|its|his|her|their|my|our|your)"
+_WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(\w+)", re.IGNORECASE)
+_OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
+_WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
+_WHAT = re.compile(r"\b(?:what|who|whom|which|how)\s+(?:the\s+)?$", re.IGNORECASE)
+_BEHIND = re.compile(rf"\b{_ARTICLE}\s+$", re.IGNORECASE)
+_DESCRIBED = re.compile(
+    r"^\W*(?:please\s+)?(\w+)\s+the\s+(\w+)\s+(?:of|at|in|from|with|near|by|for|before|after|behind|beside)\b\s+",
+    re.IGNORECASE,
+)
+_LEADING = word_set("in at on from within near by to into has have had does do did")
+
+
+def told_by_another(
+    clause: Clause, tool: KnownTool, arguments: dict[str, Any], tools: Sequence[KnownTool]
+) -> list[str]:
+    """The stretches of a clause that tell a thing by another one, which a call takes for the thing itself.
+
+    Args:
+        clause: the clause.
+        tool: the tool that is to be called.
+        arguments: what it is to be called with.
+        tools: all tools offered.
+    """
+    found: list[str] = []
+    for param in tool.params:
+        value = arguments.get(param.name)
+        if not isinstance(value, str) or not value or param.enum or _is_quoted(clause, value):
+            continue
+        for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", clause.text, re.IGNORECASE):
+            found += _beside(clause.text, match, param, tools)
+            if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
+                found.append(what.group() + match.group())
+        if tool.may_change and value.lower() in _ROLES and _REACHED & set(param.nouns):
+            found.append(value)
+        if tool.may_change and param.shape == "text":
+            found += _described(clause.text, value, param)
+    return found
+
+
+def _beside(text: str, match: re.Match[str], param: Param, tools: Sequence[KnownTool]) -> Iterator[str]:
+    before, after = text[: match.start()], text[match.end() :]
+    owned = _WHOSE.match(after)
+    if owned is not None and stem(owned[1].lower()) in param.nouns:
+        yield match.group() + owned.group()
+    if (led := _WHERE.search(before)) is not None:
+        yield led.group() + match.group()
+    if (of := _OF.search(before)) is not None:
+        noun = stem(of[2].lower())
+        other = (of[1] or "").lower() in _LEADING and noun in _names(tools)
+        if noun not in _CALLED and (noun in param.nouns or other):
+            yield of.group() + match.group()
+    if match.group().lower() in _WHICH and _BEHIND.search(before) is not None:
+        behind = re.match(r"\s+(\w+)", after)
+        if behind is not None and stem(behind[1].lower()) in param.nouns:
+            yield match.group() + behind.group()
+
+
+def _described(text: str, value: str, param: Param) -> Iterator[str]:
+    """Where what is to be changed is told by where it is, or whose: "the hive at Ridge", of which no name is said."""
+    match = _DESCRIBED.match(text)
+    if match is None or match[1].lower() in _SETTING or stem(match[2].lower()) in _CALLED:
+        return
+    if stem(match[2].lower()) in param.nouns and value.lower() not in parts(match[2]):
+        yield match.group().strip()
+
+
+def _names(tools: Sequence[KnownTool]) -> frozenset[str]:
+    return frozenset(noun for tool in tools for param in tool.params if param.shape == "text" for noun in param.nouns)
+
+
+def _is_quoted(clause: Clause, text: str) -> bool:
+    return any(value.kind == "quoted" and value.text == text for value in clause.values)
