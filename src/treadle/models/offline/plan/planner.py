@@ -247,11 +247,11 @@ class Planner:
         tool = self.box.named(call.tool)
         if tool is None:
             return []
-        strange = told_by_another(outcome.clause, tool, call.arguments, self.box.tools)
-        if strange or not tool.may_change:
-            return strange
         results = {str(value) for each in self.exchanges for value in values_in(each.result)}
         told = results.union(outcome.renamed.values(), *(self.vocabulary.names(param.nouns) for param in tool.params))
+        strange = told_by_another(outcome.clause, tool, call.arguments, self.box.tools, told)
+        if strange or not tool.may_change:
+            return strange
         return unfounded(outcome.clause, tool, call.arguments, told, outcome.used)
 
     def _several(

@@ -5,7 +5,7 @@ Called by `planner` for every call, whoever found its arguments.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
@@ -30,6 +30,7 @@ _WHICH = word_set(
     "recent late early unpaid overdue open closed inactive active existing missing lost selected chosen given said "
     "remaining favourite favorite similar random suitable particular certain respective more less"
 )
+_CREATING = word_set("create add register found define invent introduce launch")
 _ROLES = word_set(
     "customer client owner tenant guest patient member buyer seller sender recipient supplier vendor manager boss "
     "winner loser driver user employee staff team teacher pupil student parent neighbour neighbor person people "
@@ -51,7 +52,11 @@ _LEADING = word_set("in at on from within near by to into has have had does do d
 
 
 def told_by_another(
-    clause: Clause, tool: KnownTool, arguments: dict[str, Any], tools: Sequence[KnownTool]
+    clause: Clause,
+    tool: KnownTool,
+    arguments: dict[str, Any],
+    tools: Sequence[KnownTool],
+    told: Container[str],
 ) -> list[str]:
     """The stretches of a clause that tell a thing by another one, which a call takes for the thing itself.
 
@@ -60,6 +65,7 @@ def told_by_another(
         tool: the tool that is to be called.
         arguments: what it is to be called with.
         tools: all tools offered.
+        told: the names that results and schemas have told.
     """
     found: list[str] = []
     for param in tool.params:
@@ -68,6 +74,8 @@ def told_by_another(
             continue
         for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", clause.text, re.IGNORECASE):
             found += _beside(clause.text, match, param, tools)
+            if tool.may_change and value not in told and not _CREATING & {*parts(clause.text.lower())}:
+                found += _described_by(clause.text, match, param)
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
         if tool.may_change and value.lower() in _ROLES and _REACHED & set(param.nouns):
@@ -89,10 +97,17 @@ def _beside(text: str, match: re.Match[str], param: Param, tools: Sequence[Known
         other = (of[1] or "").lower() in _LEADING and noun in _names(tools)
         if noun not in _CALLED and (noun in param.nouns or other):
             yield of.group() + match.group()
-    if match.group().lower() in _WHICH and _BEHIND.search(before) is not None:
-        behind = re.match(r"\s+(\w+)", after)
-        if behind is not None and stem(behind[1].lower()) in param.nouns:
-            yield match.group() + behind.group()
+    if match.group().lower() in _WHICH:
+        yield from _described_by(text, match, param)
+
+
+def _described_by(text: str, match: re.Match[str], param: Param) -> Iterator[str]:
+    """A plain word between an article and the thing says which one, and is its name only where that is known."""
+    behind = re.match(r"\s+(\w+)", text[match.end() :])
+    if not match.group().islower() or not match.group().isalpha() or _BEHIND.search(text[: match.start()]) is None:
+        return
+    if behind is not None and stem(behind[1].lower()) in param.nouns:
+        yield match.group() + behind.group()
 
 
 def _described(text: str, value: str, param: Param) -> Iterator[str]:
