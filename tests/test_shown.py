@@ -66,6 +66,18 @@ async def test_the_text_alone_has_what_a_hook_puts_in_place_of_the_answer_of_one
     assert "".join(await pieces(first)) == "It is in Bonn.\n\nBonn."
 
 
+async def test_the_text_alone_has_no_result_of_a_hand_off_that_failed() -> None:
+    """What a hook told the model of it was passed off as something that was said."""
+    script = [("Let me look.", [("look", {"item": "a"})]), "It is in Bonn."]
+    last = Agent(ScriptedModel(script), name="last", tools=[look], limits=Limits(steps=1))
+    first = Agent(
+        ScriptedModel([[("transfer_to_last", {})], "I do not know."]),
+        tools=[handoff(last)],
+        on_tool_result=lambda call, result: "Only for the model.",
+    )
+    assert "".join(await pieces(first)) == "Let me look.\n\nI do not know."
+
+
 async def breaks_off(request):
     yield TextDelta("It is in the")
     raise Overloaded("busy", retry_after=0.0)

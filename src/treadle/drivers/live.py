@@ -15,7 +15,7 @@ from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused, ToolReacted
+from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused, ToolFinished, ToolReacted
 from treadle.kernel.messages import Text, text_of
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.port import TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
@@ -31,7 +31,7 @@ class Pieces:
     def __init__(self, withdrawn: str) -> None:
         self._withdrawn = withdrawn
         self._said = self._saying = False
-        self._handed_on: set[tuple[str, ...]] = set()
+        self._answered: set[tuple[str, ...]] = set()
 
     def of(self, event: RunEvent, path: tuple[str, ...] = ()) -> Iterator[str]:
         """The pieces of text that it adds, where the conversation was handed on along the calls of `path`."""
@@ -54,12 +54,15 @@ class Pieces:
                     yield from self._said_now(message.text)
                 self._saying = False
             case SubRunEvent(call_id=call_id, event=said, handed_on=True):
-                self._handed_on.add((*path, call_id))
                 yield from self.of(said, (*path, call_id))
-            case ToolReacted(call_id=call_id, action="replace", content=content) if (*path, call_id) in self._handed_on:
-                # It is the answer now. That of the other agent was said already.
-                yield from self._said_now(text_of(content))
-                self._saying = False
+            case ToolFinished(call_id=call_id, final=True):
+                self._answered.add((*path, call_id))
+            case ToolReacted(call_id=call_id, action=action, content=content) if (*path, call_id) in self._answered:
+                self._answered.discard((*path, call_id))
+                if action == "replace" and (text := text_of(content)):
+                    # It is the answer now. That of the other agent was said already.
+                    yield from self._said_now(text)
+                    self._saying = False
 
     def _said_now(self, text: str) -> Iterator[str]:
         if self._said and not self._saying:
