@@ -220,6 +220,9 @@ class Writer:
                 yield {"type": f"{_KINDS[kind]}-end", "id": part_id}
             case moves.Below():
                 yield from self._below(move)
+            case moves.Answered(parts=whole):
+                for piece in whole:
+                    yield from self.write(piece)
             case moves.Withdrawn() if self._newer:
                 yield {"type": "reset-step"}
             case moves.Withdrawn():

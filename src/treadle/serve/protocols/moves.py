@@ -116,6 +116,18 @@ class CallReturned(Struct, frozen=True, gc=False):
     arguments: str = ""
 
 
+class Answered(Struct, frozen=True, gc=False):
+    """An agent that the conversation was handed on to has answered, which no reply of the run itself says."""
+
+    id: str
+    text: str
+
+    @property
+    def parts(self) -> tuple[PartBegan, PartPiece, PartEnded]:
+        """It, as what the model says is told."""
+        return PartBegan("text", self.id), PartPiece("text", self.id, self.text), PartEnded("text", self.id)
+
+
 class Withdrawn(Struct, frozen=True, gc=False):
     """A reply broke off: what was shown of it (these parts, these calls) is no part of the run.
 
@@ -218,6 +230,7 @@ Move = (
     | CallEdited
     | CallRefused
     | CallReturned
+    | Answered
     | Withdrawn
     | Progress
     | Said

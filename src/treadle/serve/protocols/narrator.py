@@ -254,6 +254,8 @@ class Narrator:
             self._told.add(record.id)
             content, is_error = record.result.content, record.result.is_error
             yield moves.CallReturned(record.id, record.name, content, is_error, record.arguments_json)
+            if record.final and record.result.text:
+                yield moves.Answered(f"{self._prefix}text-{self._state.events}-0", record.result.text)
 
     def _call_settled(self, event: CallEvent) -> Iterator[Move]:
         if isinstance(event, happened.ApprovalDecided):

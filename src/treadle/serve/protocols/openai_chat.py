@@ -153,6 +153,9 @@ class Writer:
             case moves.PartPiece(id=part_id, text=text):
                 self._thoughts[part_id] = self._thoughts.get(part_id, "") + text
                 yield self._chunk({"reasoning_content": text})
+            case moves.Answered(parts=whole):
+                for piece in whole:
+                    yield from self.write(piece)
             case moves.Withdrawn(parts=parts):
                 if any([self._texts.pop(part, "") for part in parts]):
                     yield from self._content(WITHDRAWN)

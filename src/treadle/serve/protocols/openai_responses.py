@@ -95,6 +95,9 @@ class Writer:
             case moves.CallRefused(id=call_id, name=name, reason=reason):
                 yield from self._call_began(call_id, name, move.arguments)
                 yield from self._call_ended(call_id, f"not approved: {reason}" if reason else "not approved", True)
+            case moves.Answered(parts=whole):
+                for piece in whole:
+                    yield from self.write(piece)
             case moves.Withdrawn(parts=parts):
                 for part in parts:
                     if part in self._places:
