@@ -7,6 +7,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 import anyio
 import pytest
 
+from treadle import Agent, Misuse
 from treadle.kernel.messages import UserMessage
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -396,3 +398,20 @@ async def test_a_server_that_is_not_there_fails_the_connection(serve: Serve) -> 
     server.close()
     await error_of(model(server.url), ConnectionFailed, "cannot connect")
     await error_of(model("http://no-such-host.invalid/v1"), ConnectionFailed, "cannot connect")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "told"),
+    [
+        ("socks5://me:hidden@proxy.example", "pip install socksio"),
+        ("gopher://me:hidden@proxy.example", "begins with http://, https:// or socks5://"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_told_by_what_to_do(monkeypatch, proxy, told):
+    """It was an `ImportError` that named another library, or a `ValueError`, as if the model had failed."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    with pytest.raises(Misuse, match="the proxy that the environment names") as raised:
+        Agent("ollama:qwen3").run_sync("Hello.")
+    assert told in str(raised.value)
+    assert "hidden" not in str(raised.value)

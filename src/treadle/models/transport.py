@@ -300,17 +300,28 @@ async def _client() -> "httpx2.AsyncClient":
         except ImportError as error:
             raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
 
-        client = httpx2.AsyncClient(
-            verify=_tls(),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
-            # Runs of different people share the client; no server is to tell one from what it told another.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        )
+        try:
+            client = httpx2.AsyncClient(
+                verify=_tls(),
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
+                # Runs of different people share the client; no server is to tell one from what it told another.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            )
+        except (ImportError, ValueError) as error:
+            raise _of_proxy(error) from None
         kept = (client, _closing(client))
         await anext(kept[1])
         _clients.set(kept)
     return kept[0]
+
+
+def _of_proxy(error: Exception) -> Misuse:
+    # The client's own words may hold the address, and so the password.
+    named = "the proxy that the environment names (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY)"
+    if isinstance(error, ImportError):
+        return Misuse(f"{named} speaks SOCKS, which needs socksio: pip install socksio. Or name one that speaks HTTP.")
+    return Misuse(f"{named} cannot be used: its address begins with http://, https:// or socks5://.")
 
 
 async def _closing(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
