@@ -339,22 +339,31 @@ async def test_of_a_conversation_the_runs_of_an_agent_that_a_user_may_not_see_ar
         assert [(await client.get(f"/api/runs/{one}")).status_code for one in ids] == [200, 404]
 
 
-async def test_a_conversation_that_went_on_with_an_agent_that_a_user_may_not_see_is_what_they_see_of_it():
-    """It was in the list, and a 404 when opened; who said something in it was told of a run that is not there."""
+def seen_in_part():
+    """Two agents, of which the user "narrow" may use the older one only."""
     older, newer = [Agent(ScriptedModel(lambda _: "Good day."), name=name) for name in ("older", "newer")]
     narrow = {"narrow": User("ada", agents=["older"])}
-    served = app(
+    return app(
         [older, newer],
         journal=MemoryJournal(),
         auth=lambda request: narrow.get(request.headers.get("x-user"), User("ada")),
     )
-    async with serving(served) as client:
-        ids = []
-        for name in ("older", "newer"):
-            begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
-            ids.append(begun.json()["id"])
-            await client.get(f"/api/runs/{ids[-1]}/stream")
 
+
+async def talked(client, *names):
+    """The ids of the runs of a conversation with these agents, one after the other."""
+    ids = []
+    for name in names:
+        begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
+        ids.append(begun.json()["id"])
+        await client.get(f"/api/runs/{ids[-1]}/stream")
+    return ids
+
+
+async def test_a_conversation_that_went_on_with_an_agent_that_a_user_may_not_see_is_what_they_see_of_it():
+    """It was in the list, and a 404 when opened; who said something in it was told of a run that is not there."""
+    async with serving(seen_in_part()) as client:
+        ids = await talked(client, "older", "newer")
         seen = {"x-user": "narrow"}
         (listed,) = (await client.get("/api/conversations", headers=seen)).json()["conversations"]
         talk = (await client.get("/api/conversations/talk", headers=seen)).json()
@@ -369,20 +378,8 @@ async def test_a_conversation_that_went_on_with_an_agent_that_a_user_may_not_see
 
 async def test_a_conversation_whose_newest_runs_a_user_may_not_see_is_there_however_many_they_are():
     """It was in the list, and a 404 when opened, once more than 20 runs of it were another agent's."""
-    older, newer = [Agent(ScriptedModel(lambda _: "Good day."), name=name) for name in ("older", "newer")]
-    narrow = {"narrow": User("ada", agents=["older"])}
-    served = app(
-        [older, newer],
-        journal=MemoryJournal(),
-        auth=lambda request: narrow.get(request.headers.get("x-user"), User("ada")),
-    )
-    async with serving(served) as client:
-        ids = []
-        for name in ("older", *["newer"] * 23):
-            begun = await client.post("/api/runs", json={"agent": name, "input": "Hello.", "conversation": "talk"})
-            ids.append(begun.json()["id"])
-            await client.get(f"/api/runs/{ids[-1]}/stream")
-
+    async with serving(seen_in_part()) as client:
+        ids = await talked(client, "older", *["newer"] * 23)
         seen = {"x-user": "narrow"}
         (listed,) = (await client.get("/api/conversations", headers=seen)).json()["conversations"]
         talk = (await client.get("/api/conversations/talk", headers=seen)).json()

@@ -291,7 +291,7 @@ def _endless(value: Any) -> str:
         else:
             inside = _inside(one)
         kinds = set(map(type, inside))
-        if int in kinds and _has_long_number(inside):
+        if int in kinds and any(map(_is_long_number, inside)):
             return _TOO_LONG
         if not _SCALARS.issuperset(kinds) and id(one) not in seen:
             seen.add(id(one))
@@ -301,10 +301,6 @@ def _endless(value: Any) -> str:
 
 _TOO_LONG = f"a whole number in it has more than {MOST_DIGITS:,} digits: return it as a text, or less exactly"
 _MOST_BITS = int(MOST_DIGITS * 3.33)
-
-
-def _has_long_number(values: Iterable[Any]) -> bool:
-    return any(map(_is_long_number, values))
 
 
 def _is_long_number(value: Any) -> bool:

@@ -190,10 +190,11 @@ def require_whose(budget: Budget, whose: Whose) -> str:
     Raises:
         Misuse: it is not said.
     """
-    if budget.per == "user" and whose.user is None:
-        raise Misuse(f"{budget.called} has a purse for each user: say whose run this is with user=…")
-    if budget.per == "conversation" and whose.purse is None:
-        raise Misuse(f"{budget.called} has a purse for each conversation: give the run its own with conversation=…")
+    if not is_said(budget, whose):
+        how = (
+            "say whose run this is with user=…" if budget.per == "user" else "give the run its own with conversation=…"
+        )
+        raise Misuse(f"{budget.called} has a purse for each {budget.per}: {how}")
     return (whose.user if budget.per == "user" else whose.purse) or ""
 
 
