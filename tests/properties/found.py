@@ -118,6 +118,8 @@ RULES = {
         (calls("guarded"), DONE), rules=(Rule("allow", when="odd", is_async=True),)
     ),
     "a rule raises": Setup((calls("write"), DONE), rules=(Rule("deny", when="raises"),)),
+    "a rule forgets its return": Setup((calls("write"), DONE), rules=(Rule("deny", when="forgets"),)),
+    "a rule that allows forgets its return": Setup((calls("guarded"), DONE), rules=(Rule("allow", when="forgets"),)),
     "a rule cancels itself": Setup((calls("write"), DONE), rules=(Rule("deny", when="cancels"),)),
     "a parent denies what its sub-agent does": calling(WRITES, rules=(Rule("deny", ("write",)),)),
     "a parent asks about what its sub-agent does": calling(WRITES, rules=(Rule("ask", ("write",)),)),

@@ -215,9 +215,14 @@ def _changes(arguments: Any) -> bool:
     return odd
 
 
+def _forgets(arguments: Any) -> None:
+    _odd(arguments)
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "changes", "raises" or "cancels".
+    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "changes", "raises", "cancels" or
+    "forgets" (its `return`).
 
     With `repeats` it is about calls that were made as often before, unless it allows.
     """
@@ -234,7 +239,8 @@ class Rule:
         when: Any = None
         if self.when:
             how = self.when if self.when in ("raises", "cancels") else "returns"
-            when = Temper(how, self.is_async).function(World(), "when", _changes if self.when == "changes" else _odd)
+            says = {"changes": _changes, "forgets": _forgets}.get(self.when, _odd)
+            when = Temper(how, self.is_async).function(World(), "when", says)
         tools = tuple(name for name in self.tools if name in known)
         if self.tools and not tools:
             return None
@@ -248,7 +254,7 @@ class Rule:
         """Whether it is about a call of the tool `name` with `n`; one that cannot say is, unless it allows."""
         if (self.tools and name not in self.tools) or (self.effect and EFFECTS.get(name, "idempotent") != self.effect):
             return False
-        if self.when in ("raises", "cancels"):
+        if self.when in ("raises", "cancels", "forgets"):
             return self.action != "allow"
         return not self.when or bool(n % 2)
 
@@ -325,7 +331,7 @@ rules = st.lists(
             st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on", *SKILLED)), min_size=1, max_size=3)
         ).map(tuple),
         effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
-        when=st.sampled_from(["", "", "odd", "changes", "raises", "cancels"]),
+        when=st.sampled_from(["", "", "odd", "changes", "raises", "cancels", "forgets"]),
         is_async=st.booleans(),
         repeats=st.sampled_from([0, 0, 0, 1, 2]),
     ),
