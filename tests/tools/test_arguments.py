@@ -104,6 +104,25 @@ def test_a_value_that_is_not_in_the_list(made: Tool) -> None:
     assert told["available"] == ["low", "high"]
 
 
+def pick(of: Literal[1, 2] = 1, sure: Literal[True] = True, word: Literal[None, "no"] = None) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "meant", "words"),
+    [
+        ({"of": "1"}, 1, "cannot be '1'; it is one of 1, 2; did you mean 1?"),
+        ({"sure": "True"}, True, "cannot be 'True'; it is one of true; did you mean true?"),
+        ({"word": "null"}, None, "cannot be 'null'; it is one of null, 'no'; did you mean null?"),
+        ({"of": None}, None, "cannot be null; it is one of 1, 2"),
+    ],
+)
+def test_the_value_that_is_proposed_is_not_the_one_that_was_given(given: Any, meant: Any, words: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        tool(pick).validate(json.dumps(given))
+    assert caught.value.message.endswith(words)
+    assert caught.value.hints.get("nearest") == meant
+
+
 @EVERY
 def test_a_nested_fault_is_told_with_its_path(made: Tool) -> None:
     told = fault(

@@ -122,16 +122,32 @@ def _tell(schema: Json, fault: Fault) -> tuple[str, dict[str, Any]]:
         given = _short(fault.given)
         hints["given"] = given
         values = _values_at(schema, fault.path)
-        like = nearest(fault.given, values) if values else None
+        like = None
         if values:
             hints["available"] = values[:_MOST_VALUES]
-            listed = ", ".join(repr(value) for value in values[:20])
-            sentence = f"the argument {name!r} cannot be {given!r}; it is one of {listed}{did_you_mean(like)}"
+            listed = ", ".join(_said(value) for value in values[:20])
+            # By how they are written: the text "1" is like the number 1, which is what is meant.
+            written = {_written(value): value for value in values}
+            near = nearest(_written(fault.given), written)
+            like = None if near is None else written[near]
+            meant = "" if near is None else f"; did you mean {_said(like)}?"
+            sentence = f"the argument {name!r} cannot be {_said(given)}; it is one of {listed}{meant}"
         else:
-            sentence = f"the argument {name!r} {fault.message}; given was {given!r}"
+            sentence = f"the argument {name!r} {fault.message}; given was {_said(given)}"
     if like is not None:
         hints["nearest"] = like
     return sentence, hints
+
+
+def _said(value: Any) -> str:
+    """A value in a sentence for the model: a text between quotes, and all else as JSON writes it."""
+    return repr(value) if isinstance(value, str) else _written(value)
+
+
+def _written(value: Any) -> str:
+    from pydantic_core import to_json
+
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings", serialize_unknown=True).decode()
 
 
 def _merged(faults: Sequence[Fault]) -> Iterator[Fault]:
@@ -180,9 +196,7 @@ def _short(value: Any) -> Any:
         else None
     )
     if text is None:
-        from pydantic_core import to_json
-
-        text = to_json(value, inf_nan_mode="strings", serialize_unknown=True).decode()
+        text = _written(value)
         if len(text) <= _LONGEST_VALUE:
             return value
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
