@@ -306,10 +306,25 @@ def test_a_stored_answer_that_no_longer_fits_its_type_is_returned_as_json(tmp_pa
     assert asyncio.run(work()).output == {"value": 42}
 
 
-def test_an_answer_that_is_no_number_is_kept_by_the_value_and_is_null_in_the_journal():
+def test_an_answer_that_is_no_number_is_kept_by_the_value_and_is_its_name_in_the_journal():
     result = Agent(ScriptedModel(["NaN"]), output=float).run_sync("go")
     assert math.isnan(result.output)
-    assert result.events[-1].output is None
+    assert result.events[-1].output == "NaN"
+
+
+class Share(BaseModel):
+    of: float | None
+
+
+@pytest.mark.parametrize(("said", "of"), [("NaN", math.nan), ("Infinity", math.inf), ("-Infinity", -math.inf)])
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_an_answer_that_is_no_number_is_the_same_however_often_the_conversation_was_handed_on(said, of, levels):
+    agent = Agent(ScriptedModel([f'{{"of": {said}}}']), output=Share, name="asked")
+    for _ in range(levels):
+        front = ScriptedModel([[(f"transfer_to_{agent.name}", {})]])
+        agent = Agent(front, tools=[handoff(agent)], output=Share, name=f"front_of_{agent.name}")
+    result = agent.run_sync("go")
+    assert (repr(result.output), "no output" in result.stop.detail) == (repr(Share(of=of)), False)
 
 
 # Every digit

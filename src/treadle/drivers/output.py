@@ -200,10 +200,12 @@ class _Reading(NamedTuple):
 
     def _read(self, json: bytes) -> Answer:
         from pydantic import ValidationError
+        from pydantic_core import to_json
 
         try:
-            # What is no number goes into a journal as null; the value keeps it.
-            return Answer(_checked(self.validator, json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
+            value = _checked(self.validator, json)
+            # What is no number goes into the journal as text, as in a tool's result: null might be taken for another.
+            return Answer(value, from_json(to_json(from_json(json), inf_nan_mode="strings")))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
