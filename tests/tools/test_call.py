@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from treadle import Agent
+from treadle.testing import ScriptedModel
 from treadle.tools import Injected, ToolContext, ToolError, ToolOutput, ToolResult, encode, tool
 
 pytestmark = pytest.mark.anyio
@@ -212,6 +214,30 @@ async def test_retries_until_it_works() -> None:
     output = await shaky.call({}, ToolContext(run_id="r", call_id="c", step=2))
     assert output == ToolOutput("done", value="done")
     assert attempts == [(1, "r-2-c"), (2, "r-2-c"), (3, "r-2-c")]
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_an_attempt_finds_its_arguments_as_they_were_whatever_the_one_before_did(
+    in_thread: bool,
+) -> None:
+    found: list[tuple[list[int], list[int]]] = []
+
+    def taken(parts: list[int], context: ToolContext) -> str:
+        found.append((list(parts), list(context.arguments["parts"])))
+        context.arguments["parts"].append(7)
+        parts.append(9)
+        if len(found) < 3:
+            raise ConnectionError("lost")
+        return "done"
+
+    async def taken_here(parts: list[int], context: ToolContext) -> str:
+        return taken(parts, context)
+
+    shaky = tool(effect="read", retries=2)(taken if in_thread else taken_here)
+    model = ScriptedModel([[("taken" if in_thread else "taken_here", {"parts": [1]})], "ok"])
+    result = await Agent(model, tools=[shaky]).run("go")
+    assert found == [([1], [1])] * 3
+    assert result.tool_calls_made[0].arguments == {"parts": [1]}
 
 
 async def test_no_two_calls_share_an_idempotency_key_however_runs_and_calls_are_named() -> None:

@@ -211,8 +211,11 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             thread = None if self.is_async or not self.thread else ThreadCall(function)
             try:
                 # A copy, where there may be another attempt: the function may change what it is given.
-                given = deepcopy(arguments) if attempt <= self.retries else arguments
-                work = self._work(function, thread, given, context, attempt)
+                given, seen = arguments, context
+                if attempt <= self.retries:
+                    given = deepcopy(arguments)
+                    seen = context and replace(context, arguments=MappingProxyType(given))
+                work = self._work(function, thread, given, seen, attempt)
                 value = await (work if self.timeout is None else within(self.timeout, work))
             except GeneratorExit as error:  # whoever waited is gone, and a coroutine that is closed must not wait again
                 return encode_error(error, self.max_output)
