@@ -7,6 +7,7 @@ call made.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
 from math import isfinite
 from typing import Any
 
@@ -63,23 +64,32 @@ def as_fits(tool: Tool, arguments: Mapping[str, Any], what: str) -> str:
         tool.validate(text)
     except (ToolError, TypeError, ValueError) as error:
         raise Misuse(f"{what} do not fit {naming(tool.name, str(error))}") from error
-    except RecursionError as error:
-        raise Misuse(f"{what} hold themselves, or are nested too deep for JSON") from error
     return text
 
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
+_KEPT = (bytes, bytearray, memoryview, Decimal)
 
 
 def json_of(arguments: Any) -> str:
     """The JSON text of arguments. Raises TypeError or ValueError for what has none."""
-    return _encoder.encode(_texts(arguments)).decode()
+    try:
+        return _encoder.encode(_texts(msgspec.to_builtins(arguments, builtin_types=_KEPT))).decode()
+    except RecursionError as error:
+        raise ValueError("they hold themselves, or are nested too deep for JSON") from error
 
 
 def _texts(value: Any) -> Any:
-    """`value` with its texts as they can be stored. Raises ValueError for a float that would be written as null."""
-    if isinstance(value, float) and not isfinite(value):
+    """`value` with its texts as they can be stored.
+
+    Raises:
+        ValueError: it holds a number that would be written as null, or bytes, which would be written as base64: the
+            tool would be given another value than was meant.
+    """
+    if isinstance(value, (float, Decimal)) and not isfinite(value):
         raise ValueError(f"{value} is no number that JSON has")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise ValueError("bytes have no form in JSON: give the text that the tool reads them from")
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, dict):
