@@ -561,6 +561,16 @@ async def test_misuse_is_explained() -> None:
         await reply_of(chunk("x"))
 
 
+async def test_what_the_chat_model_itself_asks_for_is_not_said_to_stand_in_the_settings() -> None:
+    class Several(Chunks):
+        n: int = 2
+
+    with pytest.raises(Misuse, match=r"^the chat model asks for n=2 replies"):
+        await Agent(LangChainModel(Several(turns=[]))).run("go")
+    with pytest.raises(Misuse, match=r"^settings\.extra asks for n=2 replies"):
+        await Agent(LangChainModel(Chunks(turns=[])), settings=ModelSettings(extra={"n": 2})).run("go")
+
+
 def test_langchain_is_imported_when_it_is_used_and_missed_in_words() -> None:
     code = """
 import sys

@@ -18,8 +18,11 @@ REPLIES: Final = ("n", "best_of", "candidate_count", "candidateCount")
 """What providers call the number of replies; all are billed."""
 
 
-def check_extra(extra: Json | None) -> None:
+def check_extra(extra: Json | None, where: str = "settings.extra") -> None:
     """Refuses fields that make a request another one than is reckoned with, recorded and read.
+
+    Args:
+        where: what has these fields, in words for whoever wrote them.
 
     Raises:
         Misuse: `extra` names another model, asks for several replies or for a job in the background, or bounds the
@@ -29,26 +32,26 @@ def check_extra(extra: Json | None) -> None:
         return
     if "model" in extra:
         raise Misuse(
-            f"settings.extra has a field 'model' ({reprlib.repr(extra['model'])}): name the model where it is made, or "
+            f"{where} has a field 'model' ({reprlib.repr(extra['model'])}): name the model where it is made, or "
             "in StepSettings(model=…) for one step, so that its price and its limits are known"
         )
     for inside in ("generation_config", "generationConfig"):
-        check_extra(extra[inside] if isinstance(extra.get(inside), dict) else None)
+        check_extra(extra[inside] if isinstance(extra.get(inside), dict) else None, where)
     for name in REPLIES:
         if name in extra and (isinstance(extra[name], bool) or extra[name] not in (None, 1)):
             raise Misuse(
-                f"settings.extra asks for {name}={reprlib.repr(extra[name])} replies, and of all that are billed one "
+                f"{where} asks for {name}={reprlib.repr(extra[name])} replies, and of all that are billed one "
                 "is read: leave it out, and ask again for another reply"
             )
     if extra.get("background"):
         raise Misuse(
-            "settings.extra asks for background=True, a job whose reply nobody comes back for: leave it out, and give "
+            f"{where} asks for background=True, a job whose reply nobody comes back for: leave it out, and give "
             "the model Timeouts(total=…, first_token=…) that are long enough"
         )
     for name in LENGTHS:
         most = extra.get(name)
         if name in extra and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise Misuse(f"settings.extra takes {name} as a whole number from 1; it was given {reprlib.repr(most)}")
+            raise Misuse(f"{where} takes {name} as a whole number from 1; it was given {reprlib.repr(most)}")
 
 
 def longest(settings: ModelSettings) -> int | None:

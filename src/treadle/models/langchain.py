@@ -239,7 +239,7 @@ class LangChainModel:
         if settings.stop is not None:
             options["stop"] = list(settings.stop)
         own = {name: getattr(self.chat_model, name, None) for name in REPLIES}
-        check_extra({**own, **(getattr(self.chat_model, "model_kwargs", None) or {})})
+        check_extra({**own, **(getattr(self.chat_model, "model_kwargs", None) or {})}, "the chat model")
         check_extra(settings.extra)
         return options | (settings.extra or {})
 
