@@ -1,4 +1,4 @@
-"""Chosen: what a function chose of a run's messages for one step, made a history that every provider takes. Pure."""
+"""Chosen: what a function or a policy chose of a run's messages, made a history that every provider takes. Pure."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Mess
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
     A result that was kept brings the assistant message along that asked for it, and there is always something to
-    answer at the end: if there is not, the last that a person said.
+    answer at the end.
     """
     asked = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
     out: list[Message] = []
@@ -21,11 +21,24 @@ def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Mess
                 out.append(asking)
                 asked |= {call.id for call in asking.calls}
         out.append(message)
-    made = completed(out)
-    if made and isinstance(made[-1], (UserMessage, ToolMessage)):
+    return with_an_end(completed(out), history)
+
+
+def with_an_end(made: list[Message], history: Sequence[Message]) -> list[Message]:
+    """`made` with something to answer at its end: if there is nothing, the last that a person said in `history`.
+
+    Where `history` ends with a reply, its provider has paused that and goes on with it: nothing may come after it.
+    """
+    ends = (UserMessage, ToolMessage, AssistantMessage) if _is_paused(history) else (UserMessage, ToolMessage)
+    if made and isinstance(made[-1], ends):
         return made
     said = [message for message in history if isinstance(message, UserMessage) and message.says_something]
     return [*made, *said[-1:]] if said else completed(history)
+
+
+def _is_paused(history: Sequence[Message]) -> bool:
+    """Whether a reply stands last, which is to be gone on with."""
+    return bool(history) and isinstance(history[-1], AssistantMessage)
 
 
 def _asking(history: Sequence[Message], result: ToolMessage) -> AssistantMessage | None:
