@@ -63,3 +63,11 @@ async def test_a_reply_that_was_paused_is_gone_on_with_and_nothing_is_asked_agai
     model = ScriptedModel([half, "noon."])
     await made_with(lambda messages: list(messages)[-last:], how, None, model).run("What time is it?")
     assert [message.text for message in model.requests[1].messages] == ["What time is it?", "It is"][-last:]
+
+
+async def test_what_is_left_of_the_limits_is_not_said_after_a_reply_that_was_paused() -> None:
+    half = ModelReply(AssistantMessage((Text("It is"),)), finish="pause")
+    model = ScriptedModel([half, "noon."])
+    await Agent(model, tell_remaining=True).run("What time is it?")
+    first, second = ([message.role for message in request.messages] for request in model.requests)
+    assert (first, second) == (["user", "user"], ["user", "assistant"])

@@ -19,7 +19,7 @@ from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
 from treadle.kernel.history import instructed
-from treadle.kernel.messages import Message, ToolSpec, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
@@ -178,7 +178,9 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     messages: Sequence[Message] = state.messages
     if step.messages is not None:
         messages = [*step.messages, UserMessage(step.note)] if step.note else step.messages
-    passing = remaining(state) if config.tell_remaining else ""
+    # A reply that its provider has paused is gone on with where it stands: nothing may come after it.
+    paused = bool(messages) and isinstance(messages[-1], AssistantMessage)
+    passing = remaining(state) if config.tell_remaining and not paused else ""
     if passing:
         messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:
