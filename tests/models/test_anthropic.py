@@ -54,6 +54,10 @@ SUB = ToolSpec("sub", "subtracts", {"type": "object", "properties": {}})
 MODEL = "claude-sonnet-4-5"
 
 
+BEGUN = Opaque("anthropic", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "nuts"}})
+ENDED = Opaque("anthropic", {"type": "web_search_tool_result", "tool_use_id": "s", "content": []})
+
+
 def encode(*messages: Message, model: str = MODEL, cache: Any = None, **request: Any) -> dict[str, Any]:
     """The body as the server would read it."""
     codec = AnthropicCodec(cache=cache)
@@ -186,6 +190,30 @@ CALLS = said(ToolCall("c1", "add", '{"a":1}'), ToolCall("c2", "sub"))
             id="a paused turn ends with the provider's own block",
         ),
         pytest.param(
+            [UserMessage("a"), said(Text("x"), BEGUN), UserMessage("b")],
+            [("user", [text("a")]), ("assistant", [text("x")]), ("user", [text("b")])],
+            id="what was begun in a paused turn is not said of one that was left",
+        ),
+        pytest.param(
+            [UserMessage("a"), said(Thinking("hm", signature="sig"), BEGUN), UserMessage("b")],
+            [("user", [text("a")]), ("user", [text("b")])],
+            id="a paused turn that was left and said nothing else is none",
+        ),
+        pytest.param(
+            [UserMessage("a"), said(BEGUN), said(ENDED, Text("x")), UserMessage("b")],
+            [("user", [text("a")]), ("assistant", [BEGUN.value, ENDED.value, text("x")]), ("user", [text("b")])],
+            id="a paused turn that was gone on with is whole",
+        ),
+        pytest.param(
+            [UserMessage("a"), said(BEGUN, ToolCall("c", "look")), ToolMessage("c", "look", "?")],
+            [
+                ("user", [text("a")]),
+                ("assistant", [BEGUN.value, {"type": "tool_use", "id": "c", "name": "look", "input": {}}]),
+                ("user", [{"type": "tool_result", "tool_use_id": "c", "content": "?"}]),
+            ],
+            id="what is carried out after the run's own tools stays",
+        ),
+        pytest.param(
             [
                 UserMessage("a"),
                 said(ToolCall("call:1|x", "no such.tool")),
@@ -230,6 +258,21 @@ def test_arguments_keep_the_bytes_that_the_model_wrote():
     arguments = '{"b": 1.0,  "a": 12345678901234567890123, "ü": "\\u00e9"}'
     request = ModelRequest((UserMessage("go"), said(ToolCall("c", "add", arguments)), ToolMessage("c", "add", "x")))
     assert arguments.encode() in AnthropicCodec().encode(request, MODEL, True)
+
+
+def test_a_paused_turn_is_sent_as_it_is_until_something_is_said_after_it() -> None:
+    """A limit, or a message, may come before the turn is gone on with: it was refused in each later request."""
+    codec, said_so_far = AnthropicCodec(), [UserMessage("a"), said(Text("x"), BEGUN)]
+    sent = [
+        json.loads(codec.encode(ModelRequest(messages, run_id="r"), MODEL, True))["messages"]
+        for messages in (said_so_far, [*said_so_far, UserMessage("b")], [*said_so_far, said(ENDED), UserMessage("b")])
+    ]
+    kinds = [[[block["type"] for block in message["content"]] for message in messages] for messages in sent]
+    assert kinds == [
+        [["text"], ["text", "server_tool_use"]],
+        [["text"], ["text"], ["text"]],
+        [["text"], ["text", "server_tool_use", "web_search_tool_result"], ["text"]],
+    ]
 
 
 def encoded(data: bytes) -> str:

@@ -81,6 +81,8 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 
 
 FAILED: Final = "This call failed."
+_BEGUN: Final = ("server_tool_use", "mcp_tool_use")
+"""The blocks of what the provider does itself, each followed by one with its result."""
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
 SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
@@ -116,8 +118,8 @@ class AnthropicCodec:
         self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
         self.max_tokens = max_tokens
         opening = Turn("user", [TextBlock(OPENING)])
-        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening)
-        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening)
+        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening, followed=_followed)
+        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening, followed=_followed)
         self._breakpoint: Json | None = None
         self._mark: bytes | None = None
         self.cache = cache
@@ -287,6 +289,28 @@ def _passing(request: ModelRequest) -> int:
 
 def _same_turn(previous: Message, message: Message) -> bool:
     return (type(previous) is AssistantMessage) == (type(message) is AssistantMessage)
+
+
+def _followed(group: Sequence[Message]) -> Sequence[Message]:
+    """`group` without what the provider had begun in a paused reply that was not gone on with.
+
+    Such a block is refused without its result. Beside a call of the run's tools it is carried out after that.
+    """
+    spoken = [message for message in group if type(message) is AssistantMessage]
+    own = [part.value for message in spoken for part in message.content if type(part) is Opaque]
+    if not own or spoken[-1].calls:
+        return group
+    ended = {value.get("tool_use_id") for value in own}
+    begun = [value for value in own if value.get("type") in _BEGUN and value.get("id") not in ended]
+    return group if not begun else [_without(message, begun) for message in group]
+
+
+def _without(message: Message, values: Sequence[Json]) -> Message:
+    if type(message) is not AssistantMessage:
+        return message
+    return AssistantMessage(
+        tuple([one for one in message.content if type(one) is not Opaque or one.value not in values])
+    )
 
 
 def _is_thought(block: object) -> bool:

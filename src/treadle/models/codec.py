@@ -94,6 +94,7 @@ def json_history(
     joins: Callable[[Message, Message], bool] = lambda previous, message: False,
     limit: int = 32_000_000,
     opening: object | None = None,
+    followed: Callable[[Sequence[Message]], Sequence[Message]] = lambda group: group,
 ) -> History[bytearray]:
     """A history kept as JSON: the items that `encode_group` gives for each group of messages, a comma after each.
 
@@ -103,6 +104,7 @@ def json_history(
         limit: the most bytes of JSON to keep.
         opening: what goes before words of the model that come first, at a provider that refuses a history which does
             not begin with the user.
+        followed: what is said of a group that another follows, which the last one is not; by default all of it.
     """
 
     def put(group: Sequence[Message], made: bytearray) -> None:
@@ -113,7 +115,7 @@ def json_history(
             made += json_bytes(item)
             made += b","
 
-    return History(bytearray, put, joins, limit=limit)
+    return History(bytearray, put, joins, limit=limit, followed=followed)
 
 
 def body_bytes(fields: Json, name: str, history: bytearray, marks: Iterable[tuple[int, bytes]] = ()) -> bytes:

@@ -34,6 +34,7 @@ class History(Generic[Made]):
         empty: makes what is to be filled: `bytearray` or `list`.
         put: puts what a group of messages becomes at the end of what is there.
         joins: whether a message belongs to the group of the one before it; by default never.
+        followed: what is put of a group that another follows, which the last one is not; by default all of it.
         weigh: how much of `limit` takes what is there from an index on; by default its length.
         limit: the most to keep, in the unit of `weigh`.
     """
@@ -45,10 +46,12 @@ class History(Generic[Made]):
         joins: Callable[[Message, Message], bool] = lambda previous, message: False,
         weigh: Callable[[Made, int], int] = lambda made, start: len(made) - start,
         limit: int = 32_000_000,
+        followed: Callable[[Sequence[Message]], Sequence[Message]] = lambda group: group,
     ) -> None:
         self._empty: Callable[[], Made] = empty
         self._put: Callable[[Sequence[Message], Made], None] = put
         self._joins = joins
+        self._followed = followed
         self._weigh: Callable[[Made, int], int] = weigh
         self._limit = limit
         self._trails: dict[Any, Trail[Made]] = {}
@@ -83,7 +86,7 @@ class History(Generic[Made]):
             if spoken is not None and not joins(spoken, message):
                 starts.append(base + start)
                 places.append(len(made))
-                put(new[start:index], made)
+                put(self._followed(new[start:index]), made)
                 start = index
             spoken = message
         if new:
