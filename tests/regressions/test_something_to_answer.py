@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from treadle import Agent, StepSettings
+from treadle import Agent, Limits, StepSettings
 from treadle.context.policies import Edit, Facts
+from treadle.kernel.stop import OnLimit
 from treadle.models import AssistantMessage, Message, ModelReply, Text
 from treadle.testing import ScriptedModel
 
@@ -71,3 +72,15 @@ async def test_what_is_left_of_the_limits_is_not_said_after_a_reply_that_was_pau
     await Agent(model, tell_remaining=True).run("What time is it?")
     first, second = ([message.role for message in request.messages] for request in model.requests)
     assert (first, second) == (["user", "user"], ["user", "assistant"])
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+async def test_a_reply_that_was_paused_at_a_limit_is_gone_on_with_as_it_is(on_limit: OnLimit) -> None:
+    """It was told that there is room now, which made a new turn of what its provider was to go on with."""
+    half = ModelReply(AssistantMessage((Text("It is"),)), finish="pause")
+    model = ScriptedModel([half, "noon."])
+    agent = Agent(model, limits=Limits(steps=1), on_limit=on_limit)
+    paused = await agent.run("What time is it?")
+    result = await agent.resume(paused, limits=Limits(steps=5))
+    assert [message.text for message in model.requests[1].messages] == ["What time is it?", "It is"]
+    assert (result.stop.reason, result.text) == ("answered", "noon.")

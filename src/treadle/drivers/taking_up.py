@@ -234,10 +234,12 @@ def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
 
 
 def _has_nothing_to_answer(state: RunState) -> bool:
-    """Whether a run ended on the model's word, or was taken up after that by who could not say what for."""
-    if not isinstance(state.messages[-1], AssistantMessage):
-        return False
-    return state.phase == "finished" or (state.phase == "ready" and state.steps[-1].finish != "pause")
+    """Whether a run ended on the model's word, or was taken up after that by who could not say what for.
+
+    A reply that its provider has paused is gone on with as it is.
+    """
+    paused = bool(state.steps) and state.steps[-1].finish == "pause"
+    return isinstance(state.messages[-1], AssistantMessage) and state.phase in ("finished", "ready") and not paused
 
 
 async def recorded(
