@@ -47,6 +47,7 @@ class Pending:
         found: the result that there is already, if a person is asked about it.
         plain: the call's id as the model gave it.
         asked: how often somebody has been asked about the call, this time included.
+        nonce: what tells its run from an earlier one of that name, since deleted; 0 if no other has it.
     """
 
     call_id: str
@@ -58,6 +59,7 @@ class Pending:
     found: str = ""
     plain: str = ""
     asked: int = 1
+    nonce: int = field(default=0, repr=False)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -67,13 +69,16 @@ class Pending:
         """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others.
 
         Whether a call that was cut off runs again is another question than whether it may run, and so is whatever is
-        asked about it later, each with another key: a decision that is delivered twice answers the first alone.
+        asked about it later, each with another key: a decision that is delivered twice answers the first alone. So is
+        what a run asks that has the name of a deleted one.
         """
         asked = self.arguments_json
         if self.asked > 1:
             asked = f'["again",{asked},{self.asked}]'
         elif self.kind == "interrupted":
             asked = f'["again",{asked}]'
+        if self.nonce:
+            asked = f'["of",{asked},{self.nonce}]'
         return f"{self.call_id}#{fingerprint(asked)}"
 
     @property
@@ -226,10 +231,8 @@ def result_of(
     stop = state.stop or stopped("running", "the run is under way")
     step = state.step
     calls = [record for one in state.steps for record in one.calls]
-    pending: tuple[Pending, ...] = ()
     if step is not None:
         calls.extend(step.calls)
-        pending = pending_in(step)
     return RunResult(
         run_id=state.run_id,
         text=state.text,
@@ -240,7 +243,7 @@ def result_of(
         messages=history(state, stop),
         usage=state.usage,
         cost=state.accounts.whole_cost,
-        pending=pending,
+        pending=pending_in(state),
         error=_typed(error, state.failure),
         elapsed=state.elapsed,
         limits=state.limits,
@@ -251,16 +254,16 @@ def result_of(
     )
 
 
-def pending_in(step: Step) -> tuple[Pending, ...]:
-    """The calls of `step` that wait for someone; those of its sub-runs under the call that the sub-run works for."""
+def pending_in(state: RunState) -> tuple[Pending, ...]:
+    """The calls of a run that wait for someone; those of its sub-runs under the call that the sub-run works for."""
     found: list[Pending] = []
-    for record in step.calls:
+    for record in () if state.step is None else state.step.calls:
         name, doing = escaped(record.id), record.doing
         if record.run_id and record.status == "awaited":
             found.extend(
                 Pending(
                     f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id,
-                    one.question, one.found, f"{record.id}/{one.call_id}", one.asked,
+                    one.question, one.found, f"{record.id}/{one.call_id}", one.asked, state.started.nonce,
                 )
                 for one in record.waits
             )  # fmt: skip
@@ -276,6 +279,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
                     found="" if record.found is None else record.found.text,
                     plain=record.id,
                     asked=record.asked,
+                    nonce=state.started.nonce,
                 )
             )
     return tuple(found)

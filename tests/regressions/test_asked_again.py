@@ -112,8 +112,8 @@ def test_the_answer_to_a_tools_first_question_is_none_to_its_second():
         ToolStarted(0, "c"),
         ResultAwaited(0, "c", wait=True, question="And its backup?", again="2"),
     ]
-    [first] = pending_in(fold_all(asked).step)
-    [second] = pending_in(fold_all([*asked, *answered]).step)
+    [first] = pending_in(fold_all(asked))
+    [second] = pending_in(fold_all([*asked, *answered]))
     assert (first.question, second.question) == ("The whole table?", "And its backup?")
     assert first.kind == second.kind == "result"
     assert first.key != second.key

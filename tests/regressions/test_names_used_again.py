@@ -11,6 +11,10 @@
   theirs, and forks and runs below have their own -> test_keys_stay_what_they_are_and_differ_from_all_others
 - a worker that had read a run which was then deleted, and its name used again, did what the deleted one was asked, and
   wrote it into the journal of the new one -> test_who_has_read_a_deleted_run_goes_on_with_the_one_that_is_there
+- a decision that was made about it and came late was one on the same call of the new run, which nobody had looked at
+  -> test_a_decision_about_a_deleted_run_decides_nothing_of_the_new_one; over HTTP, where the name follows from the
+  request's own key, in tests/serve/test_serve_named_runs.py; decisions on runs of earlier code stay what they
+  are -> test_decisions_on_runs_without_a_nonce_have_the_keys_that_they_had
 - whose it is does not go by the clocks of two machines, nor by journals that do not say it
   -> test_a_run_below_is_its_own_by_whatever_clock
 """
@@ -252,3 +256,40 @@ async def test_who_has_read_a_deleted_run_goes_on_with_the_one_that_is_there(jou
     assert journal.happens is None
     assert (result.text, list(receipts.values())) == ("done", ["paid 2 as 1"])
     assert (await first.replay("order-17")).differences == ()
+
+
+@pytest.mark.parametrize("journal_class", [MemoryJournal, SqliteJournal])
+async def test_a_decision_about_a_deleted_run_decides_nothing_of_the_new_one(journal_class, tmp_path):
+    journal = journal_class(*((tmp_path / "runs.db",) if journal_class is SqliteJournal else ()))
+    receipts = {}
+    agent = bank(journal, receipts, 1, waits=True)
+    seen = (await submitted(agent, "Pay 1.")).pending
+    assert [one.tool for one in seen] == ["pay", "pay"]
+    for run_id in reversed(await family(journal, "order-17")):
+        await journal.delete(run_id)
+    agent = bank(journal, receipts, 1, waits=True)
+    fresh = (await submitted(agent, "Pay 1.")).pending
+    assert [(one.call_id, one.arguments) for one in fresh] == [(one.call_id, one.arguments) for one in seen]
+    for late in ([seen[0]], [seen[1]], [one.key for one in seen]):
+        for answers in ({"approve": late}, {"deny": late}, {"results": dict.fromkeys(late, "paid by hand")}):
+            with pytest.raises(Misuse, match="look at it again"):
+                await agent.resume("order-17", **answers)
+    assert receipts == {}
+
+    # What waits below is known by the same keys in another process.
+    result = await bank(journal, receipts, 1, waits=True).resume("order-17", approve=[one.key for one in fresh])
+    assert (result.finished, len(receipts)) == (True, 2)
+
+
+async def test_decisions_on_runs_without_a_nonce_have_the_keys_that_they_had():
+    journal, receipts = MemoryJournal(), {}
+    waiting = await submitted(bank(journal, receipts, 1, waits=True), "Pay 1.")
+    earlier = MemoryJournal()
+    for run_id in await family(journal, "order-17"):
+        start, *rest = await journal.read(run_id)
+        await earlier.append(run_id, 0, [replace(start, nonce=0), *rest])
+    # SHA-256 of {"amount":1}, as docs/approvals.md has it: of the arguments alone.
+    keys = ["call_0_0#c2b11e65", "call_0_1/call_0_0#c2b11e65"]
+    assert not {*keys} & {one.key for one in waiting.pending}
+    result = await bank(earlier, receipts, 1, waits=True).resume("order-17", approve=keys)
+    assert (result.finished, len(receipts)) == (True, 2)

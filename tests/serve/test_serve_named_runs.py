@@ -69,3 +69,46 @@ async def test_what_is_left_of_a_deleted_run_is_nobodys_who_uses_its_name_again(
         assert (status, told["sub_runs"]) == (200, [])
         status, told = await asked(one, "GET", f"/api/runs/{left}")
         assert status == 404
+
+
+async def test_a_verdict_on_a_deleted_run_is_none_on_the_one_that_the_same_request_begins_anew():
+    """It approved a payment that nobody had looked at."""
+    paid = []
+
+    @tool(effect="write", needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays what is owed."""
+        paid.append(amount)
+        return "paid"
+
+    def turn(request):
+        return "It is paid." if request.messages[-1].role == "tool" else [("pay", {"amount": 500})]
+
+    journal = MemoryJournal()
+
+    def server():
+        # One that has just started: its model names its first call as that of any other does.
+        return lifespan(app([Agent(ScriptedModel(turn), name="clerk", tools=[pay], journal=journal)]))
+
+    async with server() as one, server() as other:
+
+        async def begun(one):
+            headers = [("idempotency-key", "order-17")]
+            status, run = await asked(one, "POST", "/api/runs", {"agent": "clerk", "input": "Pay."}, headers)
+            assert status == 201
+            path = f"/api/runs/{run['id']}"
+            await Client(one, "GET", f"{path}/stream?until=pause").run()
+            (call,) = (await asked(one, "GET", path))[1]["pending"]
+            verdict = {"call": call["call"], "fingerprint": call["fingerprint"], "verdict": "approve"}
+            return path, {"decisions": [verdict]}
+
+        path, late = await begun(one)
+        assert (await asked(one, "DELETE", path))[0] == 204
+        again, seen = await begun(other)
+        assert again == path
+        status, told = await asked(one, "POST", f"{path}/decisions", late)
+        assert (status, paid) == (409, [])
+        assert "Look at the call again" in told["error"]["advice"]
+        assert (await asked(one, "POST", f"{path}/decisions", seen))[0] == 200
+        await Client(one, "GET", f"{path}/stream?until=end").run()
+        assert paid == [500]

@@ -36,7 +36,8 @@ from treadle.result import RunResult, conversation_part, history, result_of
 class Asked(NamedTuple):
     """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies.
 
-    `nonce` is 0 where the name follows from what is asked, so that what is asked again is the same again.
+    `nonce` is 0 where none is given: of a run whose name follows from what is asked one below 0 is taken, so that to a
+    service what is asked again is the same again.
     """
 
     input: Input = None
@@ -142,6 +143,11 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 
 
+def by_chance() -> int:
+    """A number that tells a run from an earlier one of its name."""
+    return 1 + secrets.randbelow(2**40)
+
+
 def _allowed(config: Configuration, asked: Asked) -> Configuration:
     """The configuration with the budgets of the run. Raises Misuse where its limits cannot be right."""
     config = with_budgets(config, asked.budget)
@@ -178,7 +184,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
         limits,
         one_step=asked.one_step,
         origin=asked.origin,
-        nonce=asked.nonce,
+        nonce=asked.nonce or (0 if asked.run_id is None else -by_chance()),
         at=clock.began,
     )
     return run

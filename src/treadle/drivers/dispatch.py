@@ -7,7 +7,6 @@ queued, and can be dispatched again. Only names cross to the dispatcher; what wa
 """
 
 import asyncio
-import secrets
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.drivers.beginning import Asked, begun
+from treadle.drivers.beginning import Asked, begun, by_chance
 from treadle.drivers.checks import with_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER, drive, end
@@ -217,7 +216,7 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
         # One that is there already is no further one, and its order may be among those that wait.
         if asked.run_id is None or not await is_there(config.journal, asked.run_id):
             raise
-    run = await begun(config, asked._replace(nonce=0 if asked.run_id is None else 1 + secrets.randbelow(2**40)))
+    run = await begun(config, asked._replace(nonce=0 if asked.run_id is None else by_chance()))
     run.feed(RunPaused(QUEUED, queued))
     try:
         await run.commit()

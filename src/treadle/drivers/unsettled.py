@@ -27,24 +27,26 @@ async def unsettled(state: RunState, journal: Journal | None) -> tuple[Pending, 
 
     A call that a run below works on is not among them, but those of that run are.
     """
-    step = as_taken_up(state).step
+    taken = as_taken_up(state)
+    step = taken.step
     if state.phase == "finished" or step is None:
         return ()
-    found = list(pending_in(step))
+    found = list(pending_in(taken))
     if state.phase == "paused":
         return tuple(found)
     for record in step.calls:
         if record.status == "interrupted":
             below = await _below(state, step, record, journal)
-            found += [_interrupted(record)] if below is None else below
+            found += [_interrupted(state, record)] if below is None else below
     return tuple(found)
 
 
-def _interrupted(record: CallRecord) -> Pending:
-    doing = record.doing
+def _interrupted(state: RunState, record: CallRecord) -> Pending:
+    name, doing = escaped(record.id), record.doing
     return Pending(
-        escaped(record.id), doing.name, parsed(doing.arguments), "interrupted", plain=record.id, asked=record.asked + 1
-    )
+        name, doing.name, parsed(doing.arguments), "interrupted",
+        plain=record.id, asked=record.asked + 1, nonce=state.started.nonce,
+    )  # fmt: skip
 
 
 async def _below(state: RunState, step: Step, record: CallRecord, journal: Journal | None) -> list[Pending] | None:
@@ -60,7 +62,7 @@ async def _below(state: RunState, step: Step, record: CallRecord, journal: Journ
     return [
         Pending(
             f"{name}/{one.call_id}", one.tool, one.arguments, one.kind, run_id,
-            one.question, one.found, f"{record.id}/{one.plain}", one.asked,
+            one.question, one.found, f"{record.id}/{one.plain}", one.asked, one.nonce,
         )
         for one in await unsettled(below, journal)
     ]  # fmt: skip

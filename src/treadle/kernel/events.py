@@ -67,7 +67,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step. `user` is whose it is,
     `conversation` the name of its own, `origin` what goes on with it after a crash, `foreign_skills` are active in its
     messages and not its agent's. `asked`: where in those is what people asked, if not only at the end (a hand-off).
-    `nonce` tells keys of its calls from those of a deleted run of its name; 0 if the name is not of somebody's choice.
+    `nonce` tells keys of its calls from those of a deleted run of its name (below 0: only of decisions); 0: new name.
     """
 
     run_id: str

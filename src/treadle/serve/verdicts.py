@@ -100,7 +100,8 @@ def _answer(answers: Answers, verdict: Verdict, waits: Waits | None, run_id: str
     if verdict.fingerprint != waits.fingerprint:
         raise Refused(
             "conflict",
-            f"call {verdict.call!r:.200} of run {run_id} waits with other arguments than those that were decided on",
+            f"call {verdict.call!r:.200} of run {run_id} waits with other arguments than were decided on, or "
+            "for another decision",
             "Look at the call again.",
         )
     if verdict.verb not in waits.allowed:

@@ -67,7 +67,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         arguments: those of the call, as they were validated.
         made: 1 for the model's own call, and one more for each call that a reaction had made in its place.
         other: how many of those were other calls, rather than the same one again.
-        nonce: of a run whose name somebody chose, what tells it from an earlier one of that name, since deleted.
+        nonce: of a run whose name somebody chose, what tells it from an earlier one of that name, since deleted; below
+            0 where the name follows from what is asked, and to a service is the same again.
         again: what the tool gave when it asked a person in the middle of this call; empty if it did not.
         answer: what the person answered.
         redact: what the run's journal puts texts through, for what the tool itself writes elsewhere, such as into a
@@ -105,7 +106,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         call = escaped(self.call_id)
         # "1-x" in the run "pay" and "x" in the run "pay-0" would be one key: the last step in a key is the call's own.
         call = call.replace("-", "%2D") if _LIKE_A_STEP.search(call) else call
-        which = f"~{self.nonce:x}" if self.nonce else ""
+        which = f"~{self.nonce:x}" if self.nonce > 0 else ""
         return f"{self.run_id}-{self.step}-{call}{again}{which}"
 
     def report(self, progress: str | Json) -> None:

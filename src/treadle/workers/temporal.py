@@ -262,8 +262,7 @@ async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved:
         UnknownRun: the journal has no such run.
         Misuse: a call is approved by its id about which something else has been asked since.
     """
-    step = fold_all([] if agent.journal is None else await agent.journal.read(run_id)).step
-    for one in () if step is None else pending_in(step):
+    for one in pending_in(fold_all([] if agent.journal is None else await agent.journal.read(run_id))):
         if (one.kind == "interrupted" or one.asked > 1) and not {one.call_id, one.plain}.isdisjoint(approved):
             raise Misuse(f"something is asked about call {one.call_id!r} again; approve it by its key, {one.key!r}")
 

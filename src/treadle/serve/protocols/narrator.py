@@ -297,7 +297,7 @@ class Narrator:
         self._told.update([call_id for call_id, _, _ in unanswered])
         if isinstance(event, happened.RunFinished):
             yield from self._results()
-        pending = () if state.step is None or state.phase != "paused" else pending_in(state.step)
+        pending = pending_in(state) if state.phase == "paused" else ()
         if pending:
             yield moves.Asked(pending)
         yield from self._close_step()
