@@ -239,7 +239,10 @@ def _give(answers: Answers, given: str, theirs: Answers, path: str) -> None:
 async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
     tool = run.config.tools.get(record.doing.name)
     if tool is None or not isinstance(tool.agent, Below):
-        raise Misuse(f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for")
+        raise Misuse(
+            f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for: decide with one "
+            "that has, or cancel the run (agent.cancel)"
+        )
     events = await recorded_below(run, record)
     if events is None:
         raise Misuse(

@@ -270,7 +270,7 @@ def require_rules(
         faults += [f"it allows more: {'; '.join(looser)}"] if looser else []
         raise Misuse(
             f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
-            "Use the agent that started it"
+            "Use the agent that started it; where there is none any more, any agent may cancel the run (agent.cancel)"
         )
 
 

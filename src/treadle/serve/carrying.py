@@ -25,6 +25,7 @@ from treadle.journal.families import every
 from treadle.journal.info import RunInfo, RunStatus, Wanted, is_served, told_by
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
+from treadle.kernel.stop import Stop
 from treadle.serve.conversations import Conversations
 from treadle.serve.live import STOPPED, Live
 from treadle.serve.refused import Refused, kept, of_journal
@@ -71,9 +72,25 @@ class Carrying:
             raise Refused(
                 "conflict",
                 f"run {whose.top} is of the agent {whose.agent!r}, which this server does not have",
-                "Start the server with that agent, or go on with the run where it is.",
+                "Start the server with that agent, go on with the run where it is, or cancel it.",
             )
         return agent
+
+    async def ended(self, whose: Whose, run_id: str, stop: Stop) -> None:
+        """Ends a run as cancelled, whoever drives it: with its agent, or where that is gone any that has its budgets.
+
+        Raises:
+            Refused: none here has them.
+        """
+        own = self._agents.get(whose.agent)
+        agents = [*self._agents.values()] if own is None else [own]
+        for agent in agents:
+            try:
+                await kept(cancelled(agent._config, run_id, stop))
+                return
+            except Refused as error:
+                if error.kind != "unfit" or agent is agents[-1]:
+                    raise
 
     async def deps_of(self, owner: str) -> Any:
         """What the runs of a user are given as dependencies."""
@@ -144,7 +161,7 @@ class Carrying:
         if driven or not served_here or not await begun_beside(self._journal, events):
             return False
         log.warning("run %s has ended: %s", run_id, BESIDE.detail, extra={"run_id": run_id, "agent": whose.agent})
-        await cancelled(self.agent_of(whose)._config, run_id, BESIDE)
+        await self.ended(whose, run_id, BESIDE)
         return True
 
     async def take_up(self) -> None:

@@ -13,7 +13,6 @@ from treadle.agent import Agent
 from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked
 from treadle.drivers.checks import Input, asked_of, stopped_by
-from treadle.drivers.dispatch import cancelled
 from treadle.drivers.lease import may_hold_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
@@ -224,8 +223,7 @@ class Runs:
         elif await kept(self.carrying.ended_beside(whose, run_id)):
             return
         # One that is driven here may have paused in that very moment.
-        config = self.carrying.agent_of(whose)._config
-        await kept(cancelled(config, run_id, stop))
+        await self.carrying.ended(whose, run_id, stop)
 
     async def pause(self, user: User, run_id: str) -> None:
         """Has a run that is driven here pause after the step under way."""
@@ -329,8 +327,6 @@ class Runs:
 
     async def _ended(self, user: User, whose: Whose) -> None:
         """Cancels a run that is to be deleted, if that can be done here."""
-        if whose.agent not in self.agents:
-            return
         try:
             await self.cancel(user, whose.top)
         except Refused as error:
