@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Budget, Price, Usage, tool
+from treadle import Agent, Budget, Limits, Price, Usage, tool
 from treadle.drivers import turn
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.rows import Row
@@ -36,6 +36,12 @@ class Nowhere:
 async def journal(tmp_path, anyio_backend):
     async with SqliteJournal(tmp_path / "runs.db") as made:
         yield made
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks."""
+    return "seen"
 
 
 def agent_with(journal, **more):
@@ -96,6 +102,33 @@ async def test_what_a_crash_left_set_aside_is_not_waited_for_for_ever(journal, m
     assert (await agent.drive(run_id)).stop.reason == "max_cost"
 
 
+@pytest.mark.parametrize("limits", [Limits(steps=3, seconds=60), Limits(usd=0.0006, steps=None, seconds=60)])
+async def test_a_limit_of_the_run_above_is_not_waited_for_as_if_others_could_give_it_back(journal, limits):
+    """It waited for two minutes, or to its deadline and then said that, as long as any run had a call under way."""
+    budget, ends = Budget(usd=1), asyncio.Event()
+
+    async def slowly(request):
+        await ends.wait()
+        return "fine"
+
+    price = {"usage": Usage(20, 10), "price": Price(input=1, output=1)}
+    settings = ModelSettings(max_tokens=20)
+    slow = Agent(ScriptedModel(slowly, **price), settings=settings, journal=journal, budget=budget)
+    low = Agent(ScriptedModel(lambda request: [("look", {})], **price), name="low", settings=settings, tools=[look])
+    both = [("low", {"task": "a"}), ("low", {"task": "b"})]
+    script = ScriptedModel(lambda request: "done" if request.step else both, **price)
+    top = Agent(script, settings=settings, tools=[low.as_tool()], journal=journal, budget=budget, limits=limits)
+    run_id = await top.submit("go", to=Nowhere())
+    async with slow.stream("go") as under_way:
+        await anext(aiter(under_way))
+        while not budget.spent().held_usd:  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0)
+        result = await top.drive(run_id)
+        ends.set()
+    assert result.stop.reason in ("answered", "max_steps", "max_cost")
+    assert all("deadline" not in record.result.content for record in result.tool_calls_made)
+
+
 async def test_a_purse_that_another_had_for_a_moment_is_not_taken_for_used_up(journal):
     """Another process sets aside what is left, just before, and has given it back before anybody can look again."""
     estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
@@ -118,12 +151,6 @@ async def test_a_purse_that_another_had_for_a_moment_is_not_taken_for_used_up(jo
     budget.ledger.draw = just_too_late
     assert (await agent.drive(run_id)).stop.reason == "answered"
     assert quicker == [None]
-
-
-@tool(effect="read")
-def look() -> str:
-    """Looks."""
-    return "seen"
 
 
 @pytest.mark.parametrize("at", range(1, 16))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from treadle.drivers.configuration import StepSettings
-from treadle.drivers.purse.claims import Claim, refused, within
+from treadle.drivers.purse.claims import Claim, refused, refused_above, within
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.kernel.decide import PrepareStep
@@ -39,7 +39,7 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
             # What was looked at is what is set aside: reckoned again, it could be less, for another has been quicker.
             found = await patiently(partial(run.asking.set_aside, command, event))
             # That one may have given back by now what it had set aside.
-            if isinstance(found, StepPrepared) or not await patiently(partial(_may_have_room, run, before)):
+            if isinstance(found, StepPrepared) or not await patiently(partial(_may_have_room, run, event, before)):
                 return found
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -51,8 +51,13 @@ def _taken_by_others(run: Run) -> list[Claim]:
     return [purse.share.others() for purse in run.purses]
 
 
-def _may_have_room(run: Run, before: list[Claim]) -> bool:
-    """Whether a call that did not fit may fit yet: others hold something, or have not taken what they had `before`."""
+def _may_have_room(run: Run, event: StepPrepared, before: list[Claim]) -> bool:
+    """Whether a call that did not fit may fit yet: others hold something, or have not taken what they had `before`.
+
+    What it lacks in the limits of a run above, those others have not.
+    """
+    if refused_above(run, event.reserve) is not None:
+        return False
     return any(purse.is_held() for purse in run.purses) or _taken_by_others(run) != before
 
 
@@ -62,4 +67,4 @@ def _is_to_be_asked(run: Run, command: PrepareStep, event: StepPrepared, before:
     if bounds.tokens is None and bounds.usd is None:
         return True
     is_whole = event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
-    return (is_whole and refused(run, event.reserve) is None) or not _may_have_room(run, before)
+    return (is_whole and refused(run, event.reserve) is None) or not _may_have_room(run, event, before)

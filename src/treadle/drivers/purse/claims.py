@@ -161,12 +161,11 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     if run.parent is None and not run.purses:
         return None
     worst, priced = _worst(reserve)
+    stop = refused_above(run, reserve)
+    if stop is not None:
+        return stop
     wanted = used(run) + run.lent + worst
     more = wanted - run.claimed
-    for above in _above(run):
-        stop = _exceeded(above, used(above) + above.lent + more)
-        if stop is not None:
-            return stop
     for purse in run.purses:
         # What those before one that refuses have set aside is given back with the next commit.
         stop = purse.draw(worst, more, priced=priced)
@@ -176,6 +175,13 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     for purse in run.purses:
         purse.hold(run.run_id, worst)
     return None
+
+
+def refused_above(run: Borrower, reserve: Reserve | None) -> Stop | None:
+    """Why the limits of a run above would not reserve the next step of a run; None if all of them would."""
+    more = used(run) + run.lent + _worst(reserve)[0] - run.claimed
+    stops = (_exceeded(above, used(above) + above.lent + more) for above in _above(run))
+    return next((stop for stop in stops if stop is not None), None)
 
 
 def refused(run: Borrower, reserve: Reserve | None) -> Stop | None:
