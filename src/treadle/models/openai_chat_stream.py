@@ -2,7 +2,7 @@
 
 Pure. The format is that of https://platform.openai.com/docs/api-reference/chat/streaming, read as a dozen other servers
 write it: tool calls without an index, an id or arguments, content as a list, reasoning in fields of several names.
-Neighbours: `treadle.models.openai_chat`, which writes requests and names errors.
+Neighbours: `treadle.models.openai_chat`, which writes requests and names errors; `treadle.models.openai_chat_usage`.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +27,11 @@ from treadle.kernel.messages import (
 )
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage, with_total
+from treadle.models.counts import fields_in, grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import ids_told
+from treadle.models.openai_chat_usage import usage_of
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -131,7 +132,8 @@ class ChatDecoder:
         self._service = ""
         self._cost: Decimal | None = None
         self._id = self._now = ""
-        self._goes_on = False
+        self._goes_on = self._named = self._old = self._compared = False
+        self._ended: Json | None = None
         self._model = ""
 
     @property
@@ -207,6 +209,7 @@ class ChatDecoder:
     def _about(self, data: Json) -> None:
         before, self._now = self._now, name_in(data, "id")
         self._goes_on = bool(before) and before == self._now
+        self._named = self._named or self._goes_on
         self._id = self._id or self._now
         self._model = self._model or name_in(data, "model")
         if (tier := name_in(data, "service_tier")) not in USUAL:
@@ -218,8 +221,11 @@ class ChatDecoder:
             self._cost = cost_in(self._told) if self._tells_cost else None
 
     def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
+        if choice == self._ended:
+            return  # a proxy sends the end anew
+        self._ended = None
         delta = choice.get("delta") or choice.get("message")
-        if delta:
+        if delta and not self._is_told_again(choice, delta):
             self._think(delta, events)
             content = delta.get("content")
             if content:
@@ -227,7 +233,7 @@ class ChatDecoder:
             if refusal := delta.get("refusal"):
                 self._refused = True
                 self._say(refusal, events)
-            for entry in delta.get("tool_calls") or ():
+            for entry in delta.get("tool_calls") or self._old_call(delta):
                 self._call(entry, events)
             for name in KEPT:
                 if name in delta:
@@ -237,10 +243,34 @@ class ChatDecoder:
         if finish := choice.get("finish_reason"):
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
-            self._finish = finish
-            self._check_left_behind()
+            self._finish, self._ended = finish, choice
+            self._check_left_behind(bool(delta and (delta.get("content") or delta.get("tool_calls"))))
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events, ended=True)
+
+    def _is_told_again(self, choice: Json, delta: Json) -> bool:
+        """Whether it is all of the reply once more, which some servers tell at its end, as a `message`."""
+        whole = not choice.get("delta") and choice.get("finish_reason")
+        if self._compared or not (self._finish or whole):
+            return False
+        again = ChatDecoder(self._provider, self._error)
+        again._choice({"delta": delta}, [])
+        # Once: each time would be all of the text.
+        self._compared = bool(told := again._told_so_far)
+        return bool(told) and told == self._told_so_far
+
+    @property
+    def _told_so_far(self) -> list[tuple[str, str]]:
+        calls = [(call.name, call.arguments) for call in self._calls]
+        return [("", "".join(self._text)), *calls] if self._text or calls else []
+
+    def _old_call(self, delta: Json) -> list[Json]:
+        """The only call, in the field from before `tool_calls`, which some servers fill beside that."""
+        function = fields_in(delta, "function_call")
+        if not any(function.values()) or (self._calls and not self._old):
+            return []
+        self._old = True
+        return [{"index": 0, "function": function}]
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
         if isinstance(content, str):
@@ -341,13 +371,15 @@ class ChatDecoder:
             self._by_index[index] = call
         return call
 
-    def _check_left_behind(self) -> None:
+    def _check_left_behind(self, says_more: bool = False) -> None:
         """Raises `ValueError` for a call without arguments of another completion than the one that ends.
 
         A gateway that goes on with another model's completion has left it where the first broke off. Of a server that
-        gives each chunk an id of its own none of this can be said.
+        gives each chunk an id of its own none of this can be said. `says_more` is whether the chunk that ends it has
+        something to say, as a completion of one chunk has.
         """
-        if self._goes_on and any(not call.pieces and "" != call.of != self._now for call in self._calls):
+        ends = self._goes_on or (self._named and says_more)
+        if ends and any(not call.pieces and "" != call.of != self._now for call in self._calls):
             raise ValueError("another completion ends in the place of a call that has no arguments yet")
 
     def _complete(self, events: list[ModelEvent], ended: bool = False) -> None:
@@ -379,21 +411,3 @@ class ChatDecoder:
         if kept or kept_of_calls:
             parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls}))
         return parts
-
-
-def usage_of(usage: Json) -> Usage:
-    """The tokens that a `usage` object reports, under the names that different servers give them."""
-    sent, made = fields_in(usage, "prompt_tokens_details"), fields_in(usage, "completion_tokens_details")
-    served = fields_in(usage, "server_tool_use_details") or fields_in(usage, "server_tool_use")
-    cached = (part_in(sent, "cached_tokens"), *(part_in(usage, name) for name in CACHED))
-    parts = Usage(
-        cache_read_tokens=next((count for count in cached if count), 0),
-        cache_write_tokens=part_in(sent, "cache_write_tokens"),
-        reasoning_tokens=part_in(made, "reasoning_tokens") or part_in(usage, "reasoning_tokens"),
-        web_searches=part_in(served, "web_search_requests"),
-    )
-    asked, received = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-    return told_usage(parts, *with_total(asked, received, count_in(usage, "total_tokens")))
-
-
-CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

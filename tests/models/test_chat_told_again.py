@@ -1,0 +1,107 @@
+"""What servers of Chat Completions tell at the end of a reply: in an old field, once more, or of another completion."""
+
+import json
+
+import pytest
+
+from treadle import Agent, tool
+from treadle.models import OpenAIChatModel
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def chunk(fields, finish=None, name="c1", field="delta", **more):
+    return {"id": name, "choices": [{"index": 0, field: fields, "finish_reason": finish, **more}]}
+
+
+def replies(*streams):
+    def script(peer):
+        peer.begin()
+        for one in streams[min(peer.number, len(streams) - 1)]:
+            peer.chunk(f"data: {json.dumps(one)}\n\n".encode())
+        peer.chunk(b"data: [DONE]\n\n")
+        peer.end()
+
+    return script
+
+
+async def asked(serve, *streams):
+    """What comes of a run, and what it paid."""
+    paid = []
+
+    @tool
+    def pay(to: str = "nobody") -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    model = OpenAIChatModel("m", base_url=serve(replies(*streams)).url, api_key="k")
+    return await Agent(model, tools=[pay], retries=0).run("go"), paid
+
+
+DONE = [chunk({"content": "Done."}, "stop")]
+OLD = [
+    chunk({"role": "assistant", "content": None, "function_call": {"name": "pay", "arguments": ""}}),
+    chunk({"function_call": {"arguments": '{"to": '}}),
+    chunk({"function_call": {"arguments": '"A"}'}}),
+    chunk({}, "function_call"),
+]
+
+
+async def test_a_call_in_the_field_from_before_tool_calls_is_made(serve):
+    """It was dropped, and the model said to have answered nothing."""
+    result, paid = await asked(serve, OLD, DONE)
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+async def test_a_call_that_is_told_in_both_fields_is_made_once(serve):
+    function = {"name": "pay", "arguments": '{"to": "A"}'}
+    both = {"tool_calls": [{"index": 0, "id": "a", "function": function}], "function_call": function}
+    result, paid = await asked(serve, [chunk(both), chunk({"function_call": function}, "tool_calls")], DONE)
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        [chunk({"content": "Hel"}), chunk({"content": "lo"}), chunk({}, "stop", message={"content": "Hello"})],
+        [chunk({"content": "Hel"}), chunk({"content": "lo"}, "stop"), chunk({"content": "Hello"}, field="message")],
+        [chunk({"content": "Hello"}, "stop", field="message")] * 2,
+        [chunk({"content": "Hel"}), *[chunk({"content": "lo"}, "stop")] * 2],
+    ],
+    ids=["with the end", "after the end", "whole twice", "the end twice"],
+)
+async def test_what_is_told_once_more_at_the_end_is_said_once(serve, stream):
+    result, _ = await asked(serve, stream)
+    assert result.text == "Hello"
+
+
+async def test_calls_without_ids_that_are_told_once_more_at_the_end_are_made_once(serve):
+    calls = {"tool_calls": [{"function": {"name": "pay", "arguments": '{"to": "A"}'}}]}
+    result, paid = await asked(serve, [chunk(calls), chunk({}, "tool_calls", message=calls)], DONE)
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+@pytest.mark.parametrize("words", [["Ha", "Ha"], ["Ha", "Ha", "Ha"]])
+async def test_a_word_that_is_said_again_is_said_again(serve, words):
+    result, _ = await asked(serve, [*[chunk({"content": word}) for word in words], chunk({}, "stop")])
+    assert result.text == "".join(words)
+
+
+async def test_a_call_left_before_another_completion_of_one_chunk_is_not_made(serve):
+    begun = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": ""}}]}
+    left = [chunk({"role": "assistant"}), chunk(begun), chunk({"content": "Shall I?"}, "stop", name="c2")]
+    result, paid = await asked(serve, left)
+    assert (result.finished, paid) == (False, [])
+
+
+async def test_a_call_without_arguments_of_a_server_that_names_each_chunk_anew_is_made(serve):
+    begun = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": ""}}]}
+    named = [chunk({"role": "assistant"}), chunk(begun, name="c2"), chunk({}, "tool_calls", name="c3")]
+    result, paid = await asked(serve, named, DONE)
+    assert (result.text, paid) == ("Done.", ["nobody"])
