@@ -239,7 +239,7 @@ class Fronts:
         return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
 
     def _posting(self, request: Request, user: User, body: Mapping[str, Any]) -> "_Named":
-        names = key_of(request.headers.get("idempotency-key"))
+        names = key_of(request.headers)
         count = request.headers.get("x-stainless-retry-count", "")
         counts = count.isascii() and count.isdigit()
         posting = self._serving.posting(user, names, [request.url.path, body])

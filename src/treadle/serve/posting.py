@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from starlette.datastructures import Headers
 
 from treadle.journal.info import SERVED
 from treadle.journal.redaction import text_as_kept
@@ -79,10 +80,18 @@ def posting(
     return Posting(f"key-{hashlib.sha256(key).hexdigest()[:32]}", hmac.new(key, said, "sha256").hexdigest()[:32])
 
 
-def key_of(given: str | None) -> tuple[str, ...] | None:
-    """An `Idempotency-Key`; None if there is none. Raises `Refused` if it is no name."""
-    if given is None:
+def key_of(headers: Headers) -> tuple[str, ...] | None:
+    """An `Idempotency-Key`; None if there is none. Raises `Refused` if it is no name, or there are several."""
+    found = set(headers.getlist("idempotency-key"))
+    if not found:
         return None
+    if len(found) > 1:
+        raise Refused(
+            "unfit",
+            f"Idempotency-Key is given {len(found)} times, each time otherwise, and one of them alone would count",
+            "Give it once; a proxy may have added its own.",
+        )
+    (given,) = found
     if not given.strip() or len(given) > MOST_KEY or not given.isprintable():
         raise Refused(
             "unfit",

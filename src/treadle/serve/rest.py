@@ -162,7 +162,7 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
     if given.on_disconnect == "cancel" and not streamed:
         raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
     serving.leaves(user, given.on_disconnect)
-    names = key_of(request.headers.get("idempotency-key"))
+    names = key_of(request.headers)
     asked = [given.agent, given.input, given.conversation, given.limits]
     run_id = await serving.runs.start(
         user, given.agent, given.input, conversation=given.conversation, limits=_limits(given.limits),

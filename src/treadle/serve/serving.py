@@ -1,5 +1,6 @@
 """Serving: what a route works with: the runs, who calls, the body of a request within bounds, a stream of events."""
 
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -61,7 +62,7 @@ class Serving(NamedTuple):
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the body does not fit: {error}") from error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise Refused("bad_request", f"the body is no JSON: {error}") from error
+            raise _unread(data, error) from error
 
     def query(self, request: Request, kind: type[Q]) -> Q:
         """The query of a request as that type. Raises `Refused` if it does not fit."""
@@ -99,6 +100,21 @@ class Serving(NamedTuple):
             Refused: as many streams are open as may be.
         """
         return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), left)
+
+
+def _unread(data: bytes, error: Exception) -> Refused:
+    """What is said of a body that could not be read."""
+    try:
+        json.dumps(json.loads(data), ensure_ascii=False).encode()
+    except UnicodeEncodeError as found:
+        return Refused(
+            "bad_request",
+            f"a text in the body has half of a character alone, \\u{ord(found.object[found.start]):04x}",
+            "It may have been cut within an emoji: cut texts between characters.",
+        )
+    except (ValueError, RecursionError):
+        pass  # the words of the first reader are better
+    return Refused("bad_request", f"the body is no JSON: {error}")
 
 
 def naming(run_id: str) -> dict[str, str]:
