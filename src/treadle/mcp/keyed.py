@@ -79,7 +79,9 @@ async def run_once(
         raise Misuse(
             f"the key is that of another call (run {run_id}): nothing was done. Each call has a key of its own"
         )
-    return await known(agent, run_id, on_event, partial(_as_said, question) if one_call else tuple)
+    # What has paused goes on with what is written where a person decided on it, who was shown that.
+    paused = any(isinstance(event, RunPaused) for event in events)
+    return await known(agent, run_id, on_event, in_words_of(said) if one_call and not paused else tuple)
 
 
 async def known(
@@ -106,14 +108,15 @@ async def known(
         raise _under_way(run_id) from error
 
 
-def _as_said(question: UserMessage, events: Sequence[Event]) -> Sequence[Event]:
-    """The events of the run of one call, with its arguments as whoever asks again for it says them.
+def in_words_of(said: str) -> Callable[[Sequence[Event]], Sequence[Event]]:
+    """Gives the events of the run of one call its arguments back, as whoever asked for it says them.
 
-    A run that died goes on with what was said, and would make the call with what a journal that redacts put in place of
-    that. What has paused goes on with what is written, which is what a person was shown.
+    It would else make the call with what a journal that redacts put in place of them.
     """
-    if any(isinstance(event, RunPaused) for event in events):
-        return events
+    return partial(_as_said, UserMessage(said))
+
+
+def _as_said(question: UserMessage, events: Sequence[Event]) -> Sequence[Event]:
     call, told = called(question), list[Event]()
     for event in events:
         match event:

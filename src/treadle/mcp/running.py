@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from treadle.agent import Agent
+from treadle.drivers.answers import Answers
 from treadle.drivers.calls.changes import changes_told
+from treadle.drivers.drive import driven
+from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, ToolMessage
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
-from treadle.mcp.keyed import key_in, known, run_once
+from treadle.mcp.keyed import in_words_of, key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.mcp.typed import Form, Typed, content_of, form_of_results
@@ -105,7 +108,7 @@ class Calls:
                     # Nobody has said yes or no. A call that comes again under its key is asked about again.
                     break
                 answers = {call_id: _answer(one) for call_id, one in found.items()}
-                result = await self._gone_on(result, answers, watch)
+                result = await self._gone_on(result, self._said(params), answers, watch)
         except (Misuse, ServerFailed) as error:
             return _failed(str(error))
         except Exception as error:
@@ -141,7 +144,8 @@ class Calls:
             # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
             found = await run_once(self._agent, self._said(params), key, watch, one_call=not self._is_agent)
             wanted = {one.call_id for one in _askable(found.pending)}
-            return await self._gone_on(found, answers, watch) if wanted and wanted == set(answers) else found
+            gone_on = wanted and wanted == set(answers)
+            return await self._gone_on(found, self._said(params), answers, watch) if gone_on else found
         if waiting is None:
             raise Misuse(
                 "nothing is known of what this goes on with, and nothing was done now: it may have been done before, "
@@ -155,19 +159,22 @@ class Calls:
         if waiting.answered:
             return await known(self._agent, run_id, watch)
         waiting.answered = True
-        return await self._gone_on(waiting.result, answers, watch)
+        return await self._gone_on(waiting.result, waiting.said, answers, watch)
 
     async def _gone_on(
-        self, paused: RunResult[Any], answers: Mapping[str, Mapping[str, Any] | None], watch: Watch
+        self, paused: RunResult[Any], words: str, answers: Mapping[str, Mapping[str, Any] | None], watch: Watch
     ) -> RunResult[Any]:
-        """The run with what the person said; a call about which nothing was said is refused."""
-        approve: list[Pending] = []
+        """The run with what the person said; a call about which nothing was said is refused.
+
+        A call of a tool is made with the `words` of the client, which has it whole, whatever the journal kept of it.
+        """
+        approve: list[str | Pending] = []
         deny: dict[str, str] = {}
         results: dict[str, Any] = {}
         for one in _askable(paused.pending):
             said = answers.get(one.call_id)
             if one.kind == "approval" and said is not None and said.get("allow") is True:
-                approve.append(one)
+                approve.append(one if self._is_agent else one.call_id)
             elif one.kind == "result" and said is not None:
                 results[one.call_id] = answer_in(said)
             elif one.kind == "result":
@@ -176,7 +183,10 @@ class Calls:
                 deny[one.call_id] = "the person at the other end did not allow it"
         run = paused if self._agent.journal is None else paused.run_id
         try:
-            return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+            as_said = tuple if self._is_agent else in_words_of(words)
+            going_on = GoingOn(Answers.of(approve, deny, results), on_event=watch, as_said=as_said)
+            begun = await taken_up(self._agent._config, run, going_on)
+            return await driven(begun.run, begun.earlier) if begun.to_do else begun.result
         except (Misuse, JournalConflict):
             if self._agent.journal is None:
                 raise
