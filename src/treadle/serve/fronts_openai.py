@@ -180,7 +180,7 @@ class Fronts:
 
     async def _again(self, user: User, name: str, asked: Again) -> "_Answer":
         """A response that is told again. Raises `Refused` if there is none of that id."""
-        telling = Telling(self._runs, user, await self._told_by(user, name))
+        telling = Telling(self._runs, user, await self._told_by(user, name), one_turn=True)
         state = await telling.begin()
         whole = fold_all(telling.stored)
         model = whole.started.agent

@@ -19,6 +19,7 @@ from treadle.kernel.events import (
     RunPaused,
     RunResumed,
     RunStarted,
+    StepPrepared,
     ToolFinished,
     encode_event,
 )
@@ -64,12 +65,14 @@ class Point(NamedTuple):
 class Telling:
     """A run as moves, from a point on, with the runs below it.
 
+    With `one_turn` no further than to where it waited and something was said to it: that is answered by another turn.
+
     Attributes:
         stored: the run's events, as they stood when the telling began.
     """
 
-    def __init__(self, runs: Runs, user: User, point: Point) -> None:
-        self._runs, self._user, self.point = runs, user, point
+    def __init__(self, runs: Runs, user: User, point: Point, *, one_turn: bool = False) -> None:
+        self._runs, self._user, self.point, self._one_turn = runs, user, point, one_turn
         self._branch = Branch(runs, user, point.run_id)
         self.stored: Sequence[Event] = ()
         self._said = point.said
@@ -77,7 +80,8 @@ class Telling:
     async def begin(self) -> RunState:
         """Takes in what is before the point: the run as it was there. Raises `Refused` if it cannot be read."""
         run_id, number = self.point.run_id, self.point.number
-        self.stored = [one.event for one in await self._runs.views.events(self._user, run_id)]
+        stored = [one.event for one in await self._runs.views.events(self._user, run_id)]
+        self.stored = stored[: _end_of_turn(stored, number)] if self._one_turn else stored
         await self._branch.skip(self.stored[:number])
         return self._branch.narrator.state
 
@@ -303,6 +307,16 @@ def _below(run_id: str, event: Event) -> tuple[str, str] | None:
 
 def _key(event: Event) -> int:
     return hash(encode_event(event))
+
+
+def _end_of_turn(events: Sequence[Event], number: int) -> int | None:
+    """The number of the first pause after `number` in which something was said to the run; None if there is none."""
+    paused: int | None = None
+    for place, event in enumerate(events[number:], number + 1):
+        if isinstance(event, MessageAdded) and paused is not None:
+            return paused
+        paused = place if isinstance(event, RunPaused) else None if isinstance(event, StepPrepared) else paused
+    return None
 
 
 def _ends(event: object) -> bool:
