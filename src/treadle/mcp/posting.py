@@ -44,6 +44,9 @@ _BEFORE_ALL_ELSE: Final = "notifications/initialized"
 TAKING: Final = 30.0
 """Seconds that a server has to take what wants no answer."""
 
+PAUSE: Final = 0.1
+"""Seconds before a stream is asked for: one that ends each at once may want to be asked again at once."""
+
 LAST_WORDS: Final = 2.0
 """Seconds that it has for what is under way to it as the connection ends, such as that a call is given up."""
 
@@ -88,8 +91,8 @@ class Poster(httpx2.AsyncClient):
             return response
         if request.url == self._url:
             request.url = self._at
-        if request.method == "GET" and _RESUMES in request.headers:
-            return await self._heard(request, self._requests.resumed(), options)
+        if request.method == "GET":
+            return await self._listened(request, options)
         if not said or method == _BEFORE_ALL_ELSE:
             return await super().send(request, **options)
         if "id" in said and method is not None:
@@ -99,6 +102,12 @@ class Poster(httpx2.AsyncClient):
         if self._beside is not None:
             self._beside.start_soon(self._told_it, request, options)
         return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+
+    async def _listened(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
+        """What a server tells beside its answers, or an answer that was cut off and is gone on with."""
+        resumed = self._requests.resumed() if _RESUMES in request.headers else Wanted()
+        await anyio.sleep(PAUSE)
+        return await self._heard(request, resumed, options)
 
     async def _told_it(self, request: httpx2.Request, options: dict[str, Any]) -> None:
         """Posts what wants no answer. Nobody waits for it, so that what fails is for the log."""
