@@ -59,3 +59,25 @@ async def test_a_rule_that_allows_does_not_where_its_condition_returns_none() ->
     paid, pay = bank(needs_approval=True)
     waiting = await Agent(ScriptedModel(SCRIPT), tools=[pay], approvals=[allow("pay", when=large)]).run("Pay.")
     assert (waiting.stop.reason, paid) == ("waiting", [])
+
+
+def failed(value: Any) -> bool:
+    value == "no"  # type: ignore[return]  # noqa: B015
+
+
+async def failed_too(value: Any) -> bool:
+    return failed(value)
+
+
+@pytest.mark.parametrize("errors", [failed, failed_too])
+async def test_a_function_of_failures_that_returns_none_is_told_of_in_the_log(errors: Any, caplog: Any) -> None:
+    """The call counted as done, and nobody was told that it had not been looked at."""
+
+    @tool(effect="read", errors=errors)
+    def fetch() -> str:
+        """Fetches."""
+        return "no"
+
+    result = await Agent(ScriptedModel([[("fetch", {})], "done"]), tools=[fetch]).run("Fetch.")
+    assert not result.tool_calls_made[0].result.is_error
+    assert "the errors= of tool fetch returned None, which is neither yes nor no" in caplog.text

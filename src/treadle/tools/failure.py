@@ -52,11 +52,15 @@ async def is_failure(
 ) -> bool:
     """What `says` tells of a returned value (of what the model is shown, for a `ToolResult`).
 
-    One that raises is logged and tells nothing: the value was returned, so it counts as a result.
+    One that raises, or returns None, is logged and tells nothing: the value was returned, so it counts as a result.
     """
     try:
         found = says(value.for_model if isinstance(value, ToolResult) else value)
-        return bool(await found if inspect.isawaitable(found) else found)
+        found = await found if inspect.isawaitable(found) else found
+        if found is None:
+            words = "the errors= of tool %s returned None, which is neither yes nor no; let it return True or False"
+            _log.warning(words, tool, extra=about)
+        return bool(found)
     except GeneratorExit:
         raise
     except BaseException as error:
