@@ -105,3 +105,16 @@ async def test_a_call_without_arguments_of_a_server_that_names_each_chunk_anew_i
     named = [chunk({"role": "assistant"}), chunk(begun, name="c2"), chunk({}, "tool_calls", name="c3")]
     result, paid = await asked(serve, named, DONE)
     assert (result.text, paid) == ("Done.", ["nobody"])
+
+
+async def test_a_call_whose_arguments_and_end_were_lost_before_the_last_word_is_not_made(serve):
+    """A proxy that ends what broke off with its own last word: the call was made without arguments."""
+    begun = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": ""}}]}
+    result, paid = await asked(serve, [chunk({"role": "assistant"}), chunk(begun)], DONE)
+    assert (result.stop.reason, paid) == ("model_error", [])
+
+
+async def test_a_whole_call_without_a_word_for_the_end_is_made(serve):
+    whole = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": "{}"}}]}
+    result, paid = await asked(serve, [chunk({"role": "assistant"}), chunk(whole)], DONE)
+    assert (result.text, paid) == ("Done.", ["nobody"])

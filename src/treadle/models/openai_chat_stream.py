@@ -125,7 +125,7 @@ class ChatDecoder:
         self._details: list[Json] = []
         self._kept: Json = {}
         self._refused = False
-        self._whole = self._chosen = False
+        self._whole = self._chosen = self._body = False
         self._finish = ""
         self._told: Json = {}
         self._counts: Usage | None = None
@@ -172,12 +172,15 @@ class ChatDecoder:
         events = self.feed(body)
         if not body.get("choices"):
             raise no_reply(self._provider, "no chat completion, for it has no choices", body)
+        self._body = True
         self.feed(DONE)
         return [*events, self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
-        if not self._finish and not (self._whole and self._chosen):
+        # A proxy may end a stream that broke off in the very place where the arguments of a call were to come.
+        bare = not self._body and any(not call.pieces for call in self._calls)
+        if not self._finish and (bare or not (self._whole and self._chosen)):
             error = ended_early(self._provider, bool(self._text or self._thinking or self._calls))
             error.usage = self._come
             raise error
