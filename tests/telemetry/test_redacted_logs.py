@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, MemoryJournal, ToolContext, tool
+from treadle import Agent, MemoryJournal, ToolContext, ask_before, tool
 from treadle.kernel.events import ToolStarted
 from treadle.kernel.messages import AssistantMessage, Text, Usage
 from treadle.models.errors import ModelError
@@ -205,3 +205,29 @@ async def test_without_redact_the_record_has_the_exception() -> None:
     await Agent(ScriptedModel([[("pay", {})], "done"]), tools=[pay]).run("Go.")
     log.removeHandler(handler)
     assert [record.exc_info is not None for record in found if record.levelno == logging.WARNING] == [True]
+
+
+async def test_a_condition_that_raises_as_a_run_is_replayed_is_redacted_too(written: io.StringIO) -> None:
+    """A replay is kept in no journal, and so the log had the key."""
+
+    @tool(effect="read")
+    def look() -> str:
+        """Looks at what is owed to the shop."""
+        return "seen"
+
+    def when(arguments: dict[str, Any]) -> bool:
+        raise ValueError(f"the key {KEY} is wrong")
+
+    rules = [ask_before("look", when=when)]
+    inner = Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], approvals=rules, name="below")
+    for tools, script in (
+        ([look], [("look", {})]),
+        ([inner.as_tool("below", "Works below.")], [("below", {"task": "x"})]),
+    ):
+        journal = MemoryJournal(redact=hide)
+        agent = Agent(ScriptedModel([script, "done"]), tools=tools, approvals=rules, journal=journal)
+        waiting = await agent.run("Go.")
+        result = await agent.resume(waiting, approve=waiting.pending)
+        assert (await agent.replay(result.run_id)).same
+        assert "ValueError: the key [KEY] is wrong" in written.getvalue()
+        assert KEY not in written.getvalue()

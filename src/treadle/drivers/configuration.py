@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple
 from msgspec import Struct
 
 from treadle.context.policies import ContextPolicy
+from treadle.context.redacting import Redact
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.calls.change import OnToolCall
 from treadle.drivers.calls.reaction import OnToolResult
@@ -174,7 +175,10 @@ def model_named(name: str) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """An agent, as runs see it. See `treadle.Agent` for what the fields mean."""
+    """An agent, as runs see it. See `treadle.Agent` for what the fields mean.
+
+    `redact` is that of the journal that has what is replayed, where the runs themselves are kept in none.
+    """
 
     model: Model
     name: str = "agent"
@@ -209,6 +213,7 @@ class Configuration:
     skills: SkillRegistry = field(default_factory=SkillRegistry)
     servers: tuple[ToolServer, ...] = ()
     telemetry: Observer | None = None
+    redact: Redact | None = None
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of `instructions`, with those of the skills and of the type of the answer."""

@@ -173,7 +173,7 @@ class Run:
     @property
     def redact(self) -> Callable[[str], str] | None:
         """What its journal has put in the place of each text; None if it keeps them as they are."""
-        redact: Callable[[str], str] | None = getattr(self._journal, "redact", None)
+        redact: Callable[[str], str] | None = getattr(self._journal, "redact", self.config.redact)
         return redact
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.context.policies import Summarise
+from treadle.context.redacting import Redact
 from treadle.context.storable import storable_event
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
@@ -48,17 +49,20 @@ class Anew:
         above: that of the run that it works for, whose rules hold for it too.
         redacted: whether the texts of the record may not be those that were said, so that what was reckoned from how
             long these were is not known any more.
+
+    Args:
+        redact: what the journal that has the record puts texts through.
     """
 
     def __init__(
-        self, config: Configuration, deps: Any, above: "Anew | None" = None, *, redacted: bool = False
+        self, config: Configuration, deps: Any, above: "Anew | None" = None, *, redact: Redact | None = None
     ) -> None:
-        self.redacted = redacted
-        self.edits = not redacted and not any(isinstance(policy, Summarise) for policy in config.context or ())
+        self.redacted, self._redact = redact is not None, redact
+        self.edits = not self.redacted and not any(isinstance(policy, Summarise) for policy in config.context or ())
         context = config.context if self.edits else ()
         named = _Named(config.model_named)
         self._config = dataclasses.replace(
-            config, journal=None, budgets=(), context=context, model_named=named, telemetry=None
+            config, journal=None, budgets=(), context=context, model_named=named, telemetry=None, redact=redact
         )
         self._deps = deps
         self.above = above
@@ -206,7 +210,7 @@ class Anew:
         tool = self._config.tools.get(name)
         if tool is None or not isinstance(tool.agent, Below):
             return None
-        return Anew(tool.agent.config_below(self._config), self._deps, self, redacted=self.redacted)
+        return Anew(tool.agent.config_below(self._config), self._deps, self, redact=self._redact)
 
     def came_back(self, record: CallRecord, state: RunState) -> Event | None:
         """What is recorded of a call when the run that worked on it stands in `state`."""

@@ -70,8 +70,7 @@ async def replayed(
         raise Misuse(
             f"run {fold_all(events).run_id} works for run {parent.run_id}, and is replayed with it: name that one"
         )
-    redacted = getattr(journal, "redact", None) is not None
-    anew = None if config is None else Anew(config, deps, redacted=redacted)
+    anew = None if config is None else Anew(config, deps, redact=getattr(journal, "redact", None))
     return await Player(journal, anew, limits, recorded_limits).play(events)
 
 
