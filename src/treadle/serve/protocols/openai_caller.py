@@ -174,6 +174,16 @@ def refuse(post: Json, names: Mapping[str, Collection[Any]]) -> None:
             raise bad(f"request.{name}", f"is {str(value)[:50]}, which an agent does not take", "Leave it out.")
 
 
+def offered(post: Json, tools: tuple[Tool, ...], *, goes_on: bool) -> tuple[Tool, ...]:
+    """Those of the caller's tools that a request offers; with `goes_on` its results go on with a run that has them."""
+    if post.get("tool_choice") != "none":
+        return tools
+    if goes_on and tools:
+        why = "is 'none', and the results go on with a run that has your tools"
+        raise bad("request.tool_choice", why, "Leave it out, or say something after the results.")
+    return ()
+
+
 def external(name: Any, description: Any, schema: Any, where: str) -> Tool:
     """A tool that the caller declared."""
     declared: Json = {"name": name, "description": description}

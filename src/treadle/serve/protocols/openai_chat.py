@@ -23,6 +23,7 @@ from treadle.serve.protocols.openai_caller import (
     content_of,
     external,
     instructed,
+    offered,
     refuse,
     treadle_form,
     usage_form,
@@ -51,8 +52,7 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
     """
     post = object_at(body, "the request")
     refuse(post, _HARMLESS)
-    declared = list_at(post, "tools", "request") if post.get("tool_choice") != "none" else []
-    tools = tuple([_tool(one, f"request.tools[{i}]") for i, one in enumerate(declared)])
+    tools = tuple([_tool(one, f"request.tools[{i}]") for i, one in enumerate(list_at(post, "tools", "request"))])
     history = History({*externals, *(tool.name for tool in tools)})
     messages = list_at(post, "messages", "request")
     if not messages:
@@ -69,7 +69,7 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
         text_at(post, "model", "request"),
         tuple(history.messages if message is None else history.messages[:-1]),
         message,
-        tools,
+        offered(post, tools, goes_on=message is None),
         history.results,
         stream=flag_at(post, "stream", "request", False),
         usage=flag_at(options, "include_usage", "request.stream_options", False),
@@ -97,7 +97,9 @@ def _read(history: History, message: Json, where: str) -> None:
             calls = [
                 _call(one, f"{where}.tool_calls[{i}]") for i, one in enumerate(list_at(message, "tool_calls", where))
             ]
-            history.answered(content_of(message, where), calls, where)
+            # What was refused is said there, as it was in the answer.
+            refused = content_of(message, where, "refusal") if not message.get("content") else ()
+            history.answered(refused or content_of(message, where), calls, where)
         case "tool":
             text = "\n".join([part.text for part in content_of(message, where) if isinstance(part, Text)])
             history.came(text_at(message, "tool_call_id", where), text, where)

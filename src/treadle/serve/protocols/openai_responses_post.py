@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from treadle.kernel.messages import Json, Text, ToolCall, UserMessage
-from treadle.serve.protocols.openai_caller import History, Posted, content_of, external, instructed, refuse
+from treadle.serve.protocols.openai_caller import History, Posted, content_of, external, instructed, offered, refuse
 from treadle.serve.protocols.wire import Verdict, bad, decide, flag_at, list_at, object_at, said, text_at
 
 APPROVAL: Final = "mcpr_"
@@ -48,8 +48,7 @@ def posted(body: Any, externals: Collection[str] = ()) -> Posted:
     """
     post = object_at(body, "the request")
     refuse(post, _HARMLESS)
-    declared = list_at(post, "tools", "request") if post.get("tool_choice") != "none" else []
-    tools = tuple([_tool(one, f"request.tools[{i}]") for i, one in enumerate(declared)])
+    tools = tuple([_tool(one, f"request.tools[{i}]") for i, one in enumerate(list_at(post, "tools", "request"))])
     before, conversation = text_at(post, "previous_response_id", "request", ""), _conversation(post)
     if before and conversation:
         raise bad("request", "names both previous_response_id and conversation", "Give one of them.")
@@ -92,7 +91,7 @@ def _made(
         text_at(post, "model", "request"),
         tuple(history.messages if message is None else history.messages[:-1]),
         message,
-        tools,
+        offered(post, tools, goes_on=message is None and bool(history.results)),
         results,
         verdicts,
         stream=flag_at(post, "stream", "request", False),
