@@ -93,6 +93,12 @@ async def test_a_word_that_is_said_again_is_said_again(serve, words):
     assert result.text == "".join(words)
 
 
+async def test_words_that_are_alike_are_said_where_each_chunk_says_that_it_is_the_last(serve):
+    words = ["", "Ha", "Ha", "Ha"]
+    result, _ = await asked(serve, [chunk({"content": word}, "stop") for word in words])
+    assert result.text == "HaHaHa"
+
+
 async def test_a_call_left_before_another_completion_of_one_chunk_is_not_made(serve):
     begun = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": ""}}]}
     left = [chunk({"role": "assistant"}), chunk(begun), chunk({"content": "Shall I?"}, "stop", name="c2")]

@@ -246,7 +246,9 @@ class ChatDecoder:
         if finish := choice.get("finish_reason"):
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
-            self._finish, self._ended = finish, choice
+            # Where each chunk says that it is the last, one like it is no repetition.
+            self._ended = None if self._finish else choice
+            self._finish = finish
             self._check_left_behind(bool(delta and (delta.get("content") or delta.get("tool_calls"))))
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events, ended=True)
