@@ -1,12 +1,14 @@
 """Pieces that are shown live come to whoever joins later with the events that they stand before, and never again."""
 
 import asyncio
+import json
 
 import pytest
 from served import clerk, decision, events_of, parsed, run_when, serving, until, waiter
 
-from treadle import MemoryJournal
+from treadle import Agent, MemoryJournal
 from treadle.serve import app
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -46,3 +48,20 @@ async def test_who_watches_a_decision_is_shown_what_comes_of_it_as_it_comes():
 
 def said(events):
     return "".join(data["text"] for _, name, data in events if name == "delta" and data["kind"] == "text")
+
+
+@pytest.mark.parametrize("path", ["/api/runs", "/v1/chat/completions"])
+async def test_half_a_character_in_a_piece_ends_no_stream(path):
+    """What was streamed broke off in the middle, as no server can write half of a surrogate pair down."""
+    agent = Agent(ScriptedModel(["caf\udce9 is open"], chunk=4), name="clerk")
+    bodies = {
+        "/api/runs": {"agent": "clerk", "input": "go"},
+        "/v1/chat/completions": {"model": "clerk", "stream": True, "messages": [{"role": "user", "content": "go"}]},
+    }
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        answer = await client.post(path, json=bodies[path], headers={"accept": "text/event-stream"})
+    data = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    if path == "/api/runs":
+        assert "".join([one["text"] for one in data if one.get("kind") == "text"]) == "caf? is open", answer.text
+    else:
+        assert "".join([one["choices"][0]["delta"].get("content", "") for one in data]) == "caf? is open"

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from treadle.context.storable import storable
 from treadle.drivers.asking import Asking, error_info
 from treadle.drivers.commit import require_lease
 from treadle.drivers.hearing import unexpected, whole_reply
@@ -113,7 +114,8 @@ def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int)
         if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
             hear(event)
         if show is not None and not isinstance(event, UsageReported):
-            show(event)
+            # Whoever watches can write down what is shown, as the journal can what comes of it.
+            show(storable(event))
 
     watched = hear is not None or show is not None
     asking = run.asking
