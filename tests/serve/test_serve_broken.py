@@ -151,3 +151,20 @@ def logged(caplog):
     return "\n".join(
         [one.getMessage() for one in caplog.records] + ["".join(traceback.format_exception(one)) for one in raised]
     )
+
+
+async def test_a_completion_that_broke_off_says_no_tokens():
+    """It said that 0 were used, of a run whose replies had been paid for."""
+
+    def breaks(context):
+        if context.step_number:
+            raise RuntimeError("the application is at fault")
+
+    script = ScriptedModel([("Let me look.", [("nothing", {})]), "Done."])
+    agent = Agent(script, name="clerk", prepare_step=breaks)
+    asked = {"model": "clerk", "messages": [{"role": "user", "content": "go"}], "stream": True}
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        answer = await client.post("/v1/chat/completions", json=asked | {"stream_options": {"include_usage": True}})
+    chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    assert chunks[-1]["error"]["code"] == "internal"
+    assert not [one for one in chunks if one.get("usage")]

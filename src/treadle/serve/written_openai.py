@@ -61,7 +61,7 @@ async def chat_chunks(telling: Telling, writer: openai_chat.Writer, usage: bool)
     async with aclosing(_chunks(telling, writer, data)) as chunks:
         async for chunk in chunks:
             yield chunk
-    if usage and writer.failure is None:
+    if usage and writer.has_answer:
         yield data(writer.usage())
     yield DONE
 

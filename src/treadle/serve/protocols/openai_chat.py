@@ -207,6 +207,11 @@ class Writer:
     def _more(self) -> Json:
         return treadle_form(self._run_id, self._pending, None if self._end is None else self._end.stop)
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether all of an answer is written, and not what is told in place of one."""
+        return self._end is not None and self.failure is None
+
     def usage(self) -> Json:
         """The chunk that ends a stream with the tokens of this answer."""
         return {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._used()}
