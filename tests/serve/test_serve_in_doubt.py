@@ -46,22 +46,30 @@ async def by_the_api(client, run_id, asked, arguments):
     return await client.post(f"/api/runs/{run_id}/decisions", json=verdict)
 
 
-async def by_ag_ui(client, run_id, asked, arguments):
+async def by_ag_ui(client, run_id, asked, arguments, approved=True):
     (one,) = asked[-1]["outcome"]["interrupts"]
     assert (one["reason"], sorted(one["responseSchema"]["properties"])) == ("interrupted", ["approved", "reason"])
-    payload = {"approved": True} if arguments is None else {"approved": True, "arguments": arguments}
+    payload = {"approved": approved} if arguments is None else {"approved": approved, "arguments": arguments}
     resume = [{"interruptId": one["id"], "status": "resolved", "payload": payload}]
     return await client.post("/ag-ui/clerk", json={**front(), "resume": resume})
 
 
-async def by_use_chat(client, run_id, asked, arguments):
+async def by_use_chat(client, run_id, asked, arguments, approved=True):
     (one,) = [event for event in asked if event["type"] == "tool-approval-request"]
-    approval = {"id": one["approvalId"], "approved": True}
+    approval = {"id": one["approvalId"], "approved": approved}
     part = {"type": "tool-pay", "toolCallId": one["toolCallId"], "state": "approval-responded", "approval": approval}
     said = [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "go"}]}]
     said.append({"id": f"{run_id}", "role": "assistant", "parts": [part]})
     edits = {} if arguments is None else {"edits": {one["approvalId"]: arguments}}
     return await client.post("/ai-sdk/clerk", json={"id": "c", "messages": said, **edits})
+
+
+async def by_responses(client, run_id, asked, arguments, approved=True):
+    whole = asked[-1]["response"]
+    (one,) = [item for item in whole["output"] if item["type"] == "mcp_approval_request"]
+    said = [{"type": "mcp_approval_response", "approval_request_id": one["id"], "approve": approved}]
+    body = {"model": "clerk", "input": said, "previous_response_id": whole["id"], "stream": True}
+    return await client.post("/v1/responses", json=body)
 
 
 BEGUN = {
@@ -91,3 +99,42 @@ async def test_other_arguments_are_refused_and_it_runs_again_as_it_was(decides):
         assert done.is_success, done.text
         assert (await run_when(client, run_id, "finished"))["text"] == "paid 500"
         assert paid == [500, 500]
+
+
+def told_by_ag_ui(answer):
+    return [one["content"] for one in answer if one["type"] == "TOOL_CALL_RESULT"]
+
+
+def told_by_use_chat(answer):
+    assert not [one for one in answer if one["type"] == "tool-output-denied"]
+    return [one["errorText"] for one in answer if one["type"] == "tool-output-error"]
+
+
+def told_by_responses(answer):
+    return [one["error"]["content"] for one in answer[-1]["response"]["output"] if one["type"] == "mcp_call"]
+
+
+@pytest.mark.parametrize(
+    ("decides", "told", "begun"),
+    [
+        (by_ag_ui, told_by_ag_ui, BEGUN[by_ag_ui]),
+        (by_use_chat, told_by_use_chat, BEGUN[by_use_chat]),
+        (by_responses, told_by_responses, ("/v1/responses", {"model": "clerk", "input": "go", "stream": True})),
+    ],
+    ids=["ag_ui", "use_chat", "responses"],
+)
+async def test_that_it_is_not_made_again_is_no_word_that_it_was_not_made(decides, told, begun):
+    """All three said of a payment that may have been made that it was not approved, or denied."""
+    paid = []
+    async with serving(app([clerk(paid)], journal=MemoryJournal())) as client:
+        asked = await client.post(begun[0], json=begun[1])
+        run_id = asked.headers["x-treadle-run"]
+        await run_when(client, run_id, "waiting")
+        answer = await decides(client, run_id, streamed(asked), None, approved=False)
+        assert answer.is_success, answer.text
+        (words,) = told(streamed(answer))
+        assert "its outcome is unknown: it may or may not have taken effect" in words
+        assert paid == [500]
+        if decides is by_use_chat:
+            shown = (await client.get("/ai-sdk/clerk/c/messages?sdk=7")).json()[-1]["parts"]
+            assert [one["state"] for one in shown if one["type"] == "tool-pay"] == ["output-error"]

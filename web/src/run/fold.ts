@@ -284,7 +284,8 @@ export class Story {
     const below = old?.kind === "call" && old.call.run !== "";
     const word = !event["approved"] ? "denied" : below ? "decided in its own run" : edited === null ? "approved" : "approved with other arguments";
     this.called(step, event, {
-      status: event["approved"] ? "asked" : "refused",
+      // A call that had begun may have been done: that somebody has it not made again is no refusal of that.
+      status: event["approved"] ? "asked" : old?.kind === "call" && old.call.started !== null ? "interrupted" : "refused",
       decided: `${word}${by}${event["reason"] ? `: ${text(event["reason"])}` : ""}`, why: "", ...(edited === null ? {} : { edited }),
     });
   }

@@ -172,6 +172,8 @@ class Writer:
                 self._told[name]["function"]["arguments"] += json
             case moves.CallReady():
                 yield from self._closed("call", whose, name)
+            case moves.CallRefused(returned=moves.CallReturned() as returned):
+                yield from self._call(returned, path, whose)
             case moves.CallRefused(reason=reason):
                 told = f"not approved: {reason}" if reason else "not approved"
                 yield from self._result(name, move.name, move.arguments, told, path, whose)

@@ -270,15 +270,14 @@ class Writer:
             case moves.CallRefused(id=call_id, reason=reason) if self._has(named(call_id), move.name):
                 yield from self._there(named(call_id), move.name, move.arguments, _nested(path, agent, move.name))
                 yield from self._answered(named(call_id), False, reason)
-                yield {"type": "tool-output-denied", "toolCallId": named(call_id)}
-            case moves.CallReturned(id=call_id, content=content) if self._has(named(call_id), move.name):
+                if move.returned is None:
+                    yield {"type": "tool-output-denied", "toolCallId": named(call_id)}
+                else:
+                    yield _output(named(call_id), move.returned)
+            case moves.CallReturned(id=call_id) if self._has(named(call_id), move.name):
                 yield from self._there(named(call_id), move.name, move.arguments, _nested(path, agent, move.name))
                 yield from self._answered(named(call_id), True, "")
-                if move.is_error:
-                    told: Json = {"type": "tool-output-error", "errorText": text_result(content)}
-                else:
-                    told = {"type": "tool-output-available", "output": result_of(content)}
-                yield {**told, "toolCallId": named(call_id), **SETTLED}
+                yield _output(named(call_id), move)
             case moves.Progress(id=call_id, name=name, update=update):
                 data = {"toolCallId": named(call_id), "toolName": name, "update": update}
                 yield {"type": "data-progress", "id": named(call_id), "data": data}
@@ -377,3 +376,11 @@ def _why(one: Pending) -> str:
     if one.kind == "interrupted":
         return "This call was under way when the server stopped, and nobody knows what it did. May it run again?"
     return one.question
+
+
+def _output(name: str, returned: moves.CallReturned) -> Json:
+    if returned.is_error:
+        told: Json = {"type": "tool-output-error", "errorText": text_result(returned.content)}
+    else:
+        told = {"type": "tool-output-available", "output": result_of(returned.content)}
+    return {**told, "toolCallId": name, **SETTLED}

@@ -94,18 +94,6 @@ class CallEdited(_Call, frozen=True, gc=False):
     """A person allowed it with other arguments, or the application has given it others."""
 
 
-class CallRefused(Struct, frozen=True, gc=False):
-    """A person refused the call; `reason` is what the model is told, if a reason was given.
-
-    `name` and `arguments` are the call's, as far as they are known.
-    """
-
-    id: str
-    reason: str
-    name: str = ""
-    arguments: str = ""
-
-
 class CallReturned(Struct, frozen=True, gc=False):
     """The one result of a call, as the model is shown it. `name` and `arguments` are the call's, as far as known."""
 
@@ -114,6 +102,20 @@ class CallReturned(Struct, frozen=True, gc=False):
     content: str | tuple[Content, ...]
     is_error: bool = False
     arguments: str = ""
+
+
+class CallRefused(Struct, frozen=True, gc=False):
+    """A person refused the call; `reason` is what the model is told, if a reason was given.
+
+    `name` and `arguments` are the call's, as far as they are known. One that had been made by then, in whole, in part
+    or as another, or of which nobody knows, comes with what it `returned`: it is not told as one that was not made.
+    """
+
+    id: str
+    reason: str
+    name: str = ""
+    arguments: str = ""
+    returned: CallReturned | None = None
 
 
 class Answered(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel import events as happened
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
@@ -252,8 +252,7 @@ class Narrator:
     def _result(self, record: CallRecord) -> Iterator[Move]:
         if record.result is not None and record.id not in self._told:
             self._told.add(record.id)
-            content, is_error = record.result.content, record.result.is_error
-            yield moves.CallReturned(record.id, record.name, content, is_error, record.arguments_json)
+            yield _returned(record, record.result)
             if record.final and record.result.text:
                 yield moves.Answered(f"{self._prefix}text-{self._state.events}-0", record.result.text)
 
@@ -271,13 +270,24 @@ class Narrator:
         name = self._names.get(event.call_id, "")
         if not event.approved:
             self._told.add(event.call_id)
-            yield moves.CallRefused(event.call_id, event.reason, name, self._arguments(event.call_id))
+            call = event.call_id, event.reason, name, self._arguments(event.call_id)
+            yield moves.CallRefused(*call, self._made(event.call_id))
         elif event.arguments is not None:
             yield moves.CallEdited(event.call_id, name, event.arguments)
 
+    def _made(self, call_id: str) -> moves.CallReturned | None:
+        """What a call that was refused is answered with, where it had been made, or may have been."""
+        for record in self._records(call_id):
+            if record.result is not None and (record.executed or record.made > 1):
+                return _returned(record, record.result)
+        return None
+
     def _arguments(self, call_id: str) -> str:
+        return "".join([record.arguments_json for record in self._records(call_id)])
+
+    def _records(self, call_id: str) -> list[CallRecord]:
         found = [step.calls.find(call_id) for step in self._steps()]
-        return "".join([one[1].arguments_json for one in found if one is not None])
+        return [one[1] for one in found if one is not None]
 
     # The run as a whole.
 
@@ -306,3 +316,7 @@ class Narrator:
         cost = state.accounts.whole_cost
         took, told = (state.usage, cost), (tuple(unanswered), answer_said(state))
         yield moves.Ended(event.stop, state.text, state.output, *took, failure, *told)
+
+
+def _returned(record: CallRecord, result: ToolMessage) -> moves.CallReturned:
+    return moves.CallReturned(record.id, record.name, result.content, result.is_error, record.arguments_json)

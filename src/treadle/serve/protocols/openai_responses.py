@@ -92,6 +92,8 @@ class Writer:
             case moves.CallReturned(id=call_id, name=name) if name not in self._callers:
                 yield from self._call_began(call_id, name, move.arguments)
                 yield from self._call_ended(call_id, text_result(move.content), move.is_error)
+            case moves.CallRefused(returned=moves.CallReturned() as returned):
+                yield from self.write(returned)
             case moves.CallRefused(id=call_id, name=name, reason=reason):
                 yield from self._call_began(call_id, name, move.arguments)
                 yield from self._call_ended(call_id, f"not approved: {reason}" if reason else "not approved", True)
