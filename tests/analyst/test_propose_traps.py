@@ -24,6 +24,8 @@ from treadle.analyst import (
 )
 from treadle.analyst.declared.source import TextFormat
 
+from .conftest import write_table
+
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
 
@@ -387,3 +389,61 @@ def test_periods_and_days_before_their_years_are_no_filled_up_numbers(tmp_path: 
     assert str(found.source.dimensions[0].format) == "date(DDMMYYYY)"
     held = found.totals(filters=[{"dimension": "budat", "op": "between", "value": ["2024-01-30", "2024-02-02"]}])
     assert held["amount"] == D("3.00")
+
+
+@pytest.mark.parametrize("name", ["account", "Company Code", "CoCd"])
+def test_whole_numbers_that_pandas_made_fractions_are_codes_where_their_name_says_so(tmp_path: Path, name: str) -> None:
+    """One row without an account made 400000.0 of each, and they were added up."""
+    path = tmp_path / "f.parquet"
+    write_table(path, [name, "amount"], ["DOUBLE", "BIGINT"], [(400000, 1), (410000, 2), (None, 3)], parquet=True)
+    (found,) = propose(path, QUICK)
+    (dimension,) = found.source.dimensions
+    assert (dimension.source_column, [one.name for one in found.source.measures]) == (name, ["amount"])
+    assert f"{name} has whole numbers, and is taken for codes" in found.questions[0]
+    asked = QueryRequest(source="f", dimensions=[dimension.name])
+    rows = query(Catalog([found.source], tmp_path), asked, bounds=QUICK).rows
+    assert [row[dimension.name] for row in rows] == [400000, 410000, None]
+
+
+def test_periods_that_pandas_made_fractions_are_periods(tmp_path: Path) -> None:
+    columns, kinds = ["period", "amount"], ["DOUBLE", "BIGINT"]
+    write_table(tmp_path / "f.parquet", columns, kinds, [(202401, 1), (None, 3)], parquet=True)
+    (found,) = propose(tmp_path / "f.parquet", QUICK)
+    asked = QueryRequest(source="f", filters={"period": "001.2024"})  # type: ignore[arg-type]
+    assert query(Catalog([found.source], tmp_path), asked, bounds=QUICK).totals == {"amount": 1}
+
+
+def test_fractions_under_the_name_of_a_code_are_still_asked_about(tmp_path: Path) -> None:
+    write_table(tmp_path / "f.parquet", ["account"], ["DOUBLE"], [(1.5,), (2,)], parquet=True)
+    (found,) = propose(tmp_path / "f.parquet", QUICK)
+    assert [one.name for one in found.source.measures] == ["account"]
+    assert "if they are codes, declare it under 'dimensions'" in found.questions[0]
+
+
+@pytest.mark.parametrize("name", ["Ctr", "Acct", "CoCd"])
+def test_the_digits_of_one_row_are_asked_about_as_those_of_several_are(tmp_path: Path, name: str) -> None:
+    """The only company of a file was added up."""
+    found = Proposed(tmp_path, f"{name};Betrag\n4711;2,50\n")
+    assert found.totals() == {"betrag": D("2.50")}
+    assert bool(found.questions) == (name != "CoCd")
+
+
+def test_a_file_of_balances_carried_forward_has_periods(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "JAHRPER;Betrag\n2024000;2,50\n2023000;1,50\n")
+    assert found.totals(filters={"jahrper": "000.2024"}) == {"betrag": D("2.50")}
+    # Round amounts of a name that only begins so are none.
+    assert "if they are figures" in Proposed(tmp_path, "id;Monthly fee\na;2050000\nb;2000000\n").questions[0]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_in_which_nothing_stands_are_asked_about(tmp_path: Path, end: str) -> None:
+    """Spreadsheets write them below a table; the other side lacked a key that nobody had."""
+    found = Proposed(tmp_path, end.join(["Konto;Text;Betrag", "1;a;2,50", ";;", "2;b;3,50", " ; ;", ""]))
+    (question,) = found.questions
+    assert "lines in which nothing stands" in question
+    assert 'totals: [""]' in question
+    told = found.text.replace('decimal: ","', 'decimal: ",", totals: [""]')
+    (tmp_path / "sources.yaml").write_text(told, encoding="utf-8")
+    found.catalog = Catalog.load(tmp_path / "sources.yaml")
+    assert found.by("konto") == {"1": D("2.50"), "2": D("3.50")}
+    assert Proposed(tmp_path, "Konto;Text;Betrag\n1;a;2,50\n;;7\n").questions == ()

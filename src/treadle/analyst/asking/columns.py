@@ -27,7 +27,7 @@ _CODES = re.compile(
     r"|employee|client|partner|segment|version|ledger|organi[sz]ation|org|group|list|sheet|zip|plz|postcode|phone|\w*konto"
     r"|\w*nummer|bukrs|rbukrs|hkont|racct|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper3?"
     r"|belnr|docnr|docln|buzei|ebelp?n?|vbeln|posnr|aufnr|pernr|anln1|rldnr|rassc|mandt|vbund|segment|monat|jahr|quartal"
-    r"|woche|tag|periode|buchungskreis|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
+    r"|woche|tag|periode|buchungskreis|cocd|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
     r"|rechnung|kostenstelle|kostenart|artikel|werk|lager|projekt|vertrag|filiale|mandant|\w*gruppe|\w*schl(ü|ue)ssel)"
     r"($|_|\b|\d)",
     re.IGNORECASE,
@@ -112,6 +112,8 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     if not texts:
         return Guess("dimension", "has no value in the rows looked at")
     if engine_type.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
+        if codes := _codes_with_gaps(name, texts):
+            return codes
         kind = "decimals" if engine_type.startswith("DECIMAL") else "floating-point numbers, sums are approximate"
         scale = re.search(r",\s*(\d+)\)", engine_type)
         decimals = min(12, int(scale[1])) if scale else None
@@ -137,6 +139,20 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     return Guess("dimension", told, format=spelled, question=asked)
 
 
+def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
+    """What whole numbers under the name of a code are in a column that could hold fractions, such as the 400000.0 that
+    pandas makes of 400000 where another row has none."""
+    whole = [text.removesuffix(".0") for text in texts]
+    if not _CODES.search(name) or _is_figure(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
+        return None
+    found = guess(name, "BIGINT", whole)
+    if found.role != "dimension":
+        return None
+    if found.format:
+        return found
+    return replace(found, type="integer", question=found.question or _taken_for_codes(name, "has whole numbers"))
+
+
 def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
     """What is no number in a column that mostly holds amounts; nothing if it does not."""
     others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
@@ -155,8 +171,10 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     """
     distinct = set(texts)
     periods = [period for text in distinct if (period := _canonical(name, text))]
-    # What is carried forward stands in period 0; where all would, they are round numbers.
-    if len(periods) == len(distinct) and any(period[-2:] != "00" for period in periods) and not _is_figure(name):
+    # What is carried forward stands in period 0; where all would, they are round numbers unless the name says else.
+    named = _PERIODIC.search(name) and _CODES.search(name)
+    carried = all(period[-2:] == "00" for period in periods) and not named
+    if len(periods) == len(distinct) and not carried and not _is_figure(name):
         return Guess(
             "dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period",
             question=_or_weeks(name, periods),
@@ -253,10 +271,10 @@ def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], r
 
 
 def _or_codes(name: str, texts: Sequence[str], found: Guess) -> Guess:
-    """The guess, unless digits that are as many in each of several values are added up for want of a name that says
+    """The guess, unless digits that are as many in each value are added up for want of a name that says
     so: figures differ in length."""
     lengths, distinct = set(map(len, texts)), set(texts)
-    if found.role != "measure" or _is_figure(name) or len(distinct) < 2 or len(lengths) > 1:
+    if found.role != "measure" or _is_figure(name) or len(lengths) > 1:
         return found
     if min(lengths) < _CODE_LENGTH or not all(text.isdecimal() for text in distinct):
         return found

@@ -88,6 +88,13 @@ def has_unmarked(session: Session, source: Source) -> bool:
     return bool(session.run(exp.select("1").from_(side.table.relation.copy()).where(marked).limit(1)))
 
 
+def has_nothing(session: Session, source: Source) -> bool:
+    """Returns whether there are lines in which nothing stands but what parts their fields."""
+    table = _side(session, source).table
+    empty = exp.Not(this=exp.paren(exp.or_(*map(has_text, table.columns))))
+    return bool(session.run(exp.select("1").from_(table.relation.copy()).where(empty).limit(1)))
+
+
 def no_coincidence(session: Session, source: Source) -> bool:
     """Returns whether lines without any key, which add up the others, surely are totals.
 

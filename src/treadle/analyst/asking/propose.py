@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
-from treadle.analyst.asking.footing import adds_up, has_unmarked, no_coincidence, told_apart, usual_marks
+from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
@@ -235,6 +235,8 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
             sure = no_coincidence(session, tried.source)
             asked = () if sure else (asked_totals(text.totals),)
             found = replace(tried if sure else found, questions=(*found.questions, *asked))
+        elif has_nothing(session, source):
+            found = replace(found, questions=(*found.questions, asked_empty(text.totals)))
     return found
 
 
@@ -243,6 +245,15 @@ def asked_totals(marks: Sequence[str]) -> str:
     listed = ", ".join(map(_scalar, marks))
     which = "without any key" if "" in marks else f"with {listed}"
     return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
+
+
+def asked_empty(marks: Sequence[str]) -> str:
+    """Returns the question of lines in which nothing stands, as spreadsheets leave them below a table."""
+    listed = ", ".join(map(_scalar, marks))
+    return (
+        f"there are lines in which nothing stands, each of which counts as a row without a key: if no amount stands "
+        f"without a key, add 'totals: [{listed}]' under 'text', which leaves them out"
+    )
 
 
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
