@@ -54,6 +54,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 _YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
 _FEW, _CODE_LENGTH = 50, 4
 _KEPT_DIGITS = 15
+_SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
 
 
 # "Number of units sold" counts them; "number" by itself, or of one thing, may be its name.
@@ -131,7 +132,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     spelled = "trim" if padded else ""
     others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
     if not others:
-        return Guess("dimension", told, format=spelled)
+        return Guess("dimension", told, format=spelled, question=_spelled_otherwise(name, engine_type, texts))
     shown = ", ".join(map(repr, others[:3]))
     asked = (
         f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
@@ -151,6 +152,16 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
     if found.format:
         return found
     return replace(found, type="integer", question=found.question or _taken_for_codes(name, "has whole numbers"))
+
+
+def _spelled_otherwise(name: str, engine_type: str, texts: Sequence[str]) -> str:
+    """A question if text under the name of a figure looks like amounts whose signs are not those that are declared."""
+    if engine_type != "VARCHAR" or not _is_figure(name) or not all(_SPELLED.fullmatch(text) for text in texts):
+        return ""
+    return (
+        f"{name} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' and "
+        f"'thousands' under 'text', and it under 'measures'"
+    )
 
 
 def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:

@@ -17,9 +17,9 @@ from typing import IO, Any
 from xml.etree import ElementTree
 
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.source import UNKNOWN, Source
+from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.session import Session
-from treadle.analyst.reading.staged import shortest
+from treadle.analyst.reading.staged import decimal_signs, shortest
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import without_totals
 from treadle.analyst.sql.lazy import exp
@@ -40,12 +40,13 @@ def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
     wanted = {at + 1 for at, name in enumerate(columns) if name in demand.columns}
     _check_cells(file, sheet_of(file, source.table, told), wanted, source.text.skip + 1, told)
     floating: set[str] = set()
+    signs = decimal_signs(source)
 
     def texts() -> Iterator[list[str | None]]:
         for row in rows[source.text.skip + 1 :]:
             if any(cell != "" for cell in row):
                 cells = zip(columns, row, strict=True)
-                yield [_text(cell, column, source.text.decimal, floating) for column, cell in cells]
+                yield [_text(cell, column, signs.get(column, "."), floating) for column, cell in cells]
 
     staged = exp.to_table(session.stage(columns, texts(), [source.name]))
     return without_totals(Table(staged, dict.fromkeys(columns, "VARCHAR"), frozenset(floating)), source)
@@ -108,8 +109,8 @@ def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:
     return names
 
 
-def _text(cell: Any, column: str, decimal: str, floating: set[str]) -> str | None:
-    """A cell as text, numbers with the decimal sign that is declared for text."""
+def _text(cell: Any, column: str, sign: str, floating: set[str]) -> str | None:
+    """A cell as text, numbers with this decimal sign."""
     match cell:
         case "" | None:
             return None
@@ -120,8 +121,7 @@ def _text(cell: Any, column: str, decimal: str, floating: set[str]) -> str | Non
         case int() | float():
             if abs(cell) > _EXACT or not float(cell).is_integer():
                 floating.add(column)
-            plain = shortest(repr(cell))
-            return plain.replace(".", decimal) if decimal != UNKNOWN else plain
+            return shortest(repr(cell)).replace(".", sign)
         case datetime():
             return cell.isoformat(" ")
         case date() | time():

@@ -6,7 +6,7 @@ The engine would pass the numbers of both through floating point. Neighbour: `ta
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
-from treadle.analyst.declared.source import Source
+from treadle.analyst.declared.source import UNKNOWN, Source
 from treadle.analyst.reading.key_values import FIRST_DECIMAL, MOST_WHOLE
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
@@ -36,6 +36,8 @@ def repeated_sqlite(session: Session, source: Source, wanted: Sequence[str]) -> 
 
 def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight: str = "") -> Table:
     file = session.files[source.name][0]
+    # What is a number in a measure's column is told apart from text by what is kept of it.
+    signs = decimal_signs(replace(source, measures=()))
     table = source.table.replace('"', '""')
     floating: set[str] = set()
     try:
@@ -56,7 +58,7 @@ def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight
                 # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
                 rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608 - quoted
                 staged = [*(columns or ["1"]), *([weight] if weight else [])]
-                name = session.stage(staged, _sqlite_text(rows, staged, floating, source), [source.name])
+                name = session.stage(staged, _sqlite_text(rows, staged, floating, source, signs), [source.name])
             finally:
                 session.interrupt.forget(stop)
     except sqlite3.Error as error:
@@ -92,12 +94,13 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
     columns = list(demand.columns)
     floating: set[str] = set()
     seen: set[str] = set()
+    signs = decimal_signs(source)
 
     def rows() -> Iterator[list[str | None]]:
         for file in files:
             for record in _records(file, source):
                 seen.update(record)
-                yield [_json_text(record.get(column)) for column in columns] or [None]
+                yield [_json_text(record.get(column), signs.get(column, ".")) for column in columns] or [None]
 
     name = session.stage(columns or ["1"], rows(), [source.name])
     found = [column for column in columns if column in seen] if seen else columns
@@ -107,12 +110,13 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
 def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Table:
     """The objects of which another is alike in every member, each once with their number."""
     weight = _weight(wanted)
+    signs = decimal_signs(source)
 
     def rows() -> Iterator[list[str | None]]:
         for file in session.files[source.name]:
             for record in _records(file, source):
                 whole = json.dumps(record, sort_keys=True).encode()
-                texts = [_json_text(record.get(column)) for column in wanted]
+                texts = [_json_text(record.get(column), signs.get(column, ".")) for column in wanted]
                 yield [*texts, hashlib.blake2b(whole, digest_size=16).hexdigest()]
 
     staged = exp.to_table(session.stage([*wanted, weight], rows(), [source.name]))
@@ -157,7 +161,7 @@ def _records(file: Path, source: Source) -> Iterator[dict[str, Any]]:
             first = lines.read(1024).lstrip()[:1]
             lines.seek(0)
             read = json.JSONDecoder(
-                parse_float=shortest, parse_int=shortest, parse_constant=str, object_pairs_hook=_object
+                parse_float=_number, parse_int=_number, parse_constant=str, object_pairs_hook=_object
             ).decode
             records = read(lines.read()) if first == "[" else (read(line) for line in lines if line.strip())
             for record in records:
@@ -197,14 +201,41 @@ def _written_out(number: str) -> str:
     return format(value, "f") if FIRST_DECIMAL <= value.adjusted() < MOST_WHOLE else number
 
 
-def _json_text(value: object) -> str | None:
+class _Number(str):
+    """A number of a JSON file, which is no text there."""
+
+    __slots__ = ()
+
+
+def _number(text: str) -> _Number:
+    return _Number(shortest(text))
+
+
+def decimal_signs(source: Source) -> dict[str, str]:
+    """Returns, for each column whose text is read as numbers, the decimal sign that is declared for text: what is a
+    number in the data already is put among such text, and has to be spelled like it. In any other column it is told
+    with a point."""
+    if source.text.decimal in (".", UNKNOWN):
+        return {}
+    columns = [column for measure in source.measures for column in measure.columns]
+    columns += [item.source_column for item in source.dimensions if item.type in ("integer", "decimal")]
+    return dict.fromkeys(columns, source.text.decimal)
+
+
+def _json_text(value: object, sign: str) -> str | None:
+    if isinstance(value, _Number):
+        return value.replace(".", sign)
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value)
 
 
 def _sqlite_text(
-    rows: Iterator[tuple[object, ...]], columns: list[str], floating: set[str], source: Source
+    rows: Iterator[tuple[object, ...]],
+    columns: list[str],
+    floating: set[str],
+    source: Source,
+    signs: Mapping[str, str],
 ) -> Iterator[list[str | None]]:
     for row in rows:
         texts: list[str | None] = []
@@ -213,5 +244,8 @@ def _sqlite_text(
                 raise AnalystError(f"source {source.name!r}: column {column!r} holds binary data")
             if isinstance(value, float):
                 floating.add(column)
-            texts.append(value if value is None or isinstance(value, str) else shortest(repr(value)))
+            if value is None or isinstance(value, str):
+                texts.append(value)
+            else:
+                texts.append(shortest(repr(value)).replace(".", signs.get(column, ".")))
         yield texts or [None]
