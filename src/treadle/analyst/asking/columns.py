@@ -132,7 +132,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     spelled = "trim" if padded else ""
     others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
     if not others:
-        return Guess("dimension", told, format=spelled, question=_spelled_otherwise(name, engine_type, texts))
+        return Guess("dimension", told, format=spelled)
     shown = ", ".join(map(repr, others[:3]))
     asked = (
         f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
@@ -152,16 +152,6 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
     if found.format:
         return found
     return replace(found, type="integer", question=found.question or _taken_for_codes(name, "has whole numbers"))
-
-
-def _spelled_otherwise(name: str, engine_type: str, texts: Sequence[str]) -> str:
-    """A question if text under the name of a figure looks like amounts whose signs are not those that are declared."""
-    if engine_type != "VARCHAR" or not _is_figure(name) or not all(_SPELLED.fullmatch(text) for text in texts):
-        return ""
-    return (
-        f"{name} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' and "
-        f"'thousands' under 'text', and it under 'measures'"
-    )
 
 
 def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
@@ -342,6 +332,20 @@ def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | 
                 f"they are added up as if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
             )
     return ""
+
+
+def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
+    """Returns a question for each column of text with the name of a figure, and amounts whose signs are not known."""
+    asked = []
+    for column, each in guesses.items():
+        texts = [text for value in samples[column] if (text := (value or "").strip(BLANKS))]
+        plain = each.role == "dimension" and not (each.format or each.type or each.question)
+        if plain and texts and _is_figure(column) and all(_SPELLED.fullmatch(text) for text in texts):
+            asked.append(
+                f"{column} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' "
+                f"and 'thousands' under 'text', and it under 'measures'"
+            )
+    return tuple(asked)
 
 
 def no_names(columns: Sequence[str]) -> str:

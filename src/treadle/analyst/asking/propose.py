@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, unsigned
+from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, spelled_otherwise, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
@@ -156,6 +156,8 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     if source.kind == "xlsx" and (long := cut_off(list(columns), _cells(session.files[source.name][0], source))):
         questions += (long,)
     questions += tuple(each.question for each in guesses.values() if each.question)
+    # Those of a CSV file are looked at all together, and asked about.
+    questions += () if source.kind == "csv" else spelled_otherwise(guesses, samples)
     questions += tuple(filter(None, (unsigned(guesses, samples), currency_columns(guesses)[1])))
     if (star := guesses.get("*")) and star.role == "measure":
         # As the column of a measure it would stand for whole rows.
