@@ -175,7 +175,7 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     if is_currency(param):
         return 3.0 + cue if currency_of(value.text) and not _is_contrary(param, value, clause) else 0.0
     if value.kind == "number":
-        if _is_contrary(param, value, clause):
+        if _is_contrary(param, value, clause) or not value.text.isdigit() or _is_amount_of(param, value, clause):
             return 0.0
         return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
     if value.kind in ("period", "email"):
@@ -207,6 +207,12 @@ def _is_contrary(param: Param, value: Value, clause: Clause) -> bool:
     """Whether the clause says "from" of what the parameter wants for "to", or the other way round."""
     led, wanted = led_by(param, value, clause), direction(param) or _told_direction(param)
     return (wanted == "to" and led == "from") or (wanted == "from" and led in ("to", "into"))
+
+
+def _is_amount_of(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a number says how much a thing is of, and not which one: 50 in "a payment of 50"."""
+    of, noun, *_ = (*clause.words_before(value.start, 2), "", "")
+    return of == "of" and noun not in _IDENTIFIERS and stem(noun) in param.nouns
 
 
 def _is_place(value: Value, clause: Clause) -> bool:

@@ -17,7 +17,7 @@ def corrected_by(made: Exchange, tool: KnownTool, arguments: Json, outcome: Outc
     """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""
     hint = hint_of(made)
     if hint is None:
-        return _as_written(tool, arguments, outcome)
+        return as_written(tool, arguments, outcome)
     kin = {
         param.name
         for param in tool.params
@@ -45,7 +45,7 @@ def corrected_by(made: Exchange, tool: KnownTool, arguments: Json, outcome: Outc
     return None if hopeless else corrected
 
 
-def _as_written(tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
+def as_written(tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
     """The names in the plural that the clause has them in, for a tool that does not know the singular, or the other
     way round."""
     many = [token for token in outcome.clause.tokens if singular(token.low) != token.low]

@@ -53,6 +53,29 @@ _PLACED = PLACE_WORDS | word_set(
     "postcode postal found stored located parked at in on department dept team unit section host server node cluster"
 )
 _IN = re.compile(r"\b(?:in|at|on|near|behind|under|from|to)\b", re.IGNORECASE)
+_COSTS = re.compile(r"\b(?:costs?|price|total|how much|come to|pay)\b", re.IGNORECASE)
+_PER = re.compile(r"\bper (\w+)", re.IGNORECASE)
+_ONE = word_set("piece item unit one article product")
+_HOW_MUCH_IS = re.compile(r"^\W*(?:and |so )?(how much) (?:is|are|was|were|for)\b", re.IGNORECASE)
+_MONEY = frozenset(
+    stem(word)
+    for word in word_set(
+        "price cost costs amount total fee fare rate value sum balance rent salary charge due subtotal quantity eur "
+        "usd gbp money worth net gross tax tip result converted"
+    )
+)
+_SKY = re.compile(
+    r"\b(?:rain(?:s|y|ing)?|snow(?:s|y|ing)?|hail(?:s|ing)?|sunny|cloudy|overcast|storm(?:y|s|ing)?|drizzl\w+)\b",
+    re.IGNORECASE,
+)
+_SKIES = frozenset(
+    stem(word)
+    for word in word_set(
+        "rain raining rainy rainfall snow snowing snowfall precipitation precip hail sun sunny sunshine cloud clouds "
+        "cloudy cloudiness storm sky condition conditions weather outlook summary description symbol icon drizzle "
+        "overcast chance probability wet dry showers"
+    )
+)
 _TIMED = word_set("year month day week quarter hour date time minute timestamp epoch")
 
 
@@ -132,6 +155,33 @@ def figure_of_another(clause: Clause, result: Any, tools: Sequence[KnownTool]) -
     return said[0].start, said[-1].end
 
 
+def rate_of_another(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """Where a clause asks what something costs, of a tool that tells what a kind of it is per night or per kilogram,
+    and was told by another one which kind that is: of "What does booking 7 cost?" the rate of its room is none."""
+    match = _COSTS.search(clause.text)
+    if match is None or len(tools) < 2 or number_of(result) is None or isinstance(result, bool):
+        return None
+    # How many nights, the tool is not told.
+    units = _PER.findall(f"{tools[0].spec.description} {' '.join(parts(tools[0].name))}")
+    said = {token.stem for token in clause.tokens}
+    told = {word for param in tools[0].params if param.shape == "number" for word in param.stems}
+    lacking = [unit for unit in units if stem(unit) not in said | told and unit not in _ONE]
+    return match.span() if lacking else None
+
+
+def no_amount_in(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks how much a thing is, of a record of it that holds no amount: of "How much is booking 7 in
+    total?" the number of its nights is none."""
+    match = _HOW_MUCH_IS.match(clause.text)
+    if match is None or not isinstance(result, dict) or rows_of(result):
+        return None
+    fields = fields_of(result)
+    if len(fields) < 2 or any(_MONEY & {*found.stems} for found in fields):
+        return None
+    said = {token.stem for token in clause.tokens if not is_function_word(token.text)}
+    return None if any(said & {*found.stems} for found in fields) else match.span(1)
+
+
 def who_did_it(clause: Clause, result: Any, given: Collection[Any]) -> tuple[int, int] | None:
     """Where a clause asks who did something to what a tool was asked about, of a result that tells of the deed and not
     of who did it: of "Who hired Ann?" neither the day on which she was hired nor her manager is one."""
@@ -159,7 +209,13 @@ def no_number_of(
     """Where a clause asks how many there are of what a tool was asked about, of tools that tell other figures of it: of
     "How many lions does the zoo have?" no age of a lion is one."""
     match = _HOW_MANY_OF.search(clause.text)
-    if match is None or not isinstance(result, dict) or not overlaps(*match.span(1), used) or rows_of(result):
+    if match is None or not overlaps(*match.span(1), used):
+        return None
+    if (rows := only_list(result)) and all(isinstance(row, dict) for row in rows):
+        # What has a day and a figure, but no name, is no one of them.
+        told = [found.value for row in rows for found in fields_of(row)]
+        return None if any(isinstance(each, str) and not _TIME.search(each) for each in told) else match.span(1)
+    if not isinstance(result, dict) or rows_of(result):
         return None
     if same_unit(match[1].lower()):
         # "How many miles is 5 km?" is answered by any number of them.
@@ -168,6 +224,21 @@ def no_number_of(
     words |= {word for tool in tools for word in parts(tool.name)}
     words |= {word for found in fields_of(result) for word in parts(found.name)}
     return None if _COUNTS & words or not any(tool.change is None for tool in tools) else match.span(1)
+
+
+def no_such_weather(clause: Clause, result: Any) -> tuple[int, int] | None:
+    """Where a clause asks whether it rains or the sun shines, of a record that tells neither: of a temperature and a
+    wind nobody sees that."""
+    match = _SKY.search(clause.text)
+    if match is None or not clause.is_yes_or_no or not isinstance(result, dict) or rows_of(result):
+        return None
+    fields = fields_of(result)
+    told = {word for found in fields for word in (*found.stems, *map(stem, found.path))}
+    named = [found.value for found in fields if isinstance(found.value, str) and number_of(found.value) is None]
+    asked = [value.text for value in clause.values]
+    # A sky in words may be any: "overcast" is no rain.
+    spoken = [text for text in named if text not in asked and not _DATE.match(text)]
+    return None if spoken or told & _SKIES else match.span()
 
 
 def said_yes_to_less(clause: Clause, result: Any, left_out: Sequence[str]) -> tuple[int, int] | None:

@@ -44,7 +44,7 @@ def found_for_want_of(
         box: all tools offered.
         vocabulary: the names known to be valid.
     """
-    if tool.may_change or not _is_empty(result):
+    if tool.may_change or not is_empty(result):
         return None
     filling = fill(tool, clause, vocabulary, box)
     for param, value in filling.given:
@@ -68,7 +68,7 @@ def found_for_want_of(
     return None
 
 
-def _is_empty(result: Any) -> bool:
+def is_empty(result: Any) -> bool:
     """Whether a result tells of nothing: no row, no field, none of them counted."""
     if isinstance(result, bool):
         return False

@@ -5,6 +5,7 @@ wanted.
 """
 
 import re
+from collections.abc import Sequence
 
 from treadle.models.offline.grammar.currencies import CURRENCIES, SIGNS
 from treadle.models.offline.grammar.english import COUNT_WORDS, LIMIT_WORDS, word_set
@@ -193,7 +194,10 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
         return cue + least + 1.0 if _PERCENT & set(param.stems) else 0.0
     if kind is not None:
         plain = _PLAIN & set(param.stems) and not (_is_money(unit) and counts(param))
-        return 0.0 if counts(param) and not plain else cue + least
+        last = parts(param.name)[-1]
+        # Ninety minutes are no ninety words.
+        things = counts(param) or (singular(last) != last and not _MONEY & set(param.stems))
+        return 0.0 if things and not plain else cue + least
     if counts(param):
         return cue + least + (0.8 if param.required else 1.2) + (1.2 if unit in param.words else 0.0)
     if unit in param.words or any(alike(unit, word) for word in param.nouns):
@@ -223,7 +227,9 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     for token in [token for token in clause.tokens if token.start >= value.end][:3]:
         joined = re.fullmatch(r"[\s-]*", clause.text[end : token.start]) is not None
         inside = family(token.stem) is None and any(v.start <= token.start < v.end for v in clause.values)
-        if not joined or inside or is_function_word(token.text) or not token.text[0].isalpha():
+        # "m" is a small word as well, in "I'm".
+        small = is_function_word(token.text) and (run or token.low != "m")
+        if not joined or inside or small or not token.text[0].isalpha():
             break
         if run and is_verb(token.text):
             break
@@ -237,6 +243,18 @@ def unit_after(value: Value, clause: Clause) -> str | None:
 def _is_degrees(param: Param, unit: str | None) -> bool:
     """Whether a parameter takes a temperature, of which "degrees" are told in the scale that it has."""
     return unit == _DEGREE and bool(_SCALES & set(param.stems))
+
+
+def in_other_units(param: Param, clause: Clause, used: Sequence[tuple[int, int]]) -> str | None:
+    """A number with its unit that a clause gives, where a parameter takes another unit: it is that what was meant for
+    it, and no figure of anything else; None if there is none."""
+    own = {family(word) for word in param.stems} - {None}
+    for value in clause.values if own else ():
+        unit = unit_after(value, clause) if value.kind == "number" else None
+        free = all(value.end <= start or end <= value.start for start, end in used)
+        if unit is not None and free and family(unit) not in {None, *own}:
+            return f"{clause.text[value.start : value.end]} {unit}"
+    return None
 
 
 def unit_end(param: Param, value: Value, clause: Clause) -> int:
@@ -253,4 +271,6 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
     if match is not None:
         return value.end + match.end()
-    return next((t.end for t in clause.tokens if t.start >= value.end and t.stem == unit), value.end)
+    # What stands between, as in "40 extra litres", has to be accounted for by itself.
+    beside = next((t for t in clause.tokens if t.start >= value.end), None)
+    return beside.end if beside is not None and beside.stem == unit else value.end

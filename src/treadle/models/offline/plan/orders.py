@@ -27,6 +27,7 @@ _NO_ORDER = re.compile(
 _AWAY = word_set("up down out off away back")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
+_WHEN = word_set("when whenever once while whilst unless if until till provided assuming maybe perhaps possibly")
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")
@@ -62,6 +63,21 @@ def _counted(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -
     return None
 
 
+def bound_to_happen(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
+    """The word by which something is to be done only when something else has happened, or may be left undone: "Close it
+    when it is fixed", "maybe close it"."""
+    if not any(tool.may_change for tool in tools):
+        return []
+    said = {word.low for tool in tools for word in tokens(tool.spec.description)}
+    quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
+    taken = [*used, *quoted]
+    return [
+        (token.start, token.end)
+        for token in clause.tokens
+        if token.low in _WHEN - said and not overlaps(token.start, token.end, taken)
+    ]
+
+
 def options_left(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
     """The options that an order names and that were given nothing: the label of "with label bug"."""
     found = []
@@ -83,6 +99,9 @@ def asks_whether(clause: Clause) -> bool:
     """Whether what looks like an order asks something: "Check whether Pia is in", "Confirm that it is booked"."""
     verb = next((token for token in clause.tokens if token.low == clause.opening), None)
     after = clause.words_after(verb.end, 1) if verb is not None else ()
+    if verb is not None and re.match(r"\W*[\"“'`«]", clause.text[verb.end :]):
+        # What is quoted is no part of the order.
+        return False
     return verb is not None and (
         bool(_WHETHER.intersection(after)) or (after == ("that",) and verb.low in _MAKING_SURE)
     )

@@ -13,17 +13,18 @@ from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.question import Clause, Value, split_clauses
 from treadle.models.offline.plan.account import Left, account
+from treadle.models.offline.plan.amounts import in_the_way
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser
-from treadle.models.offline.plan.corrections import corrected_by
+from treadle.models.offline.plan.corrections import as_written, corrected_by
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.nothing import found_for_want_of
-from treadle.models.offline.plan.numbers import counts
+from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
+from treadle.models.offline.plan.numbers import counts, in_other_units
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.pricing import multiplier, number_of_things
-from treadle.models.offline.plan.refusals import shared_number
+from treadle.models.offline.plan.refusals import sets_what_is, shared_number
 from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
 from treadle.models.offline.plan.shortfall import falls_short
@@ -112,6 +113,9 @@ class Planner:
             one, other, this, that = filling.unclear
             told = f"It is not clear which of '{one.text}' and '{other.text}' is the {noun_of(this)} and which the"
             outcome.troubles.append(Trouble(f"{told} {noun_of(that)}."))
+            return outcome
+        if (doubt := in_the_way(tool, clause, filling)) is not None:
+            outcome.troubles.append(Trouble(doubt))
             return outcome
         if (change := find_change(clause)) is not None and self._takes_times(tool):
             return self._changed(tool, change, outcome, depth, source)
@@ -296,12 +300,17 @@ class Planner:
             written, names = next(iter(filling.unknown.items()))
             return Outcome(clause, troubles=[Trouble(f"There is no {noun_of(param)} '{written}'.", names)])
         best: Outcome | None = None
+        if (said := in_other_units(param, clause, filling.used)) is not None:
+            return Outcome(
+                clause, troubles=[Trouble(f"{tool.name} takes its `{param.name}` in no such unit as '{said}'.")]
+            )
         providers = [source] if source else self.chooser.providers(tool, param, clause)
         for provider in providers if depth else []:
             found = self.resolve(provider, clause, depth - 1)
             if found.done:
                 # What a change is made to has to be said: the only one of some list need not be the one that is meant.
                 said = tool.change is None or self._is_said(provider, tool, param, found, filling.used)
+                said = said and not sets_what_is(tool, param, clause, found.done[0].arguments, arguments)
                 value = None if not said else value_for(param, found.done[0], clause, source is not None)
                 if value is not None:
                     arguments[param.name] = value
@@ -331,6 +340,11 @@ class Planner:
         on its list. Of "Bake rye" how many loaves are left is not how many to bake."""
         listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
         own = [span for span in found.used if not overlaps(*span, used)]
+        if param.shape == "number" and "id" not in param.stems:
+            # How much of something a change is to do, no figure tells that nobody named.
+            named = {*param.stems, *param.nouns, *provider.name_stems} - {*tool.name_stems}
+            if not any(word in named for word in content_stems(found.clause)):
+                return False
         same = bool(found.used) and not own and param.shape == "number" and not counts(param)
         words = content_stems(found.clause)
         spoken = bool(own) or any(provider.fit(word) > tool.fit(word) for word in words)
@@ -344,8 +358,13 @@ class Planner:
                 outcome.calls.append(Call(tool.name, arguments))
                 return
             if not made.failed:
-                outcome.done.append(made)
-                return
+                again = as_written(tool, arguments, outcome) if is_empty(made.result) else None
+                if again is None or tool.change is not None:
+                    outcome.done.append(made)
+                    return
+                # Nothing under the singular, which nobody wrote.
+                arguments = again
+                continue
             corrected = corrected_by(made, tool, arguments, outcome)
             if corrected is not None and hint_of(made) is None and self._made(tool.name, corrected):
                 corrected = None

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from treadle.models.offline.grammar.currencies import SIGNS, currency_of, money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
@@ -61,6 +62,7 @@ _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
 
+_RESETTING = word_set("set change update modify edit rename adjust assign reassign move transfer switch")
 _COUNTED = re.compile(r"\bhow many (?:[a-z]+ )?$", re.IGNORECASE)
 
 
@@ -356,3 +358,18 @@ def shared_number(tool: KnownTool, filling: Filling) -> str:
         str(filling.arguments[p.name]) for p in tool.params if p.shape == "number" and p.name in filling.arguments
     ]
     return next((number for number in numbers if number not in spread), "")
+
+
+def sets_what_is(tool: KnownTool, param: Param, clause: Clause, asked: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Whether a change would set something to what it is, as nothing says to what else: "Change the owner of Nordlys".
+
+    Args:
+        tool: the tool that is to be called.
+        param: what was looked up for it.
+        clause: the order.
+        asked: what it was looked up with.
+        given: what the tool is to be called with besides.
+    """
+    setting = (tool.change or frozenset()) & _RESETTING and clause.opening in _RESETTING
+    same = any(value in given.values() for value in asked.values())
+    return bool(setting) and same and not {"id", "number"} & {*param.stems[-1:]}

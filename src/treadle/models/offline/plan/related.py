@@ -8,7 +8,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, stem
 from treadle.models.offline.plan.toolbox import KnownTool, Param
@@ -23,6 +23,7 @@ _CALLED = frozenset(
     )
 )
 _SETTING = word_set("set change update correct adjust switch make turn edit fix alter amend rename")
+_STEPPING = word_set("raise increase lower reduce decrease lift cut reset double halve extend")
 _WHICH = word_set(
     "new old other same different next previous former current usual own another original wrong right correct proper "
     "whole entire first second third last final extra additional spare empty full free unused busy broken damaged big "
@@ -38,8 +39,17 @@ _ROLES = word_set(
 )
 # Where a person is looked up, and not written.
 _REACHED = frozenset(stem(word) for word in word_set("address email mail phone mobile fax iban telephone"))
+# What such a parameter takes is no name of anybody.
+_REFERENCES = frozenset(
+    stem(word)
+    for word in word_set(
+        "reference ref tracking number no nr serial isbn uuid guid identifier id barcode plate registration vin iban"
+    )
+)
+_OF_SOMEBODY = word_set("of for to by from")
 _ARTICLE = r"(?:the|an?|its|his|her|their|my|our|your)"
 _WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(\w+)", re.IGNORECASE)
+_WHOSE_NUMBER = re.compile(r"['’]s?\s+[$€£]?\d[\d.,]*(?=\W|$)")
 _OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
 _WHAT = re.compile(r"\b(?:what|who|whom|which|how)\s+(?:the\s+)?$", re.IGNORECASE)
@@ -74,8 +84,14 @@ def told_by_another(
             continue
         for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", clause.text, re.IGNORECASE):
             found += _beside(clause.text, match, param, tools)
+            if tool.may_change and value not in told and _is_reference(param):
+                found += _named_by_owner(clause, match, tool, param)
+            if tool.may_change and value not in told:
+                found += _owner_of_it(clause, match, tool, param)
             if tool.may_change and value not in told and not _CREATING & {*parts(clause.text.lower())}:
                 found += _described_by(clause.text, match, param)
+            if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
+                found.append(match.group() + of.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
         if tool.may_change and value.lower() in _ROLES and _REACHED & set(param.nouns):
@@ -99,6 +115,36 @@ def _beside(text: str, match: re.Match[str], param: Param, tools: Sequence[Known
             yield of.group() + match.group()
     if match.group().lower() in _WHICH:
         yield from _described_by(text, match, param)
+
+
+def _is_reference(param: Param) -> bool:
+    return bool(_REFERENCES & {*map(stem, parts(param.name))}) and not param.enum
+
+
+def _named_by_owner(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
+    """A name where a reference is taken: of "Cancel Nora's booking" and "Send a reminder to Nora" it is whose it is.
+    One that stands right behind what is changed, as in "Cancel booking Alpha", may be what it is called."""
+    if re.search(r"\d", match.group()) or not match.group()[0].isalpha():
+        return
+    before = (*clause.words_before(match.start(), 1), "")[0]
+    owned = _WHOSE.match(clause.text, match.end())
+    name = any(value.kind == "name" and value.text == match.group() for value in clause.values)
+    behind = stem(before) in {*tool.name_stems[1:], *param.nouns, *param.stems}
+    if owned or before in _OF_SOMEBODY or (name and not behind):
+        yield match.group() + (owned.group() if owned else "")
+
+
+def _owner_of_it(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
+    """Somebody who has what is changed, where a tool is told which one that is: "Retire Noor's van" to a tool that
+    takes its plate. What is set of somebody, as a salary is, or done to somebody, is another matter."""
+    owned = _WHOSE.match(clause.text, match.end())
+    somebody = any(stem(word) in param.nouns for word in PERSON_WORDS | PLACE_WORDS)
+    if owned is None or somebody or clause.opening in _SETTING | _STEPPING:
+        return
+    noun = stem(owned[1].lower())
+    attribute = any(noun in other.nouns for other in tool.params if other is not param)
+    if noun in tool.name_stems[1:] and not attribute:
+        yield match.group() + owned.group()
 
 
 def _described_by(text: str, match: re.Match[str], param: Param) -> Iterator[str]:

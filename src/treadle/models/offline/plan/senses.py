@@ -12,6 +12,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import IDLE_VERBS
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.doing import AUXILIARIES, Doing, Span
+from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -78,6 +79,7 @@ _WITH = re.compile(
     r"^\W*(?:and |so )?how much (?:is|are|will|would) [^?.!]*?\d[^?.!]*? (with|including|incl)\b", re.IGNORECASE
 )
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_PRICES = frozenset(stem(word) for word in word_set("price rate fare"))
 _COUNTING = word_set("count counts number numbers total quantity headcount tally balance amount")
 
 
@@ -367,7 +369,12 @@ class Senses(Doing):
 
     def _had(self, did: Token) -> bool:
         """Whether a clause asks what somebody had: "How many did we have?"."""
-        verb = [token for token in self.tokens if token.start > did.end and token.low in ("have", "own")]
+        # What an order cost, it still comes to; what a piece cost, its price of now does not tell.
+        priced = any(_PRICES & {*tool.name_stems} or any(counts(p) for p in tool.params) for tool in self.tools)
+        # Nor does a cost that is worked out of what something is now.
+        priced = priced or len(self.tools) > 1
+        had = ("have", "own", "cost") if priced else ("have", "own")
+        verb = [token for token in self.tokens if token.start > did.end and token.low in had]
         return bool(verb) and not self._is_used(verb[0]) and "did" not in self.wording
 
     def _is_past(self, start: int) -> bool:

@@ -9,9 +9,12 @@ from treadle.models.offline.plan.counting import counted_otherwise, not_one_figu
 from treadle.models.offline.plan.kinds import (
     figure_for_things,
     figure_of_another,
+    no_amount_in,
     no_number_of,
+    no_such_weather,
     of_another_kind,
     one_of_many,
+    rate_of_another,
     said_yes_to_less,
     who_did_it,
 )
@@ -34,9 +37,12 @@ def falls_short(outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int
         of_another_kind(clause, result, given)
         or figure_for_things(clause, result, tools)
         or figure_of_another(clause, result, tools)
+        or no_amount_in(clause, result)
+        or rate_of_another(clause, result, tools)
         or who_did_it(clause, result, given)
         or one_of_many(clause, result)
         or no_number_of(clause, result, tools, spans)
+        or no_such_weather(clause, result)
         or said_yes_to_less(clause, result, left_out)
         or true_of_some(clause, result, tools, spans, left_out)
         or not_one_figure(clause, result)

@@ -12,7 +12,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import is_function_word, stem, tokens
+from treadle.models.offline.grammar.words import is_function_word, parts, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps
@@ -105,6 +105,9 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
         # To heal somebody by 20 points is not to heal him to 20.
         said = {token.low for token in tokens(tool.spec.description)}
         return tool.change is not None and led in ("by", "to") and said & {"by", "to"} == {"to", "by"} - {led}
+    if led == "for" and tool.change is not None and "payee" in parts(param.name):
+        # "Pay 50 for Will" pays somebody else.
+        return "for" not in told
     return not fits.direction(param) and led not in told and bool(told & set(_OPPOSITE.get(led, ())))
 
 

@@ -23,6 +23,7 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
+from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
 
@@ -163,10 +164,16 @@ class KnownTool:
         return frozenset({first, *rest[:1]} if first in LIGHT_VERBS else {first})
 
     @property
+    def _is_called_by_noun(self) -> bool:
+        return self.spec.changes is None and is_called_by_noun(
+            self.name, self.summary, (self.spec.output_schema or {}).get("type") in ("number", "integer")
+        )
+
+    @property
     def change(self) -> frozenset[str] | None:
         """The verbs that command this tool, if it or its name says that it changes something; else None."""
         first = (*parts(self.name), "")[0]
-        if self.spec.changes is False:
+        if self.spec.changes is False or self._is_called_by_noun:
             return None
         if self.spec.changes:
             return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
@@ -223,6 +230,10 @@ class KnownTool:
         if verb == "give" and not telling and _GIVEN.search(self.summary):
             # "Gives a server another amount", which is called `scale`.
             return frozenset({first})
+        if not telling and is_done_to(verb, self.summary):
+            # "Adds a comment to a ticket", which is called `comment`; but not what adds a number to another.
+            numbers = bool(self.params) and all(param.shape == "number" for param in self.params)
+            return None if numbers else group | {first}
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
         known = not telling or any(verb in group for group in CHANGES)
         return group | {first} if group and known and not tells else None
@@ -231,6 +242,8 @@ class KnownTool:
     def may_change(self) -> bool:
         """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
         first = (*parts(self.name), "")[0]
+        if self._is_called_by_noun:
+            return False
         orders = singular(parts(self.summary)[:1][0]) == first if parts(self.summary) else False
         return self.change is not None or (self.spec.changes is None and orders and first not in _ONLY_TELLING)
 

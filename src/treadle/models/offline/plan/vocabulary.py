@@ -17,6 +17,9 @@ _NAME_KEYS = ("name", "id", "key", "code", "title", "label")
 _DIGIT_MONTH = re.compile(r"(?<!\d)(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?!\d)")
 _HYPHEN_MONTH = re.compile(r"(?<!\d)(?:19|20)\d{2}-(?:0[1-9]|1[0-2])(?!\d)|YYYY-MM", re.IGNORECASE)
 
+# Words that are less alike than that are no slips of one another.
+_SLIP = 0.6
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -151,13 +154,24 @@ def replacement(given: str, nearest: str | None, available: Sequence[str]) -> st
     exact = next((name for name in available if name.lower() == given.lower()), None)
     if exact is not None:
         return exact
-    best = closest(given, available) or next(
-        (name for name in available if _digits(name) == _digits(given) != ""), None
-    )
+    best = closest(given, available)
+    if best is not None and _says_more(given, best):
+        # A vegan muffin is no muffin of those that there are.
+        return None
+    best = best or next((name for name in available if _digits(name) == _digits(given) != ""), None)
     if best is None and nearest is not None and likeness(given, nearest) >= 0.45:
         tied = [name for name in available if name != nearest and likeness(given, name) > likeness(given, nearest)]
-        best = None if tied else nearest
+        best = None if tied or _says_more(given, nearest) else nearest
     return best
+
+
+def _says_more(given: str, name: str) -> bool:
+    """Whether a word of what was written has nothing like it in a name."""
+    words = given.split()
+    known = [word for word in re.split(r"[\W_]+", name) if word]
+    return len(words) > len(known) and any(
+        max((likeness(word, other) for other in known), default=0.0) < _SLIP for word in words
+    )
 
 
 def _digits(text: str) -> str:

@@ -1,0 +1,56 @@
+"""Whether a tool of which nothing says if it changes something is called by what it tells, or by what it does.
+
+`current_weather` and "Soil moisture of a bed" are no orders, and `comment`, which "Adds a comment to a ticket", is one.
+Called by `toolbox`.
+"""
+
+from treadle.models.offline.grammar.english import CHANGES, word_set
+from treadle.models.offline.grammar.words import is_function_word, parts
+
+# Words by which a tool is called that are no verbs.
+_DESCRIBING = word_set(
+    "current latest recent upcoming next last previous total average overall maximum minimum net gross daily weekly "
+    "monthly quarterly yearly annual available outstanding"
+)
+# "Bring", "string" and their like are as short.
+_SHORTEST_PARTICIPLE = 6
+# What may be an order as well is none before such a figure.
+_ORDERED = word_set("order exchange request transfer book share")
+_FIGURES = word_set("total rate status history")
+_MEASURED = word_set(
+    "price balance moisture temperature humidity rate cost total count level weight height width length depth distance "
+    "speed pressure volume area average score fare fee duration consumption usage stock quantity age size value"
+)
+_CHANGING = frozenset().union(*CHANGES)
+_DONE_TO = word_set("add make run")
+_INFORMING = word_set(
+    "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
+    "average prediction chart plot diagram simulation analysis test expression"
+)
+
+
+def is_called_by_noun(name: str, summary: str, returns_number: bool) -> bool:
+    """Whether a tool's name and description are no order but say what it tells: `current_weather`, "Outstanding
+    balance", `order_total` that is the "Total of an order".
+
+    Args:
+        name: the tool's name.
+        summary: the first sentence of its description.
+        returns_number: whether it says that it returns a number.
+    """
+    words = parts(name) or ("",)
+    first, last, told = words[0], words[-1], (*parts(summary), "")[0]
+    if is_function_word(told):
+        # "What a quantity of it costs"
+        return first not in _CHANGING
+    describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
+    figure = first in _ORDERED and last in _FIGURES and told in (first, last)
+    # What returns a number and is described as one, "Soil moisture of a bed", is that number.
+    named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
+    return (describes and told in words) or figure or (named and returns_number)
+
+
+def is_done_to(verb: str, summary: str) -> bool:
+    """Whether a description that opens with a verb by which tools tell things as well says what is done to something:
+    "Adds a comment to a ticket", but not "Makes a list"."""
+    return verb in _DONE_TO and not _INFORMING & {*parts(summary)}

@@ -1,0 +1,129 @@
+"""A number that may be read in two ways, or that its tool does not take, changes nothing and answers nothing."""
+
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, tool
+
+CALLS: list[tuple[str, dict[str, object]]] = []
+
+
+@tool
+def pay(payee: str, amount: float) -> str:
+    """Pays somebody an amount."""
+    CALLS.append(("pay", {"payee": payee, "amount": amount}))
+    return "paid"
+
+
+@tool
+def record_payment(number: str, amount: Decimal) -> str:
+    """Records a payment for an invoice."""
+    CALLS.append(("record_payment", {"number": number, "amount": float(amount)}))
+    return "recorded"
+
+
+@tool(effect="read")
+def get_invoice(number: str) -> dict[str, str]:
+    """Looks up an invoice by its number."""
+    return {"number": number, "amount": "1250.00"}
+
+
+@tool
+def extend_lease(flat: str, months: int = 1) -> str:
+    """Extends the lease of a flat by some months."""
+    CALLS.append(("extend_lease", {"flat": flat, "months": months}))
+    return "extended"
+
+
+@tool
+def set_temperature(cellar: str, celsius: float) -> str:
+    """Sets the temperature of a cellar."""
+    CALLS.append(("set_temperature", {"cellar": cellar, "celsius": celsius}))
+    return "set"
+
+
+@tool(effect="read")
+def km_to_miles(kilometers: float) -> float:
+    """Converts kilometers to miles."""
+    return kilometers * 0.621371
+
+
+@tool(effect="read")
+def convert_currency(amount: float, source: str, target: str) -> float:
+    """Converts an amount of money from the source currency to the target currency."""
+    return amount * 2
+
+
+TOOLS = [pay, record_payment, get_invoice, extend_lease, set_temperature, km_to_miles, convert_currency]
+
+
+def asked(question: str) -> str:
+    CALLS.clear()
+    return Agent("offline", tools=TOOLS).run_sync(question).text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Pay -50 to Dana",
+        "Pay 1.500 to Dana",
+        "Pay 20.000 to Dana",
+        "Pay 1.234 to Dana",
+        "Pay .50 to Dana",
+        "Pay ~50 to Dana",
+        "Pay <50 to Dana",
+        "Pay 50+ to Dana",
+        "Pay (50) to Dana",
+        "Pay fifty-ish to Dana",
+        "Pay 50-ish to Dana",
+        "Pay Dana's 50",
+        "Pay 50 for Dana",
+        "Extend the lease of flat F-3 by -2 months",
+        "Extend the lease of flat F-3 when it is paid",
+        "Record a payment of 1.250 for R-1001",
+        "Maybe pay 50 to Dana",
+        "Pay 50 to Dana perhaps",
+        "Extend the lease of flat F-3 by 2 fewer months",
+        "Extend the lease of flat F-3 by 2 average months",
+    ],
+)
+def test_changes_nothing_by_a_number_that_may_be_another_one(question: str) -> None:
+    asked(question)
+    assert CALLS == []
+
+
+@pytest.mark.parametrize(
+    ("question", "call"),
+    [
+        ("Pay 50 to Dana", ("pay", {"payee": "Dana", "amount": 50})),
+        ("Pay 0.5 to Dana", ("pay", {"payee": "Dana", "amount": 0.5})),
+        ("Pay 1,500 to Dana", ("pay", {"payee": "Dana", "amount": 1500})),
+        ("Pay 1,234.56 to Dana.", ("pay", {"payee": "Dana", "amount": 1234.56})),
+        ("Record a payment of 310.40 for R-1002", ("record_payment", {"number": "R-1002", "amount": 310.4})),
+        ("record payment of 1,100.00 for R-1001", ("record_payment", {"number": "R-1001", "amount": 1100.0})),
+        ("Extend the lease of flat F-3 by 2 months", ("extend_lease", {"flat": "F-3", "months": 2})),
+        ("Set the temperature of cellar K-1 to -4", ("set_temperature", {"cellar": "K-1", "celsius": -4})),
+    ],
+)
+def test_takes_a_plain_amount_as_it_is_written(question: str, call: tuple[str, dict[str, object]]) -> None:
+    asked(question)
+    assert [call] == CALLS
+
+
+def test_says_between_which_two_numbers_it_cannot_choose() -> None:
+    assert "'20.000' is 20 or 20,000" in asked("Pay 20.000 to Dana")
+    assert "below zero" in asked("Pay -50 to Dana")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Convert 1.000 EUR to USD", "Convert 1.234 EUR to USD", "Convert 10.000 km to miles", "Convert 500 m to miles"],
+)
+def test_converts_no_number_that_may_be_another_one(question: str) -> None:
+    run = Agent("offline", tools=TOOLS).run_sync(question)
+    assert run.tool_calls_made == ()
+
+
+def test_converts_decimals_that_nobody_takes_for_thousands() -> None:
+    assert "26.2" in asked("Convert 42.195 km to miles")
