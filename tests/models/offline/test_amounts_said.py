@@ -1,6 +1,7 @@
 """A number that may be read in two ways, or that its tool does not take, changes nothing and answers nothing."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def convert_currency(amount: float, source: str, target: str) -> float:
     return amount * 2
 
 
-TOOLS = [pay, record_payment, get_invoice, extend_lease, set_temperature, km_to_miles, convert_currency]
+TOOLS: list[Any] = [pay, record_payment, get_invoice, extend_lease, set_temperature, km_to_miles, convert_currency]
 
 
 def asked(question: str) -> str:

@@ -253,7 +253,8 @@ def in_other_units(param: Param, clause: Clause, used: Sequence[tuple[int, int]]
         unit = unit_after(value, clause) if value.kind == "number" else None
         free = all(value.end <= start or end <= value.start for start, end in used)
         if unit is not None and free and family(unit) not in {None, *own}:
-            return f"{clause.text[value.start : value.end]} {unit}"
+            end = next((t.end for t in clause.tokens if t.start >= value.end and t.stem == unit), value.end)
+            return clause.text[value.start : end]
     return None
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.bundles import Bundle, find_bundle
 from treadle.models.offline.grammar.change import Change, find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.question import Clause, Value, split_clauses
@@ -23,7 +24,7 @@ from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import counts, in_other_units
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
-from treadle.models.offline.plan.pricing import multiplier, number_of_things
+from treadle.models.offline.plan.pricing import number_of_things, of_one, price_of_all, times
 from treadle.models.offline.plan.refusals import sets_what_is, shared_number
 from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
@@ -74,6 +75,9 @@ class Planner:
             question: what was asked.
             forced: whether a tool must be called even if none is about the question.
         """
+        bundle = find_bundle(question) if not forced else None
+        if bundle is not None and (plan := self._bundled(question, bundle)) is not None:
+            return plan
         outcomes: list[Outcome] = []
         unplanned: list[str] = []
         for goal in self.goals.read(question, forced):
@@ -165,15 +169,43 @@ class Planner:
 
     def _call_for_many(self, tool: KnownTool, outcome: Outcome) -> None:
         """What several cost, once the price of one is told."""
-        number, times = number_of_things(outcome.clause, tool, outcome.used), multiplier(self.box.tools)
+        number = number_of_things(outcome.clause, tool, outcome.used)
         figure = headline(outcome.done[-1].result) if outcome.done else None
-        if number is None or times is None or (outcome.done and figure is None):
+        if number is None or (outcome.done and figure is None):
+            return
+        made = times(self.box.tools, plain_number(number.text), plain_number(str(figure or 0)))
+        if made is None:
             return
         outcome.used.append((number.start, number.end))
-        outcome.tools.append(times)
+        outcome.tools.append(made[0])
         if figure is not None:
-            first, second = (param.name for param in times.params)
-            self._call(times, {first: plain_number(number.text), second: plain_number(str(figure))}, outcome)
+            self._call(*made, outcome)
+
+    def _bundled(self, question: str, bundle: Bundle) -> Plan | None:
+        """What several things come to, or an order of several; None if one of them cannot be planned by itself."""
+        goals = [self.goals.read(part) for part in bundle.parts]
+        tools = [each[0].tool for each in goals if len(each) == 1 and not each[0].reads]
+        known = [tool for tool in tools if tool is not None]
+        if len(known) < len(goals) or any((tool.change is None) != bundle.summed for tool in known):
+            return None
+        outcomes = [
+            self._accounted(self.resolve(tool, each[0].clause, _DEPTH, each[0].source))
+            for tool, each in zip(known, goals, strict=True)
+        ]
+        if any(each.left is None or each.left.forbids for each in outcomes if not each.troubles):
+            return None
+        if not bundle.summed:
+            if any(each.troubles and not each.done for each in outcomes) or len({tool.name for tool in known}) > 1:
+                self._hold_back(outcomes)
+            return Plan(outcomes, [])
+        whole = Outcome(self.box.read(question, self.today), tools=known)
+        for each in outcomes:
+            whole.take(each)
+        finished = all(each.done for each in outcomes) and not whole.calls and not whole.troubles
+        whole.total = price_of_all([each.done[-1] for each in outcomes]) if finished else None
+        if not all(of_one(tool) for tool in known) or (finished and whole.total is None):
+            return None
+        return Plan([whole], [])
 
     def _takes_times(self, tool: KnownTool) -> bool:
         """Whether a tool can be asked for one time and then for another: one thing, under filters."""
@@ -300,9 +332,9 @@ class Planner:
             written, names = next(iter(filling.unknown.items()))
             return Outcome(clause, troubles=[Trouble(f"There is no {noun_of(param)} '{written}'.", names)])
         best: Outcome | None = None
-        if (said := in_other_units(param, clause, filling.used)) is not None:
+        if (other := in_other_units(param, clause, filling.used)) is not None:
             return Outcome(
-                clause, troubles=[Trouble(f"{tool.name} takes its `{param.name}` in no such unit as '{said}'.")]
+                clause, troubles=[Trouble(f"{tool.name} takes its `{param.name}` in no such unit as '{other}'.")]
             )
         providers = [source] if source else self.chooser.providers(tool, param, clause)
         for provider in providers if depth else []:
