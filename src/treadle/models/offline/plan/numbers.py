@@ -196,7 +196,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
         plain = _PLAIN & set(param.stems) and not (_is_money(unit) and counts(param))
         last = parts(param.name)[-1]
         # Ninety minutes are no ninety words.
-        things = counts(param) or (singular(last) != last and not _MONEY & set(param.stems))
+        things = counts(param) or (singular(last) != last and not (_MONEY | {_DEGREE}) & set(param.stems))
         return 0.0 if things and not plain else cue + least
     if counts(param):
         return cue + least + (0.8 if param.required else 1.2) + (1.2 if unit in param.words else 0.0)
