@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from treadle.models.offline.grammar.currencies import CURRENCIES, SIGNS
 from treadle.models.offline.grammar.english import COUNT_WORDS, LIMIT_WORDS, word_set
+from treadle.models.offline.grammar.meaning import is_computing, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem
 from treadle.models.offline.plan.toolbox import Param
@@ -272,6 +273,10 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
     if match is not None:
         return value.end + match.end()
-    # What stands between, as in "40 extra litres", has to be accounted for by itself.
-    beside = next((t for t in clause.tokens if t.start >= value.end), None)
-    return beside.end if beside is not None and beside.stem == unit else value.end
+    for token in (t for t in clause.tokens if t.start >= value.end):
+        if token.stem == unit:
+            return token.end
+        if is_turning(token.text) or is_computing(token.text):
+            # "2 fewer months" are no 2 months, as 3 vacation days are 3 days.
+            break
+    return value.end
