@@ -307,8 +307,8 @@ class Agui(Client):
     """AG-UI; what a run says is asked for again under its id."""
 
     async def ask(self) -> None:
-        self.messages, self.number = list[Any](), 0
-        await self._post({"messages": [{"id": "u", "role": "user", "content": "go"}]})
+        self.messages, self.number = [{"id": "u", "role": "user", "content": "go"}], 0
+        await self._post({"messages": [dict(one) for one in self.messages]})
 
     async def _post(self, body: Any) -> None:
         self.number += 1
@@ -336,7 +336,7 @@ class Agui(Client):
     def _end(self, last: Any) -> None:
         own = [one for one in self.messages if "subagentRunId" not in one]
         self.texts = [one["content"] for one in own if one["role"] == "assistant" and one.get("content")]
-        names = {call["id"]: call["name"] for one in own for call in one.get("calls", ())}
+        names = {call["id"]: call["function"]["name"] for one in own for call in one.get("toolCalls", ())}
         results = {one["toolCallId"]: one["content"] for one in own if one["role"] == "tool"}
         self.results = {
             call.removeprefix(f"{self.run}:"): ("refused", "") if words == "not approved" else ("told", words)
@@ -361,17 +361,15 @@ class Agui(Client):
                 next(x for x in reversed(self.messages) if x.get("id") == one["messageId"])["content"] += one["delta"]
             case "TOOL_CALL_START":
                 whose = {"subagentRunId": one["subagentRunId"]} if "subagentRunId" in one else {}
-                call = {"id": one["toolCallId"], "name": one["toolCallName"]}
-                self.messages.append({"role": "assistant", "calls": [call], "id": f"{call['id']}-call", **whose})
+                function = {"name": one["toolCallName"], "arguments": ""}
+                call = {"id": one["toolCallId"], "type": "function", "function": function}
+                self.messages.append({"role": "assistant", "toolCalls": [call], "id": f"{call['id']}-call", **whose})
             case "TOOL_CALL_RESULT":
                 whose = {"subagentRunId": one["subagentRunId"]} if "subagentRunId" in one else {}
                 self.messages.append({"id": one["messageId"], "role": "tool", "content": one["content"], **whose})
                 self.messages[-1]["toolCallId"] = one["toolCallId"]
             case "MESSAGES_SNAPSHOT":
                 self.messages = [dict(x) for x in one["messages"]]
-                for x in self.messages:
-                    calls = [{"id": y["id"], "name": y["function"]["name"]} for y in x.get("toolCalls", ())]
-                    x.update({"calls": calls} if calls else {})
 
     def as_told(self, state: str, words: str) -> tuple[str, str]:
         return (state, "") if state == "refused" else ("told", words)

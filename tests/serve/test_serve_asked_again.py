@@ -9,7 +9,7 @@ import pytest
 import test_serve_restarts as restarts
 from served import clerk, decision, run_when, serving, talker, until, waiter
 
-from treadle import Agent, MemoryJournal, SqliteJournal
+from treadle import Agent, MemoryJournal, SqliteJournal, tool
 from treadle.serve import User, app
 from treadle.testing import ScriptedModel
 
@@ -329,3 +329,28 @@ async def test_a_journal_that_redacts_has_nothing_that_a_secret_could_be_guessed
         named = [await client.post("/v1/chat/completions", json=chat("refund 1111"), headers=KEY) for _ in range(2)]
         assert len({one.headers["x-treadle-run"] for one in named}) == 1
         assert len(asked) == 3
+
+
+async def test_a_verdict_two_agents_down_that_comes_again_is_told_again():
+    """It was a conflict: the verdict was looked for one agent down, whose run had only passed the question on."""
+    paid = []
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    below = Agent(ScriptedModel([[("pay", {"amount": 5})], "Paid."]), name="below", tools=[pay])
+    middle = Agent(ScriptedModel([[("below", {"task": "pay"})], "It is paid."]), name="middle", tools=[below.as_tool()])
+    top = Agent(ScriptedModel([[("middle", {"task": "pay"})], "Done."]), name="top", tools=[middle.as_tool()])
+    async with serving(app([top], journal=MemoryJournal())) as client:
+        asked = (await client.post("/ag-ui/top", json=front("go"))).text
+        (interrupt,) = json.loads(asked.strip().splitlines()[-1].removeprefix("data: "))["outcome"]["interrupts"]
+        yes = {"interruptId": interrupt["id"], "status": "resolved", "payload": True}
+        first, again = [await client.post("/ag-ui/top", json={**front("go", "r2"), "resume": [yes]}) for _ in range(2)]
+        assert (first.status_code, again.status_code) == (200, 200), again.text
+        assert words(first.text) == words(again.text) != ""
+        other = {**yes, "payload": False}
+        refused = await client.post("/ag-ui/top", json={**front("go", "r3"), "resume": [other]})
+    assert (refused.status_code, paid) == (409, [5])

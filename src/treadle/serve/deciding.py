@@ -104,10 +104,10 @@ async def _before(runs: Runs, user: User, run_id: str, given: Decides) -> _Befor
                 ever |= {one.key: one for one in move.pending}
     decisions = given.decide(run_id, tuple(ever.values()))
     redact = getattr(runs.journal, "redact", None)
-    of = {run: await _verdicts_of(runs, user, run) for run in {one.run_id or run_id for one in ever.values()}}
+    was_said = await _verdicts_of(runs, user, run_id)
     so = set[str]()
     for key, one in ever.items():
-        was = of[one.run_id or run_id].get(key.rpartition("/")[2])
+        was = was_said.get(key)
         if was is not None and _is_so(was, decisions, one, redact):
             so |= {*given.names(one)}
     decides = decisions.approve.keys() | decisions.deny.keys()
@@ -133,14 +133,18 @@ def _is_so(was: ApprovalDecided, decisions: Decisions, one: Pending, redact: Red
 
 
 async def _verdicts_of(runs: Runs, user: User, run_id: str) -> dict[str, ApprovalDecided]:
-    """What was decided of each call of a run, by key."""
+    """What was decided of each call of a run, and of those of the runs below it, by key."""
     narrator, waits, found = Narrator(), dict[str, str](), dict[str, ApprovalDecided]()
+    below = dict[str, str]()
     for _, event in await runs.views.events(user, run_id):
         for move in narrator.hear(event):
             if isinstance(move, Asked):
                 waits = {one.call_id: one.key for one in move.pending if not one.run_id}
+                below |= {one.run_id: one.call_id.partition("/")[0] for one in move.pending if one.run_id}
         if isinstance(event, ApprovalDecided) and escaped(event.call_id) in waits:
             found[waits[escaped(event.call_id)]] = event
+    for inner, call in below.items():
+        found |= {f"{call}/{key}": event for key, event in (await _verdicts_of(runs, user, inner)).items()}
     return found
 
 
