@@ -99,6 +99,22 @@ async def test_words_that_are_alike_are_said_where_each_chunk_says_that_it_is_th
     assert result.text == "HaHaHa"
 
 
+async def test_a_figure_whose_first_digits_are_alike_is_whole_where_each_chunk_says_that_it_is_the_last(serve):
+    """The second 1 was taken for the end, sent anew: of 1100 was made 100."""
+    result, _ = await asked(serve, [chunk({"role": "assistant", "content": digit}, "stop") for digit in "1100"])
+    assert result.text == "1100"
+
+
+@pytest.mark.parametrize("second", [{"index": 1}, {"index": 1, "id": "b"}, {"index": 0, "id": "b"}])
+async def test_calls_that_are_alike_are_made_where_each_chunk_says_that_it_is_the_last(serve, second):
+    """The second was taken for the first, told once more, though it has a number or an id of its own."""
+    first = {"index": 0} | ({"id": "a"} if "id" in second else {})
+    function = {"name": "pay", "arguments": '{"to": "A"}'}
+    calls = [chunk({"tool_calls": [{**which, "function": function}]}, "tool_calls") for which in (first, second)]
+    result, paid = await asked(serve, calls, DONE)
+    assert (result.text, paid) == ("Done.", ["A", "A"])
+
+
 async def test_a_call_left_before_another_completion_of_one_chunk_is_not_made(serve):
     begun = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": ""}}]}
     left = [chunk({"role": "assistant"}), chunk(begun), chunk({"content": "Shall I?"}, "stop", name="c2")]

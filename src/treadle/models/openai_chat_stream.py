@@ -104,6 +104,10 @@ class _Call:
             self.name += piece
 
 
+def _says(delta: Json) -> bool:
+    return bool(delta.get("content") or delta.get("tool_calls"))
+
+
 class ChatDecoder:
     """Reads one reply of Chat Completions; see `treadle.models.codec.Decoder`.
 
@@ -134,6 +138,7 @@ class ChatDecoder:
         self._id = self._now = ""
         self._goes_on = self._named = self._old = self._compared = False
         self._ended: Json | None = None
+        self._again = 0
         self._model = ""
 
     @property
@@ -225,10 +230,14 @@ class ChatDecoder:
 
     def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
         if choice == self._ended:
-            return  # a proxy sends the end anew
-        self._ended = None
+            self._again += 1  # a proxy sends the end anew
+            return
+        ended, again, self._ended, self._again = self._ended, self._again, None, 0
         delta = choice.get("delta") or choice.get("message")
         if delta and not self._is_told_again(choice, delta):
+            if ended and _says(delta):
+                for _ in range(again):
+                    self._choice(ended, events)  # it was no end
             self._think(delta, events)
             content = delta.get("content")
             if content:
@@ -249,14 +258,13 @@ class ChatDecoder:
             # Where each chunk says that it is the last, one like it is no repetition.
             self._ended = None if self._finish else choice
             self._finish = finish
-            self._check_left_behind(bool(delta and (delta.get("content") or delta.get("tool_calls"))))
+            self._check_left_behind(bool(delta and _says(delta)))
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events, ended=True)
 
     def _is_told_again(self, choice: Json, delta: Json) -> bool:
         """Whether it is all of the reply once more, which some servers tell at its end, as a `message`."""
-        whole = not choice.get("delta") and choice.get("finish_reason")
-        if self._compared or not (self._finish or whole):
+        if self._compared or choice.get("delta") or not (self._finish or choice.get("finish_reason")):
             return False
         again = ChatDecoder(self._provider, self._error)
         again._choice({"delta": delta}, [])
