@@ -53,6 +53,27 @@ async def test_what_was_answered_is_told_again_without_later_turns(question):
         assert "response.completed" in streamed
 
 
+async def test_a_response_that_ended_with_a_call_still_does_when_its_result_has_come():
+    """The answer to the result stood under both ids, and the call under none."""
+
+    def turn(request):
+        results = [message.text for message in request.messages if message.role == "tool"]
+        return f"answers {results}" if len(results) == 3 else [("choose", {})] * (2 - len(results) // 2)
+
+    agent = Agent(ScriptedModel(turn), tools=[choose], name="clerk")
+    async with serving(app([agent], journal=MemoryJournal())) as client:
+        told = [(await client.post("/v1/responses", json={"model": "clerk", "input": "Choose."})).json()]
+        both = told[0]["output"]
+        for call in [lambda: both[0], lambda: both[1], lambda: told[-1]["output"][-1]]:
+            more = {"model": "clerk", "previous_response_id": told[-1]["id"], "input": [given_for(call())]}
+            told.append((await client.post("/v1/responses", json=more)).json())
+        assert "answers ['red', 'red', 'red']" in json.dumps(told[-1]["output"])
+        assert len({one["id"] for one in told}) == 4
+        for one in told:
+            again = (await client.get(f"/v1/responses/{one['id']}")).json()
+            assert (again["status"], again["output"]) == (one["status"], one["output"])
+
+
 async def test_what_somebody_else_decided_on_is_told_to_who_asks_again():
     """Nobody said anything to the run: what came of the decision is what answers the request."""
     async with serving(app([clerk()], journal=MemoryJournal())) as client:

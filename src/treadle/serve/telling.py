@@ -23,10 +23,11 @@ from treadle.kernel.events import (
     ToolFinished,
     encode_event,
 )
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
-from treadle.result import Pending
+from treadle.result import Pending, pending_in
 from treadle.serve.feed import Piece
 from treadle.serve.posting import AGAIN, Posting
 from treadle.serve.protocols.moves import (
@@ -42,6 +43,7 @@ from treadle.serve.protocols.moves import (
     Withdrawn,
 )
 from treadle.serve.protocols.narrator import Narrator, Told
+from treadle.serve.protocols.openai_caller import callers
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
@@ -65,7 +67,8 @@ class Point(NamedTuple):
 class Telling:
     """A run as moves, from a point on, with the runs below it.
 
-    With `one_turn` no further than to where it waited and something was said to it: that is answered by another turn.
+    With `one_turn` no further than to where it waited and something was said to it, or its caller gave a result: that
+    is answered by another turn.
 
     Attributes:
         stored: the run's events, as they stood when the telling began.
@@ -310,12 +313,18 @@ def _key(event: Event) -> int:
 
 
 def _end_of_turn(events: Sequence[Event], number: int) -> int | None:
-    """The number of the first pause after `number` in which something was said to the run; None if there is none."""
+    """The number of the first pause after `number` in which something was said to the run, or its caller gave what a
+    call of the caller's tools came to; None if there is none."""
     paused: int | None = None
+    asked: set[str] = set()
     for place, event in enumerate(events[number:], number + 1):
-        if isinstance(event, MessageAdded) and paused is not None:
+        given = isinstance(event, ToolFinished) and event.call_id in asked
+        if paused is not None and (given or isinstance(event, MessageAdded)):
             return paused
-        paused = place if isinstance(event, RunPaused) else None if isinstance(event, StepPrepared) else paused
+        if isinstance(event, RunPaused):
+            paused, asked = place, {one.plain for one in pending_in(fold_all(events[:place])) if callers(one)}
+        elif isinstance(event, StepPrepared):
+            paused, asked = None, set()
     return None
 
 
