@@ -102,6 +102,25 @@ def test_keys_that_are_declared_numbers_are_these(tmp_path: Path, kind: str, typ
     assert {row["key"]: row["amount"] for row in found.rows} == {numbers[0][0]: 1, 2: 3}
 
 
+@pytest.mark.parametrize("kind", ["json", "sqlite", "xlsx"])
+def test_a_column_that_is_a_key_and_a_figure_has_the_same_numbers_in_both(tmp_path: Path, kind: str) -> None:
+    """A SQLite file's numbers were refused: they were "text that is none", though no text stands there."""
+    place = written(tmp_path, kind, [("a", 0.001, "1,5"), ("b", 2.5, "3"), ("c", 4, "3")])
+    priced = Source(
+        name="s",
+        **place,  # type: ignore[arg-type]
+        text=TextFormat(decimal=",", thousands="."),
+        dimensions=(Dimension(name="key"), Dimension(name="price", column="amount", type="decimal")),
+        measures=(Measure(name="amount"), Measure(name="twice", expression="amount * 2 + told")),
+    )
+    expected = {"a": ("0.001", "1.502"), "b": ("2.5", "8"), "c": ("4", "11")}
+    for dimensions in (["key"], ["key", "price"]):
+        found = query(Catalog([priced], tmp_path), QueryRequest(source="s", dimensions=dimensions), bounds=QUICK)
+        told = {row["key"]: (row["amount"], row["twice"]) for row in found.rows}
+        assert told == {key: (Decimal(amount), Decimal(twice)) for key, (amount, twice) in expected.items()}
+        assert all(row.get("price", row["amount"]) == row["amount"] for row in found.rows)
+
+
 def test_rows_that_are_alike_are_found_where_a_number_stands_among_text(tmp_path: Path) -> None:
     rows = [("a", 1.234, "1"), ("a", 1.234, "1"), ("b", 5, "2")]
     (tmp_path / "once").mkdir()

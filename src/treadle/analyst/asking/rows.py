@@ -28,6 +28,7 @@ from treadle.analyst.reading.key_values import tells_apart
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.meant import meant
 from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.staged import spells_numbers
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
@@ -178,7 +179,7 @@ class Side(Fetched, frozen=True, kw_only=True):
         texts = self._doubtful(session, amount)
         if amount.text is None or not texts:
             return
-        if amount.floating and (self.source.kind != "xlsx" or readable(texts)):
+        if amount.floating and (not spells_numbers(self.source, column) or readable(texts)):
             raise floats_refused(where, measure, texts)
         if self.spelling.scales.get((at, column)):
             raise AnalystError(f"{where} holds amounts of more than 38 digits", argument="measures", given=measure.name)

@@ -18,6 +18,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
 from treadle.analyst.reading.number_spelling import grouped_digits, respelled
 from treadle.analyst.reading.plain_numbers import plain_number
+from treadle.analyst.reading.staged import spells_numbers
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
@@ -135,8 +136,8 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     if kind in INTEGERS:
         whole = cast(column, "HUGEINT") if measure.sign < 0 else column
         return Amount(signed(whole, measure), 0)
-    if floating and source.kind == "xlsx":
-        # A sheet may hold text beside its numbers; both stand there with the declared signs.
+    if floating and spells_numbers(source, measure.source_column):
+        # There may be text beside the numbers; both stand there with the declared signs.
         usual = Scale(max(_FLOAT_SCALE, (measure.decimals or 0) + 4), proven=True)
         return replace(_from_text(column, measure, source.text, scale or usual), floating=True)
     if floating:

@@ -36,8 +36,7 @@ def repeated_sqlite(session: Session, source: Source, wanted: Sequence[str]) -> 
 
 def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight: str = "") -> Table:
     file = session.files[source.name][0]
-    # What is a number in a measure's column is told apart from text by what is kept of it.
-    signs = decimal_signs(replace(source, measures=()))
+    signs = _signs_of_keys(source)
     table = source.table.replace('"', '""')
     floating: set[str] = set()
     try:
@@ -220,6 +219,16 @@ def decimal_signs(source: Source) -> dict[str, str]:
     columns = [column for measure in source.measures for column in measure.columns]
     columns += [item.source_column for item in source.dimensions if item.type in ("integer", "decimal")]
     return dict.fromkeys(columns, source.text.decimal)
+
+
+def _signs_of_keys(source: Source) -> dict[str, str]:
+    """Those of a SQLite file: what is a number in a measure's column is told apart from text by what is kept of it."""
+    return decimal_signs(replace(source, measures=()))
+
+
+def spells_numbers(source: Source, column: str) -> bool:
+    """Returns whether the floating-point numbers of a column stand among its text as that is declared to be spelled."""
+    return source.kind == "xlsx" or (source.kind == "sqlite" and column in _signs_of_keys(source))
 
 
 def _json_text(value: object, sign: str) -> str | None:
