@@ -8,7 +8,7 @@ from journals import at_once
 from treadle import statistics
 from treadle.drivers.purse.spending import Charge, Spending, spending_of
 from treadle.kernel.accounts import Accounts
-from treadle.kernel.events import Event, RunForked, ToolStarted
+from treadle.kernel.events import Event, ModelFailed, RunForked, ToolStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Usage
 from treadle.kernel.state import RunState
@@ -22,13 +22,14 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
         return
     journal = trial.journal
     spent: dict[str, Spending] = {}
-    calls = 0
+    calls = for_nothing = 0
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         state = fold_all(events)
         if state.phase not in ("finished", "paused"):
             return
         calls += _calls(events, state)
+        for_nothing += _for_nothing(events)
         spending = at_once(spending_of(events, journal))
         if state.parent is None:
             spent[run] = spending
@@ -51,6 +52,10 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
     if figures.tool_calls is not None:
         yield from _differ("statistics, calls", figures.tool_calls.total, calls)
     yield from _differ("statistics, calls by tool", sum(group.count for group in figures.by_tool), calls)
+    asked = (len(charges) + for_nothing, for_nothing + sum(one.purpose in FAILED for one in charges))
+    by_model = figures.by_model
+    told = (sum(group.count for group in by_model), sum(group.failed for group in by_model))
+    yield from _differ("statistics, model calls and those that failed", told, asked)
     for what in ("by_model", "by_agent", "by_day"):
         groups = getattr(figures, what)
         tokens = sum(group.tokens.total for group in groups if group.tokens is not None)
@@ -61,6 +66,15 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
     yield from _differ("statistics, tokens", figures.tokens.total, wanted[0].total_tokens)
     if figures.cost.total is not None and wanted[1] is not None:
         yield from _differ("statistics, dollars", figures.cost.total, wanted[1])
+
+
+FAILED = ("failed attempt", "lost call")
+
+
+def _for_nothing(events: Sequence[Event]) -> int:
+    """The attempts at a model that a run has made itself, that failed and took nothing."""
+    own = events[max([i for i, event in enumerate(events) if isinstance(event, RunForked)], default=-1) + 1 :]
+    return sum(isinstance(event, ModelFailed) and event.usage is None for event in own)
 
 
 def _calls(events: Sequence[Event], state: RunState) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 from served import clerk, decision, events_of, parsed, run_when, serving, talker, until, waiter
 
@@ -349,3 +350,20 @@ async def test_agents_that_cannot_be_served_are_refused_when_the_app_is_made():
         app([talker(journal=MemoryJournal(redact=str.upper))], journal=MemoryJournal())
     with pytest.raises(Misuse, match="different journals"):
         app({"a": talker(journal=MemoryJournal()), "b": talker(journal=MemoryJournal())})
+
+
+async def test_the_seconds_of_a_step_are_without_the_week_for_which_it_waited():
+    """They are part of those of its run, which are without pauses."""
+    earlier, journal = MemoryJournal(), MemoryJournal()
+    waiting = await clerk([], journal=earlier).run("pay Ann 5")
+    events = [msgspec.structs.replace(event, at=event.at - 7 * 86_400) for event in await earlier.read(waiting.run_id)]
+    await journal.append(waiting.run_id, 0, events)
+    async with serving(app([clerk([])], journal=journal)) as client:
+        run = f"/api/runs/{waiting.run_id}"
+        (pending,) = (await client.get(run)).json()["pending"]
+        await client.post(f"{run}/decisions", json=decision(pending))
+        whole = await run_when(client, waiting.run_id, "finished")
+        steps = (await client.get(f"{run}/steps")).json()
+        first = (await client.get(f"{run}/steps/0")).json()["step"]
+    assert sum(step["seconds"] for step in steps) <= whole["total"]["elapsed"] + 0.01
+    assert first["seconds"] == steps[0]["seconds"]

@@ -9,6 +9,7 @@ from treadle.cli.next_command import NextCommand
 from treadle.cli.story import described, in_flight
 from treadle.cli.terminal import note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
+from treadle.drivers.watching import seconds_of_steps
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
 from treadle.kernel.names import escaped
@@ -32,7 +33,10 @@ def as_json(result: RunResult, model: str) -> dict[str, Any]:
         "output": plain_output(result),
         "finished": result.finished,
         "stop": {"reason": result.stop.reason, "detail": result.stop.detail, "advice": result.stop.advice},
-        "steps": [_step(step, result.limits) for step in result.steps],
+        "steps": [
+            _step(step, result.limits, seconds)
+            for step, seconds in zip(result.steps, seconds_of_steps(result.steps, result.elapsed), strict=True)
+        ],
         "tool_calls": [_call(record) for record in result.tool_calls_made],
         "usage": _usage(result.usage),
         "cost": result.cost,
@@ -43,7 +47,7 @@ def as_json(result: RunResult, model: str) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, limits: Limits) -> dict[str, Any]:
+def _step(step: Step, limits: Limits, seconds: float) -> dict[str, Any]:
     return {
         "step": step.number,
         "text": step.text,
@@ -51,7 +55,7 @@ def _step(step: Step, limits: Limits) -> dict[str, Any]:
         "model": step.model,
         "usage": _usage(step.usage),
         "cost": step.cost,
-        "seconds": round(max(0.0, (step.ended_at or step.replied_at) - step.started_at), 3),
+        "seconds": round(seconds, 3),
         "last_call_because": None if step.landing is None else step.landing.reason,
         "decision": _decision(step.decision, limits),
         "calls": [record.id for record in step.calls],

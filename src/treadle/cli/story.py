@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from treadle.cli.terminal import shorten
 from treadle.context.tokens import context_tokens
-from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
+from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress, replied_in
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -212,8 +212,8 @@ class Story:
             parts.append(f"says {len(event.message.text):,} characters" if not calls else "says something")
         if calls:
             parts.append(f"asks for {count(len(calls), 'tool call')}")
-        started = before.now if before.step is None else before.step.started_at
-        facts = [f"{max(0.0, event.at - started):.2f} s", f"finish {event.finish}"]
+        took = 0.0 if before.step is None else replied_in(before.step, event.at)
+        facts = [f"{took:.2f} s", f"finish {event.finish}"]
         if event.usage is not None:
             about = "about " if event.usage.estimated else ""
             facts.insert(0, f"{about}{event.usage.input_tokens:,} tokens in, {event.usage.output_tokens:,} out")

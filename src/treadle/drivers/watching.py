@@ -110,6 +110,21 @@ def log_failure(state: RunState, event: RunFinished, redact: Callable[[str], str
         _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
 
 
+def replied_in(step: Step, at: float) -> float:
+    """The seconds that the reply of a step took which came at `at`, without failed attempts before it and the waits."""
+    return max(0.0, at - step.started_at - step.waited)
+
+
+def seconds_of_steps(steps: Sequence[Step], elapsed: float) -> list[float]:
+    """The seconds that each step of a run took which was `elapsed` seconds under way, without the pauses in it.
+
+    A step knows no pauses, but each was decided on at a time under way; what lies between two steps is no step's.
+    """
+    decided = [*[step.decision.seconds for step in steps], elapsed]
+    took = [max(0.0, (step.ended_at or step.replied_at or step.started_at) - step.started_at) for step in steps]
+    return [min(took[i], max(0.0, decided[i + 1] - decided[i])) for i in range(len(steps))]
+
+
 def log_event(state: RunState, event: Event) -> None:
     """A line a step at INFO, and a line an event at DEBUG; what was said and found stays in the journal."""
     if state.step is None and state.steps and state.steps[-1].ended_at == event.at:
@@ -119,7 +134,7 @@ def log_event(state: RunState, event: Event) -> None:
         model = visible(step.model)[:LONGEST_NAME]
         log.info(
             "run %s step %d: %s replied in %.3f s and asked for %s; %d tokens",
-            state.run_id, step.number, model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
+            state.run_id, step.number, model, replied_in(step, step.replied_at), calls, step.usage.total_tokens,
             extra={"run_id": state.run_id, "agent": state.agent, "step": step.number, "model": model},
         )  # fmt: skip
     if log.isEnabledFor(logging.DEBUG):

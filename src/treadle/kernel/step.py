@@ -31,7 +31,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         withheld: the tools that it was not offered, as their calls led nowhere.
         handed_in: whether it gave its answer by the final tool of a typed answer.
         held_by: the stop reason of the limit that made its reply shorter than it may be, if one did.
-        failures: how many attempts at the model call failed before.
+        failures: how many attempts at the model call failed before; `waited` is the seconds until the last one began.
         started_at: Unix seconds; `replied_at` when the reply was in, `ended_at` when the last tool result was.
     """
 
@@ -52,6 +52,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     handed_in: bool = False
     held_by: StopReason | None = None
     failures: int = 0
+    waited: float = 0.0
     replied_at: float = 0.0
     ended_at: float = 0.0
 
@@ -63,6 +64,4 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def failed(self) -> bool:
         """Whether all that it did went wrong: every call answered with an error, or nothing said at all."""
-        if self.calls:
-            return all([call.is_error for call in self.calls])
-        return not self.text.strip()
+        return all([call.is_error for call in self.calls]) if self.calls else not self.text.strip()

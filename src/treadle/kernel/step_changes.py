@@ -90,7 +90,7 @@ def model_failed(state: RunState, event: ModelFailed) -> Changes:
     """An attempt failed; it is made again if the event says when."""
     step, reserve = open_step(state, event.step, "ModelFailed"), state.prepared and state.prepared.reserve
     return {
-        "step": replace(step, failures=step.failures + 1),
+        "step": replace(step, failures=step.failures + 1, waited=event.at + (event.retry_in or 0.0) - step.started_at),
         "failure": event.error if event.retry_in is None else None,
         "accounts": state.accounts.charged(event.usage, event.cost, reserve.usd if reserve else None),
         "text": event.text if event.text.strip() else state.text,

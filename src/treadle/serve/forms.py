@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from treadle.agent import Agent
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.partial import PartialArguments
-from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
+from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress, seconds_of_steps
 from treadle.journal.info import RunInfo
 from treadle.journal.titles import MOST
 from treadle.kernel.calls import CallRecord, plain
@@ -162,17 +162,18 @@ def waits_form(one: Waits) -> shapes.WaitingCall:
 def steps_form(state: RunState) -> list[shapes.StepLine]:
     """The steps of a run, each in a line."""
     steps = [*state.steps, *(() if state.step is None else (state.step,))]
-    return [step_form(step, state.limits) for step in steps]
+    seconds = seconds_of_steps(steps, state.elapsed)
+    return [step_form(step, state.limits, took) for step, took in zip(steps, seconds, strict=True)]
 
 
-def step_form(step: Step, limits: Limits) -> shapes.StepLine:
+def step_form(step: Step, limits: Limits, seconds: float) -> shapes.StepLine:
     """A step in one line."""
     return shapes.StepLine(
         number=step.number,
         started=step.started_at,
         replied=step.replied_at,
         ended=step.ended_at,
-        seconds=round((step.ended_at or step.replied_at or step.started_at) - step.started_at, 3),
+        seconds=round(seconds, 3),
         model=step.model,
         finish=step.finish,
         text=step.text,

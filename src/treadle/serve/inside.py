@@ -19,7 +19,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import ModelRequest
 from treadle.models.profile import profile_of
-from treadle.serve.forms import fields, step_form
+from treadle.serve.forms import fields, steps_form
 from treadle.serve.shapes import Changed, Filled, SentRequest, StepInside, WhyMade
 
 
@@ -52,6 +52,7 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
         config: the agent, if it is here.
     """
     prepared = moments(events)
+    lines = {line.number: line for line in steps_form(whole)}
     steps = {step.number: step for step in (*whole.steps, *(() if whole.step is None else (whole.step,)))}
     if at not in prepared:
         return None
@@ -74,7 +75,7 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
         ),
         changed=_changed(before, request),
         decision=_decision(moment.prepared, moment.state),
-        step=None if step is None else step_form(step, whole.limits),
+        step=lines.get(at),
         reply=None if step is None else step.message,
         failed=[one for one in events if isinstance(one, ModelFailed) and one.step == at],
         asked=[one for one in events if isinstance(one, ApprovalRequested | ApprovalDecided) and one.step == at],

@@ -144,7 +144,7 @@ class MadeCall(Struct):
 
 
 class StepLine(Struct):
-    """A step in one line."""
+    """A step in one line; `seconds` are those under way, without the pauses in the middle of it."""
 
     number: int
     started: float

@@ -24,7 +24,7 @@ class Money:
 
     Attributes:
         total: their sum; None if any of them is not known.
-        p50, p95, most: of those that are known; None if none is.
+        p50, p95, most: of those that are known; None if none is, or there are none.
         unknown: how many are not known.
     """
 
@@ -47,9 +47,10 @@ class Group:
             answered with an error.
         open: how many of the runs wait or are under way, and so have neither finished nor failed; 0 of models and
             tools.
-        tokens, cost: of each; None of a tool.
-        seconds: that each took; None if that is known of none. Of a tool those that it worked, not the waits for
-            people, nor what a crash cut off.
+        tokens, cost: of each, but for attempts at a model that took nothing; None of a tool.
+        seconds: that each took; None if that is known of none. Of a model those of its replies, not of what failed and
+            was waited for before them; of a tool those that it worked, not the waits for people, nor what a crash cut
+            off.
     """
 
     name: str

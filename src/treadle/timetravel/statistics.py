@@ -14,13 +14,14 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.drivers.purse.spending import Charge, Own
+from treadle.drivers.watching import replied_in
 from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.journal.families import every, works_for
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.calls import EarlyCall
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import Event, RunForked
+from treadle.kernel.events import Event, ModelFailed, RunForked
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import NOTHING, plus
@@ -33,13 +34,15 @@ from treadle.timetravel.figures import Group, Money, Spread, Statistics
 class _Told:
     """What one run did itself.
 
-    `lacks` says that nobody tells what a damaged run below it took.
+    `lacks` says that nobody tells what a damaged run below it took; `for_nothing` are the models of attempts that
+    failed and took nothing, which are no charges.
     """
 
     info: RunInfo
     root: str
     own: Own
     charges: list[Charge] = field(default_factory=list)
+    for_nothing: list[str] = field(default_factory=list)
     lacks: bool = False
     steps: int = 0
     calls: int = 0
@@ -177,7 +180,11 @@ def _tell(told: _Told, events: Sequence[Event]) -> None:
         if isinstance(event, RunForked):
             shared, before = len(state.steps) + (state.step is not None), state.elapsed
             withdrawn.clear()
-        elif was.early:
+            told.for_nothing.clear()
+        elif isinstance(event, ModelFailed) and event.usage is None:
+            asked = None if was.prepared is None else was.prepared.model
+            told.for_nothing.append(event.model or asked or was.model)
+        if was.early and not isinstance(event, RunForked):
             withdrawn += _withdrawn(was, state)
     steps = [*state.steps, *([] if state.step is None else [state.step])][shared:]
     told.steps = sum(step.message is not None for step in steps)
@@ -200,7 +207,7 @@ def _withdrawn(was: RunState, state: RunState) -> list[EarlyCall]:
 
 def _tell_step(told: _Told, step: Step) -> None:
     if step.message is not None:
-        told.replies.append((step.model, max(0.0, step.replied_at - step.started_at)))
+        told.replies.append((step.model, replied_in(step, step.replied_at)))
     for record in step.calls:
         if record.status == "refused":
             continue
@@ -266,6 +273,9 @@ def _of_runs(name: str, trees: Sequence[Sequence[_Told]]) -> Group:
 def _models(told: Sequence[_Told]) -> tuple[Group, ...]:
     charges: dict[str, list[Charge]] = defaultdict(list)
     seconds: dict[str, list[float]] = defaultdict(list)
+    failed = Counter(model for one in told for model in one.for_nothing)
+    for model in failed:
+        charges[model] = []
     for one in told:
         for charge in one.charges:
             charges[charge.model].append(charge)
@@ -276,8 +286,8 @@ def _models(told: Sequence[_Told]) -> tuple[Group, ...]:
         [
             Group(
                 model,
-                len(found),
-                sum(charge.purpose in ("failed attempt", "lost call") for charge in found),
+                len(found) + failed[model],
+                failed[model] + sum(charge.purpose in ("failed attempt", "lost call") for charge in found),
                 _spread([charge.usage.total_tokens for charge in found]),
                 _money([_cost([charge]) for charge in found]),
                 _spread(seconds[model]),

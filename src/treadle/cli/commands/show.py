@@ -148,7 +148,8 @@ def _ending(state: RunState) -> str:
     cost = "" if not state.cost else f", {least}{about}${state.cost:f}"
     tokens = f"{about}{total.input_tokens:,} tokens in, {total.output_tokens:,} out"
     made = len(state.steps) + (state.step is not None)
-    steps, calls = count(made, "step"), count(state.tool_calls, "tool call")
+    below = f" and {state.sub_steps:,} below" if state.sub_steps else ""
+    steps, calls = f"{count(made, 'step')}{below}", count(state.tool_calls, "tool call")
     return f"\n{steps}, {calls}, {tokens}{cost}, {state.elapsed:.2f} s"
 
 

@@ -124,6 +124,9 @@ def _spread(spread: Spread | None, digits: int) -> tuple[str, str, str, str]:
 def _money(money: Money | None) -> tuple[str, str, str, str]:
     if money is None:
         return "", "", "", ""
+    if money.p50 is None and not money.unknown:
+        # Nothing took anything, so there is nothing to take percentiles of.
+        return "", "", "", _dollars(money.total)
     return _dollars(money.p50), _dollars(money.p95), _dollars(money.most), _dollars(money.total)
 
 
