@@ -182,6 +182,14 @@ def test_a_skill_that_is_begun_is_valid(treadle: Any) -> None:
     assert treadle("skills", "new", "own", "--user").code == 0
 
 
+def test_a_skill_that_is_begun_in_the_home_folder_is_the_users_own_and_needs_no_trust(treadle: Any) -> None:
+    """Whoever is there was told to say that the project's skills may be used, and there is no project."""
+    begun = treadle("skills", "new", "own")
+    assert (begun.code, begun.err) == (0, "")
+    (listed,) = json.loads(treadle("skills", "ls", "--json").out)
+    assert (listed["of"], listed["used"]) == ("user", True)
+
+
 def test_a_slash_and_a_name_activate_a_skill(treadle: Any) -> None:
     home = project(treadle)
     skill_in(home / ".agents" / "skills", "pdf", body="The instructions.")

@@ -160,7 +160,7 @@ def new(name: str, user: bool) -> int:
     except OSError as error:
         raise click.UsageError(clean(f"{place} cannot be made: {error.strerror or error}")) from error
     click.echo(clean(f"{file if user else INSIDE / name / 'SKILL.md'} is there to be filled in"))
-    if not user:
+    if place.parent != user_folder():
         note("this project's skills are used once you have said so: treadle skills trust")
     return ExitCode.FINISHED
 
