@@ -51,7 +51,10 @@ Shown = Annotated[Any, Meta(extra_json_schema={"$ref": REFS.format(name="Shown")
 
 
 class RunLine(Struct):
-    """A run in one line. `own_usage` and `own_cost` are without the runs that work for it, which have their own."""
+    """A run in one line; `seconds` are those from its beginning to its last event, waits and pauses among them.
+
+    `own_usage` and `own_cost` are without the runs that work for it, which have their own.
+    """
 
     id: str
     agent: str
