@@ -204,14 +204,15 @@ def test_a_failed_attempt():
     error, reserve = ErrorInfo("overloaded", "busy"), Reserve(500, Decimal("0.75"))
     before = [STARTED, replace(PREPARED, reserve=reserve)]
     found = changed(before, ModelFailed(0, error, text="so far", usage=Usage(5, 1), at=102.0))
-    assert found.pop("step") == Step(0, GO, 101.0, failures=1)
+    assert found.pop("step") == Step(0, GO, 101.0, failures=1, waited=1.0)
     assert found == {
         "failure": error,
         "accounts": Accounts(Usage(5, 1), unpriced=True, presumed=Decimal("0.75")),
         "text": "so far",
     }
     again = changed(before, ModelFailed(0, error, text=" ", retry_in=0.5, cost=Decimal(2), at=102.0))
-    assert again.pop("step").failures == 1
+    step = again.pop("step")
+    assert (step.failures, step.waited) == (1, 1.5)
     assert again == {"accounts": Accounts(cost=Decimal(2))}
     twice = fold_all([*before, ModelFailed(0, error, text="first", retry_in=1.0), ModelFailed(0, error)])
     assert (twice.step.failures, twice.text, twice.failure) == (2, "first", error)
