@@ -12,6 +12,9 @@ What was found, and the test that holds it:
 - usage in part is taken as exact -> test_a_count_that_is_missing_is_estimated, test_the_beginning_counts_no_reply,
   test_a_summary_with_usage_in_part_is_estimated
 - more tokens from the cache than tokens -> test_no_request_is_smaller_than_its_part_in_the_cache
+- usage inside a choice is not read (Moonshot) -> test_usage_that_stands_in_the_choice_is_counted
+- what a gateway or Alibaba says was written to the cache is charged as plain input ->
+  test_what_was_written_to_the_cache_is_charged_by_whatever_name
 - searches before a break are free -> test_searches_before_a_break_are_paid_for
 - half a response is an answer -> test_a_response_that_is_not_whole_is_no_answer
 - counts as text end the run -> test_counts_are_numbers_also_as_text, test_counts_that_are_no_numbers_are_unknown
@@ -366,6 +369,47 @@ async def test_no_request_is_smaller_than_its_part_in_the_cache(serve):
     assert (await Agent(chat(serve(whole(completion(cached))))).run("go")).usage == Usage(40, 5, 40)
     counts = {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 40}}
     assert (await Agent(responses(serve(whole(response(counts))))).run("go")).usage == Usage(40, 5, 40)
+
+
+@pytest.mark.parametrize("usage", [TOLD, {**TOLD, "cached_tokens": 600}])
+@pytest.mark.parametrize("last", [{}, {"usage": None}])
+async def test_usage_that_stands_in_the_choice_is_counted(serve, usage, last):
+    """Moonshot ends a stream so; the count was not read, and the reply estimated, at far less than its bill."""
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage}]}
+    begin = {"choices": [{"index": 0, "delta": {"content": "Hello."}}]}
+    server = serve(streamed(begin, {**end, **last}, "[DONE]"))
+    result = await Agent(chat(server, price=Price(1, 1, cache_read=Decimal("0.5"))), retries=0).run("go")
+    read = usage.get("cached_tokens", 0)
+    assert (result.text, result.usage) == ("Hello.", Usage(1000, 1900, cache_read_tokens=read))
+    assert result.cost == (2900 - Decimal("0.5") * read) / 1_000_000
+
+
+WRITTEN = {
+    "openrouter": {"prompt_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 800}},
+    "alibaba": {"prompt_tokens_details": {"cached_tokens": 100, "cache_creation_input_tokens": 800}},
+    "litellm": {"prompt_tokens_details": {"cached_tokens": 100, "cache_creation_tokens": 800}},
+    "anthropic's": {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 800},
+    "both": {
+        "prompt_tokens_details": {"cached_tokens": 100, "cache_creation_tokens": 800},
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 800,
+    },
+}
+
+
+@pytest.mark.parametrize("details", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_was_written_to_the_cache_is_charged_by_whatever_name(serve, details, stream):
+    """Only OpenRouter's name was read: the dearest tokens of a request counted, and were charged, as plain ones."""
+    body = {
+        "choices": [{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}],
+        "usage": TOLD | details,
+    }
+    server = serve(streamed(body, "[DONE]") if stream else whole(body))
+    price = Price(1, 1, cache_read=0, cache_write=2)
+    result = await Agent(chat(server, streaming=stream, price=price), retries=0).run("go")
+    assert result.usage == Usage(1000, 1900, cache_read_tokens=100, cache_write_tokens=800)
+    assert result.cost == Decimal(100 + 2 * 800 + 1900) / 1_000_000
 
 
 async def test_searches_before_a_break_are_paid_for(serve):

@@ -31,7 +31,7 @@ from treadle.models.counts import fields_in, grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import ids_told
-from treadle.models.openai_chat_usage import usage_of
+from treadle.models.openai_chat_usage import usage_in, usage_of
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -222,8 +222,7 @@ class ChatDecoder:
         self._model = self._model or name_in(data, "model")
         if (tier := name_in(data, "service_tier")) not in USUAL:
             self._service = tier
-        usage = fields_in(data, "usage") or fields_in(fields_in(data, "x_groq"), "usage")
-        if usage:
+        if usage := usage_in(data):
             self._told = grown(self._told, usage)
             self._counts = usage_of(self._told)
             self._cost = cost_in(self._told) if self._tells_cost else None
