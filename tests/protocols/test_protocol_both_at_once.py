@@ -168,7 +168,7 @@ def test_a_post_of_which_one_verdict_fits_nothing_decides_nothing(url: str, monk
         return httpx2.post(f"{url}/ag-ui/shop", json={**body, **more}, timeout=30)
 
     asked = parts(thread("r1", messages=[{"id": "u1", "role": "user", "content": "two"}]))[-1]["outcome"]["interrupts"]
-    bob, ann = [{"interruptId": one["id"], "status": "resolved"} for one in asked]
+    bob, ann = [{"interruptId": one["id"], "status": "resolved", "payload": True} for one in asked]
     forged = {**ann, "interruptId": f"{ann['interruptId']}0", "payload": False}
     assert thread("r2", resume=[bob, forged]).status_code == 409
     assert PAID == []

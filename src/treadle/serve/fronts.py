@@ -163,9 +163,8 @@ class Fronts:
         said = [post.message, post.verdicts, post.results if post.message is None else {}]
         posting = serving.posting(user, ("ag-ui", agent, post.thread, post.run), said)
         point = await self._answers.once((user.name, *posting), partial(self._ag_ui_point, user, agent, post, posting))
-        known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
         telling = Telling(self._runs, user, point)
-        writer = ag_ui.Writer(point.run_id, post, known, self._runs.is_typed(agent), telling.told)
+        writer = ag_ui.Writer(point.run_id, post, point.pending, self._runs.is_typed(agent), telling.told)
         chunks = self._chunks(telling, writer.write, ag_ui.trouble)
         return self._stream(request, user, point, chunks, asked, {})
 

@@ -32,7 +32,7 @@ class Writer:
     Args:
         run_id: the run.
         posted: the post that this answers.
-        known: what the calls are called that the client was told of, beside those in its thread.
+        pending: the calls that wait, of which the client was told, beside those in its thread.
         typed: whether the run's answer is typed.
         told: gives how much of the run, and of those below, was told before this answer.
     """
@@ -41,14 +41,16 @@ class Writer:
         self,
         run_id: str,
         posted: Posted,
-        known: Iterable[str] = (),
+        pending: Iterable[Pending] = (),
         typed: bool = False,
         told: Callable[[], Iterable[tuple[str, str, Told]]] = tuple,
     ) -> None:
         self._run_id, self._posted, self._typed = run_id, posted, typed
         self._declared = {tool.name for tool in posted.tools}
         self._started = False
-        self._told_before, self._pointed = told, frozenset(known)
+        names = {call_name(run_id, one): self._clients(one) for one in pending}
+        self._told_before, self._pointed = told, frozenset(names)
+        self._agents = frozenset([name for name, clients in names.items() if not clients])
         self._open: dict[tuple[str, str], Json] = {}
         self._has(posted.messages)
         self._told: dict[str, Json] = {}
@@ -100,9 +102,11 @@ class Writer:
         if self._posted.state is not None:
             ours = {"run": self._run_id, "agent": agent, "status": "running", "steps": 0}
             yield _event("STATE_SNAPSHOT", {}, snapshot={**self._posted.state, "treadle": ours})
-        kept = Before(self._run_id, self._told_before()).thread(self._messages)
+        before = Before(self._run_id, self._told_before()).thread(self._messages)
+        kept = [one for one in before if one.get("role") != "tool" or one.get("toolCallId") not in self._agents]
         if kept != self._messages:
-            # It was cut off, and comes back: what it has of this answer is told anew.
+            # It was cut off, and comes back: what it has of this answer is told anew. What a client writes as the
+            # result of the agent's own call, as CopilotKit does beside a `resume`, would stand in the place of it.
             self._has(kept)
             yield _event("MESSAGES_SNAPSHOT", {}, messages=copy.deepcopy(kept))
 

@@ -90,7 +90,10 @@ def posted(body: Any) -> Posted:
         status = text_at(entry, "status", at)
         if status not in ("resolved", "cancelled"):
             raise bad(f"{at}.status", f"must be resolved or cancelled, and is {status!r:.50}")
-        payload = None if status == "cancelled" else entry.get("payload", True)
+        if status == "resolved" and "payload" not in entry:
+            # JSON leaves out what is `undefined`: a form that gave nothing has approved nothing.
+            raise bad(f"{at}.payload", "is missing: say true or false to an approval, and to a question its answer")
+        payload = None if status == "cancelled" else entry["payload"]
         decide(verdicts, text_at(entry, "interruptId", at), payload, at)
     state = post.get("state")
     thread, run = names
