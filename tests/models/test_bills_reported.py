@@ -12,6 +12,8 @@ What was found, and the test that holds it:
 - usage in part is taken as exact -> test_a_count_that_is_missing_is_estimated, test_the_beginning_counts_no_reply,
   test_a_summary_with_usage_in_part_is_estimated
 - more tokens from the cache than tokens -> test_no_request_is_smaller_than_its_part_in_the_cache
+- usage of zeros, as servers send that count nothing, is a reply for nothing, and no limit ever holds ->
+  test_a_request_of_no_tokens_was_counted_by_nobody
 - usage inside a choice is not read (Moonshot) -> test_usage_that_stands_in_the_choice_is_counted
 - what a gateway or Alibaba says was written to the cache is charged as plain input ->
   test_what_was_written_to_the_cache_is_charged_by_whatever_name
@@ -369,6 +371,54 @@ async def test_no_request_is_smaller_than_its_part_in_the_cache(serve):
     assert (await Agent(chat(serve(whole(completion(cached))))).run("go")).usage == Usage(40, 5, 40)
     counts = {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 40}}
     assert (await Agent(responses(serve(whole(response(counts))))).run("go")).usage == Usage(40, 5, 40)
+
+
+ZEROS = {
+    "chat": (chat, completion(dict.fromkeys(["prompt_tokens", "completion_tokens", "total_tokens"], 0), LONG)),
+    "responses": (responses, response(dict.fromkeys(["input_tokens", "output_tokens", "total_tokens"], 0), LONG)),
+    "claude": (
+        claude,
+        {
+            "id": "m",
+            "content": [{"type": "text", "text": LONG}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        },
+    ),
+    "gemini": (
+        gemini,
+        {
+            "candidates": [{"content": {"role": "model", "parts": [{"text": LONG}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0},
+        },
+    ),
+    "bedrock": (
+        bedrock,
+        {
+            "output": {"message": {"role": "assistant", "content": [{"text": LONG}]}},
+            "stopReason": "end_turn",
+            "usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "body"), ZEROS.values(), ids=ZEROS)
+async def test_a_request_of_no_tokens_was_counted_by_nobody(serve, make, body):
+    """It was free, and exact: a limit in dollars or tokens never held."""
+    result = await Agent(make(serve(whole(body)), streaming=False), retries=0).run("go")
+    assert result.text.strip() == LONG.strip()
+    assert result.usage.estimated
+    assert result.usage.input_tokens > 0
+    assert result.usage.output_tokens >= 400
+    assert result.cost > 0
+
+
+async def test_an_error_that_took_no_tokens_took_none(serve):
+    zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    for answer in (whole({"error": FAULT, "usage": zeros}), streamed({"error": FAULT, "usage": zeros}, "[DONE]")):
+        result = await failed(chat(serve(answer)))
+        assert (result.usage, result.cost) == (Usage(), 0)
 
 
 @pytest.mark.parametrize("usage", [TOLD, {**TOLD, "cached_tokens": 600}])

@@ -9,6 +9,8 @@ exception of Python's, and never as a reply that is not what it is declared to b
 import reprlib
 from typing import Final
 
+from msgspec.structs import replace
+
 from treadle.kernel.messages import Json
 from treadle.models.checked import checked
 from treadle.models.codec import Decoder
@@ -83,7 +85,7 @@ class Guarded:
     def _checked(self, reply: ModelEvent) -> ModelReply:
         if not isinstance(reply, ModelReply):
             raise TypeError("no reply came last")
-        return checked(reply)
+        return _counted(checked(reply))
 
     def _misshapen(self, what: str, fault: Exception, data: Json | None = None) -> ProtocolError:
         # A field that is missing tells nothing without what was there in its place.
@@ -105,6 +107,15 @@ def no_reply(provider: str, wanted: str, body: Json) -> ModelError:
 def shown(data: object) -> str:
     """What a server sent, as far as an error has room for it, without what looks like a key."""
     return redact(_REPR.repr(data))[:SHOWN]
+
+
+def _counted(reply: ModelReply) -> ModelReply:
+    """`reply`; where it is told to have had a request of no tokens, which none has, as one that nobody has counted.
+
+    An error may well have taken none.
+    """
+    usage = reply.usage
+    return reply if usage is None or usage.input_tokens else replace(reply, usage=replace(usage, estimated=True))
 
 
 def _shown_whole(event: ModelEvent) -> ModelEvent:
