@@ -94,6 +94,8 @@ def counted(usage: dict[str, Any]) -> Usage:
         sent.get("cache_write_tokens") or 0,
         made.get("reasoning_tokens") or 0,
         web_searches=(usage.get("server_tool_use_details") or {}).get("web_search_requests") or 0,
+        # Of a film nobody counted the request.
+        estimated=not usage.get("prompt_tokens"),
     )
 
 

@@ -55,6 +55,8 @@ def walked(response: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, A
             sent.get("cached_tokens", 0),
             sent.get("cache_write_tokens", 0),
             came.get("reasoning_tokens", 0),
+            # Some say zeros of a reply that they have not counted.
+            estimated=not usage["input_tokens"],
             # Opening a page and looking through it is not charged for.
             web_searches=sum(
                 item["type"] == "web_search_call" and item["action"]["type"] == "search" for item in items
