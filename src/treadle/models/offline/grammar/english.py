@@ -64,6 +64,7 @@ CHANGES = (
     word_set("subscribe unsubscribe enrol enroll"),
     word_set("escalate dispatch trigger"),
     word_set("merge swap sell"),
+    word_set("deposit"),
     word_set("pause resume"),
 )
 

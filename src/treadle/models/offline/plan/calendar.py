@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from treadle.models.offline.grammar.periods import calendar_parts
 from treadle.models.offline.grammar.question import Value
-from treadle.models.offline.plan.toolbox import Param
+from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +34,9 @@ def in_numbers(params: Sequence[Param], value: Value) -> list[tuple[Param, int]]
 def _takes(param: Param, number: int) -> bool:
     """Whether the parameter takes that whole number."""
     return number in param.enum if param.enum else param.shape == "number"
+
+
+def takes_times(tool: KnownTool) -> bool:
+    """Whether a tool can be asked for one time and then for another: one thing, under filters."""
+    things = [param for param in tool.required if param.shape == "text"]
+    return len(things) <= 1 and any(param.shape in ("filters", "mapping") for param in tool.params)

@@ -19,6 +19,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.question import Clause, Value, phrases
 from treadle.models.offline.grammar.words import groups_of, is_function_word, is_verb, likeness, singular, stem
 from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.addresses import receives, tells_address
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps, plain_number, value_text
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
@@ -73,8 +74,11 @@ class Candidates:
         return next((word for word in words if word not in ("the", "a", "an")), "")
 
     def told_elsewhere(self, param: Param) -> bool:
-        """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
+        """Whether the parameter is an identifier, or an address, that another tool finds for what is called
+        otherwise."""
         others = [tool for tool in self.box.tools if tool is not self.tool]
+        if receives(param) and {stem("email"), stem("mail")} & set(self.tool.name_stems):
+            return any(tells_address(tool) for tool in others)
         return param.stems[-1:] == ("id",) and any(
             tells_it(tool, param)
             or (

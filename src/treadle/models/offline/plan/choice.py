@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS,
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_verb, names_match, parts, singular, stem
 from treadle.models.offline.plan.account import account
+from treadle.models.offline.plan.addresses import receives, tells_address
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
@@ -390,5 +391,7 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
             if not tool.outputs or any(output.types & _NUMBERS or "price" in output.name for output in tool.outputs)
             else 0.0
         )
+    if receives(param) and tells_address(tool):
+        return 0.9
     given = {other.name for other in tool.params}
     return 0.0 if param.name in given else best

@@ -4,6 +4,7 @@ Worked out afresh for every request from its messages alone. A clause's tool is 
 filled from the clause, else from another tool's result, which is called first; a failed call is corrected by its hint.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -16,22 +17,24 @@ from treadle.models.offline.grammar.question import Clause, Value, split_clauses
 from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.amounts import in_the_way
 from treadle.models.offline.plan.arguments import fill
+from treadle.models.offline.plan.calendar import takes_times
 from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.corrections import as_written, corrected_by
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
+from treadle.models.offline.plan.lookups import is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
-from treadle.models.offline.plan.numbers import counts, in_other_units
+from treadle.models.offline.plan.numbers import in_other_units
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
 from treadle.models.offline.plan.pricing import number_of_things, of_one, price_of_all, times
 from treadle.models.offline.plan.refusals import sets_what_is, shared_number
 from treadle.models.offline.plan.related import told_by_another
-from treadle.models.offline.plan.results import headline, measured_in, rows_of, value_for
+from treadle.models.offline.plan.results import headline, measured_in, value_for
 from treadle.models.offline.plan.shortfall import falls_short
 from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.together import said_together, total_of, without_each
-from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
 from treadle.models.offline.plan.untold import may_tell, told_of
@@ -39,6 +42,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _DEPTH = 3
 _CORRECTIONS = 6
+_EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 
 class Planner:
@@ -121,11 +125,14 @@ class Planner:
         if (doubt := in_the_way(tool, clause, filling)) is not None:
             outcome.troubles.append(Trouble(doubt))
             return outcome
-        if (change := find_change(clause)) is not None and self._takes_times(tool):
+        if (change := find_change(clause)) is not None and takes_times(tool):
             return self._changed(tool, change, outcome, depth, source)
         several = filling.spread or self._several(tool, clause, filling, source)
         if several:
             first, last = several[0], several[-1]
+            if tool.change is not None and _EITHER.search(clause.text[first.end : last.start]):
+                outcome.troubles.append(Trouble(f"It is not clear whether '{first.text}' or '{last.text}' is meant."))
+                return outcome
             if (
                 tool.change is not None
                 and (amount := shared_number(tool, filling))
@@ -206,11 +213,6 @@ class Planner:
         if not all(of_one(tool) for tool in known) or (finished and whole.total is None):
             return None
         return Plan([whole], [])
-
-    def _takes_times(self, tool: KnownTool) -> bool:
-        """Whether a tool can be asked for one time and then for another: one thing, under filters."""
-        things = [param for param in tool.required if param.shape == "text"]
-        return len(things) <= 1 and any(param.shape in ("filters", "mapping") for param in tool.params)
 
     def _changed(
         self, tool: KnownTool, change: Change, outcome: Outcome, depth: int, source: KnownTool | None
@@ -338,10 +340,14 @@ class Planner:
             )
         providers = [source] if source else self.chooser.providers(tool, param, clause)
         for provider in providers if depth else []:
-            found = self.resolve(provider, clause, depth - 1)
+            quoted = quoted_in(clause, filling) if tool.change is not None else []
+            found = self.resolve(provider, without(clause, quoted), depth - 1)
+            if any(overlaps(*span, quoted) for span in found.used):
+                # A subject is nobody's name to look an address up by.
+                continue
             if found.done:
                 # What a change is made to has to be said: the only one of some list need not be the one that is meant.
-                said = tool.change is None or self._is_said(provider, tool, param, found, filling.used)
+                said = tool.change is None or is_said(provider, tool, param, found, filling.used)
                 said = said and not sets_what_is(tool, param, clause, found.done[0].arguments, arguments)
                 value = None if not said else value_for(param, found.done[0], clause, source is not None)
                 if value is not None:
@@ -364,23 +370,6 @@ class Planner:
         about = f" ({param.description.rstrip('.')})" if param.description else ""
         message = f"{tool.name} needs `{param.name}`{about}, which I do not find in the question."
         return Outcome(clause, troubles=[Trouble(message, known)])
-
-    def _is_said(
-        self, provider: KnownTool, tool: KnownTool, param: Param, found: Outcome, used: Sequence[tuple[int, int]]
-    ) -> bool:
-        """Whether a clause speaks of what `provider` tells, and not of what `tool` takes: of "the dry zones", of a name
-        on its list. Of "Bake rye" how many loaves are left is not how many to bake."""
-        listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
-        own = [span for span in found.used if not overlaps(*span, used)]
-        if param.shape == "number" and "id" not in param.stems:
-            # How much of something a change is to do, no figure tells that nobody named.
-            named = {*param.stems, *param.nouns, *provider.name_stems} - {*tool.name_stems}
-            if not any(word in named for word in content_stems(found.clause)):
-                return False
-        same = bool(found.used) and not own and param.shape == "number" and not counts(param)
-        words = content_stems(found.clause)
-        spoken = bool(own) or any(provider.fit(word) > tool.fit(word) for word in words)
-        return spoken or not (same or len(listed) == 1)
 
     def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
         """The call itself: its result if it was made, itself if not, and after an error its correction."""

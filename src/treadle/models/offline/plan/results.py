@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import are_different_units
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.plan.addresses import is_address, receives
 from treadle.models.offline.plan.toolbox import Param, content_stems
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -216,6 +217,8 @@ def _match(found: Field, param: Param) -> float:
         return 0.95
     if param.stems[-1:] == ("id",):
         return 1.0 if found.stems == param.stems else 0.0
+    if receives(param) and is_address(found.stems):
+        return 0.95
     return max(names_match(found.stems, param.stems), 0.95 * names_match(found.stems, param.nouns))
 
 

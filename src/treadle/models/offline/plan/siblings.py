@@ -64,11 +64,18 @@ class Siblings:
             ranked = [] if self.out.unknown else ranked
         if fits.direction(group[0]) and len(ranked) > len(group):
             ranked.sort(key=lambda pair: self._beside(pair[1], group[0]))
-        found += [value for score, value in ranked if score >= 2][: max(len(group) - len(found), 0)]
+        likely = [value for score, value in ranked if score >= 2]
+        every = [*found, *likely]
+        found += likely[: max(len(group) - len(found), 0)]
         found = list({value.text: value for value in sorted(found, key=lambda value: -value.start)}.values())
         chosen = sorted(found, key=lambda value: value.start)[: len(group)]
         if fits.is_currency(group[0]) or fits.direction(group[0]):
             chosen = self._by_direction(chosen, group[0])
+        if fits.is_currency(group[0]) and len(chosen) == len(group) and not self.out.spread:
+            # Into several, one at a time.
+            others = self.can.coordinated(chosen[-1], every)
+            self.out.spread = (chosen[-1], *others) if others else ()
+            self.out.used += [(other.start, other.end) for other in others]
         order = sorted(group, key=lambda param: {"from": 0, "": 1, "to": 2}[fits.direction(param)])
         if (
             len(chosen) == 1
@@ -104,7 +111,10 @@ class Siblings:
         return 3.0 if joined else 2.0
 
     def _beside(self, value: Value, param: Param) -> int:
-        """How far a value is from being one of two ends: what is led by "of" or "in" is what they are ends of."""
+        """How far a value is from being one of two ends: what is led by "of" or "in" is what they are ends of. What an
+        amount is in is the first of them: of "100 USD to EUR and GBP" the dollars are."""
+        if fits.is_currency(param) and self._is_amount(value):
+            return -1
         led = fits.led_by(param, value, self.clause)
         return 0 if led in _DIRECTED else 2 if led in ("in", "of") else 1
 
@@ -114,12 +124,15 @@ class Siblings:
 
     def _by_direction(self, values: list[Value], param: Param) -> list[Value]:
         def place(value: Value) -> int:
-            beside = any(v.kind == "number" and 0 <= value.start - v.end <= 1 for v in self.clause.values)
             led = fits.led_by(param, value, self.clause)
-            symbol = self.clause.text[value.end : value.end + 1].isdigit()
-            return 0 if beside or symbol or led == "from" else 2 if led in _INTO else 1
+            return 0 if self._is_amount(value) or led == "from" else 2 if led in _INTO else 1
 
         return sorted(values, key=lambda value: (place(value), value.start))
+
+    def _is_amount(self, value: Value) -> bool:
+        """Whether a value stands right at a number: USD in "100 USD", the sign of "$100"."""
+        behind = any(v.kind == "number" and 0 <= value.start - v.end <= 1 for v in self.clause.values)
+        return behind or self.clause.text[value.end : value.end + 1].isdigit()
 
     def _set(self, param: Param, value: Any, start: int, end: int) -> None:
         self.out.arguments[param.name] = value

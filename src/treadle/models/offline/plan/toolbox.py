@@ -24,6 +24,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to
+from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
 
@@ -43,6 +44,7 @@ _DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"),
 _TURNING = word_set("turn switch")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
+_NAMES = re.compile(r"\b[A-Z][\w-]*")
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
@@ -94,15 +96,6 @@ class Param:
         """The schema of a list's items."""
         items = self.schema.get("items", {})
         return items if isinstance(items, dict) else {}
-
-
-@dataclass(frozen=True)
-class Output:
-    """A field that a tool returns: its words and JSON types."""
-
-    name: str
-    stems: tuple[str, ...]
-    types: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -277,11 +270,15 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     required = set(root.get("required", ()))
     name_words = parts(spec.name)
     nouns = tuple(stem(word) for word in name_words if not is_verb(word) and not is_function_word(word))
+    properties = root.get("properties", {})
+    # "Set" opens a name as a verb only.
+    taken = {stem(name) for name in properties} | {stem("set")}
     params = tuple(
-        _param(name, resolve(schema, root), root, name in required, nouns)
-        for name, schema in root.get("properties", {}).items()
+        # The `name` of `set_salary(name, salary)` is no salary's.
+        _param(name, resolve(schema, root), root, name in required, tuple(noun for noun in nouns if noun not in taken))
+        for name, schema in properties.items()
     )
-    outputs = tuple(_outputs(spec.output_schema or {}, spec.output_schema or {}, 0))
+    outputs = tuple(read_outputs(spec.output_schema or {}, spec.output_schema or {}, 0))
     weights: dict[str, float] = {}
 
     def weigh(words: Sequence[str] | frozenset[str], weight: float) -> None:
@@ -289,6 +286,7 @@ def read_tool(spec: ToolSpec) -> KnownTool:
             weights[word] = max(weights.get(word, 0.0), weight)
 
     examples = {stem(word) for param in params for example in param.examples for word in parts(example)}
+    examples |= {stem(word) for told in _EXAMPLES.findall(spec.description) for word in _NAMES.findall(told)}
     for word in name_words:
         if not is_function_word(word) or word in ("time", "list"):
             weigh([stem(word)], 0.8 if word in PLAIN_VERBS else 3.0)
@@ -348,20 +346,6 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
         enum=tuple([schema["const"]] if "const" in schema else enum),
         examples=tuple(dict.fromkeys(text for text in examples if text and len(text) <= 40)),
     )
-
-
-def _outputs(schema: Json, root: Json, depth: int) -> list[Output]:
-    found: list[Output] = []
-    schema = resolve(schema, root)
-    if "items" in schema and depth < 4:
-        found += _outputs(schema["items"], root, depth + 1)
-    for name, inner in schema.get("properties", {}).items():
-        inner = resolve(inner, root)
-        stems = tuple(stem(word) for word in parts(name))
-        found.append(Output(name, stems, types_of(inner)))
-        if depth < 4:
-            found += _outputs(inner, root, depth + 1)
-    return found
 
 
 class Toolbox:

@@ -1,0 +1,46 @@
+"""What is looked up for a call, and whether the clause speaks of that at all.
+
+Asked by `planner` for every argument that the clause does not give.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.numbers import counts
+from treadle.models.offline.plan.outcome import Outcome
+from treadle.models.offline.plan.results import rows_of
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param, content_stems
+
+
+def is_said(
+    provider: KnownTool, tool: KnownTool, param: Param, found: Outcome, used: Sequence[tuple[int, int]]
+) -> bool:
+    """Whether a clause speaks of what `provider` tells, and not of what `tool` takes: of "the dry zones", of a name
+    on its list. Of "Bake rye" how many loaves are left is not how many to bake."""
+    listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
+    own = [span for span in found.used if not overlaps(*span, used)]
+    if param.shape == "number" and "id" not in param.stems:
+        # How much of something a change is to do, no figure tells that nobody named.
+        named = {*param.stems, *param.nouns, *provider.name_stems} - {*tool.name_stems}
+        if not any(word in named for word in content_stems(found.clause)):
+            return False
+    same = bool(found.used) and not own and param.shape == "number" and not counts(param)
+    words = content_stems(found.clause)
+    spoken = bool(own) or any(provider.fit(word) > tool.fit(word) for word in words)
+    return spoken or not (same or len(listed) == 1)
+
+
+def quoted_in(clause: Clause, filling: Filling) -> list[tuple[int, int]]:
+    """What a clause quotes for a call."""
+    quotes = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
+    return [span for span in quotes if overlaps(*span, filling.used)]
+
+
+def without(clause: Clause, spans: Sequence[tuple[int, int]]) -> Clause:
+    """A clause in which none of the spans is a value."""
+    if not spans:
+        return clause
+    return replace(clause, values=tuple(v for v in clause.values if not overlaps(v.start, v.end, spans)))
