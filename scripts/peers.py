@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "peers"
@@ -125,7 +126,9 @@ def fetched() -> Path:
     unpacked = CACHE / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     with tarfile.open(archive) as packed:
-        packed.extractall(unpacked, [one for one in packed if one.name.startswith(INSIDE)], filter="data")
+        # Python 3.11.3 and before have no filters.
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        packed.extractall(unpacked, [one for one in packed if one.name.startswith(INSIDE)], **safely)  # noqa: S202
     # Renamed when it is whole, so that half a source is never taken for one.
     (unpacked / INSIDE).rename(source)
     shutil.rmtree(unpacked)

@@ -31,7 +31,7 @@ SCHEMA = (
 )
 """`payload_uses` says which events refer to a payload; it is derived from them, so that one that nobody needs goes."""
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"', re.DOTALL)
 _SIGN = b' "@payload:'
 _REFERENCE = re.compile(_SIGN + rb'([0-9a-f]{%d})"' % (2 * SIZE))
 

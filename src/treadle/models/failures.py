@@ -77,13 +77,13 @@ KEY: Final = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}|\bya29\.[\w.-]{8,}|\bGOCSPX-[\w-]{8,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*+)?"
     r"|-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*+(?:-----END [A-Z ]{0,40}-----)?"
-    r"|(?:(?<![\w-])[\w-]++)?+\*{3,}+[\w-]*+|(?<=Bearer )\S+"
+    r"|(?>(?:(?<![\w-])[\w-]++)?)\*{3,}+[\w-]*+|(?<=Bearer )\S+"
 )
 TITLES: Final = tuple(
     (re.compile(rf"<{tag}\b", re.IGNORECASE), re.compile(rf"</{tag}\b", re.IGNORECASE)) for tag in ("title", "h1")
 )
 NO_TEXT: Final = re.compile(
-    r"<(?:script\b(?:[^<]|<(?!/script))*+(?:</script\b[^<>]*+>?)?|style\b(?:[^<]|<(?!/style))*+(?:</style\b[^<>]*+>?)?|[^<>]*+>)",
+    r"<(?:script\b(?>(?:[^<]|<(?!/script))*)(?:</script\b[^<>]*+>?)?|style\b(?>(?:[^<]|<(?!/style))*)(?:</style\b[^<>]*+>?)?|[^<>]*+>)",
     re.IGNORECASE,
 )
 # A shorter key is a placeholder ("none", "test") or nearly one, and its letters stand in other words too.

@@ -175,6 +175,7 @@ class PostgresWorker:
                 queues.append((self._begins, 1))
             self._workers = [self._worker(names, most) for names, most in queues]
             names = [name for found, _ in queues for name in found]
+            why: BaseException | None = None
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._stopping(grace))
@@ -190,7 +191,10 @@ class PostgresWorker:
             except* _Ended:
                 pass
             except* (WorkerStopped, QueueUnavailable) as stopped:
-                raise stopped.exceptions[0] from None
+                why = stopped.exceptions[0]
+            if why is not None:
+                # Not in the clause, where Python 3.11.3 and before put it into a group once more.
+                raise why from None
 
     def _worker(self, queues: Sequence[str], concurrency: int) -> "_Worker":
         return _Worker(

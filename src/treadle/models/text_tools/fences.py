@@ -6,7 +6,7 @@ Pure. Neighbours: the formats that look for calls anywhere in a text, `json.py` 
 import re
 from typing import Final
 
-LEAD: Final = r"^[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++){0,3}+"
+LEAD: Final = r"^[ \t]*+(?>(?:(?:[-*+]|\d{1,3}[.)])[ \t]++){0,3})"
 """What may stand before something on its line and changes nothing about it: space, and the marks of list items."""
 
 OPEN: Final = re.compile(

@@ -41,7 +41,7 @@ _VARIABLE: Final = f"(?:{'|'.join(sorted(_VARIABLES, reverse=True))})"
 _BEFORE: Final = rf"{_VARIABLE}[ \t]*+=[ \t]*+|return[ \t]++|await[ \t]++|"
 _BEFORE_CALL: Final = re.compile(rf"{_BEFORE}print\([ \t]*+")
 _BEFORE_EQUALS: Final = re.compile(rf"(?:{_VARIABLE}|print)[ \t]*+")
-_CODE: Final = re.compile(rf"(?:{_BEFORE}(?P<print>print\([ \t]*+))++(?P<name>{_NAME})\(")
+_CODE: Final = re.compile(rf"(?>(?:{_BEFORE}(?P<print>print\([ \t]*+))+)(?P<name>{_NAME})\(")
 _CALLING: Final = re.compile(
     rf"{_MARKS}(?:tool[ _-]?|function[ _-]?)?call(?:ing)?[*_]{{0,4}}+(?:[ \t]*+:[ \t]*+|[ \t]++)"
     rf"(?={_NAME}[(\[{{]|[{{\[])",
@@ -58,7 +58,7 @@ _WRAPPER: Final = re.compile(
 _WORD: Final = re.compile(_NAME)
 _FENCE: Final = re.compile(r"`{3,}+\w*+\s*+")
 _FENCE_END: Final = re.compile(r"\s*+`{3,}+[ \t]*+(?=\n|\Z)")
-_END: Final = re.compile(r"(?:[\s`]|<\|\w{1,40}+\|>)*+\Z")
+_END: Final = re.compile(r"(?>(?:[\s`]|<\|\w{1,40}+\|>)*)\Z")
 
 
 def calls_by_key(json: str, offer: Offer) -> list[Piece] | None:

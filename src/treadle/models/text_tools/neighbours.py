@@ -32,8 +32,8 @@ _MAY_BE_MADE_UP: Final = re.compile(
     r"(?:[*_]{0,4}+[a-z]{0,11}+[ \t\d*_]{0,8}+|<\w{0,18}+|results? .{0,140}+)\Z", re.IGNORECASE
 )
 _TAGS: Final = re.compile(
-    r"(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>"
-    r"|\[/?TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST\])*+"
+    r"(?>(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>"
+    r"|\[/?TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST\])*)"
 )
 _QUOTED: Final = re.compile(r"[ \t]*+>")
 _EAGERNESS: Final = 32

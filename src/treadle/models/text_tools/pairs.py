@@ -22,10 +22,10 @@ _KEY: Final = re.compile(
     r"[\"'`*]{0,3}+[ \t]{0,9}+(?P<sign>:|=>?)?[*_]{0,4}+[ \t]{0,99}+"
 )
 _MAY_BE_KEY: Final = re.compile(r"[^\w]{0,200}+[\w-]{0,100}+[\"'`*]{0,3}+[ \t]{0,9}+\Z")
-_QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
+_QUOTED: Final = re.compile(r"\"(?>(?:[^\"\\]|\\.)*)\"|'(?>(?:[^'\\]|\\.)*)'", re.DOTALL)
 _WORD: Final = re.compile(r"[^\s,;&]{1,10000}+")
 _LINE: Final = re.compile(r"[^\n]*+")
-_MORE: Final = re.compile(r"(?:\n(?:[ \t]++(?![ \t]*[\w-]{1,60}[ \t]{0,9}[:=])[^\n]*+|[ \t]*+(?=\n)))*+")
+_MORE: Final = re.compile(r"(?>(?:\n(?:[ \t]++(?![ \t]*[\w-]{1,60}[ \t]{0,9}[:=])[^\n]*+|[ \t]*+(?=\n)))*)")
 _TYPES: Final = re.compile(
     r"any|array|bool(?:ean)?|bytes|date|dict|float|int(?:eger)?|list|num(?:ber)?|object|optional|str(?:ing)?|text",
     re.IGNORECASE,

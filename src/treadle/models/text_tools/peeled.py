@@ -22,22 +22,22 @@ Found = tuple[list[Piece], int]
 WAIT: Final[Found] = ([], -1)
 """More must come before it can be told."""
 
-_MARKS: Final = re.compile(r"(?:[^\w\r\n]|_){0,60}+")
+_MARKS: Final = re.compile(r"(?>(?:[^\w\r\n]|_){0,60})")
 _GAP: Final = re.compile(r"[^\w{(\[\"']{0,40}+")
-_WORD: Final = re.compile(r"[^\W_](?:[\w-]|\.(?=\w)){0,99}+")
+_WORD: Final = re.compile(r"[^\W_](?>(?:[\w-]|\.(?=\w)){0,99})")
 _LABELLED: Final = re.compile(r"[*_`\"']{0,4}+[ \t]{0,4}+(?:[:=<>\[\](){}|\u2192\uff1a]|\n)")
 _SPACE: Final = re.compile(r"[ \t]{1,9}+")
 _OBJECT: Final = re.compile(r"[ \t]{0,9}+\{")
 _BREAK: Final = re.compile(r"[ \t]{0,20}+\n\s{0,20}+")
 _TAG: Final = r"</[\w|:-]{1,60}+>|<[|\uff5c][\w\u2581]{1,40}+[|\uff5c]>"
 _CLOSE: Final = re.compile(
-    rf"(?:{_TAG}|[^\w\n{{(\[<]|_)*+(?:\n[ \t]*+(?:{_TAG}|[\])}}>*;,\"'~=-]{{1,4}}+)[ \t]*+(?=\n|\Z))*+(?=\n|\Z)"
+    rf"(?>(?:{_TAG}|[^\w\n{{(\[<]|_)*)(?>(?:\n[ \t]*+(?:{_TAG}|[\])}}>*;,\"'~=-]{{1,4}}+)[ \t]*+(?=\n|\Z))*)(?=\n|\Z)"
 )
 _CLOSING: Final = re.compile(
-    rf"(?:{_TAG}|[^\w{{(\[<]|_)*+<(?:/[\w|:-]{{0,60}}+|[|\uff5c][\w\u2581]{{0,40}}+[|\uff5c]?+)?+\Z"
+    rf"(?>(?:{_TAG}|[^\w{{(\[<]|_)*)<(?>(?:/[\w|:-]{{0,60}}+|[|\uff5c][\w\u2581]{{0,40}}+[|\uff5c]?+)?)\Z"
 )
 _HOLDER: Final = re.compile(
-    r"[^\w{(\[\n]{0,40}+(?:with|and)?+[^\w{(\[\n]{0,40}+(?:the[ \t]++)?"
+    r"[^\w{(\[\n]{0,40}+(?>(?:with|and)?)[^\w{(\[\n]{0,40}+(?:the[ \t]++)?"
     r"(?:arguments?|args|kwargs|inputs?|parameters?|params|json)\b[^\w{(\[\"']{0,40}+(?=\{)",
     re.IGNORECASE,
 )
@@ -49,9 +49,11 @@ _MAY_HOLD: Final = re.compile(
 SPACES: Final = frozenset({"functions", "function", "tools", "tool", "default_api"})
 """What stands before a tool's name and a dot; with anything else before it, a name is not the tool's."""
 _VERBS: Final = frozenset({"call", "calling", "invoke", "invoking", "execute", "executing"})
-_EMPHASIS: Final = re.compile(r"(?:[*_~`#\s]|[-+](?=\s)|[@/!$]|[\w ]{1,40}+[*_]{0,4}+:)*+\Z")
+_EMPHASIS: Final = re.compile(r"(?>(?:[*_~`#\s]|[-+](?=\s)|[@/!$]|[\w ]{1,40}+[*_]{0,4}+:)*)\Z")
 _BETWEEN: Final = re.compile(r"[*_`]{0,4}+[ \t]?")
-_STRING: Final = re.compile(r"\"\s{0,9}(?:\\[nrt]|\s){0,9}(?=[\[{<]|[\w.]{1,100}+\()(?:[^\"\\\n]|\\.)*+(?P<closed>\")?")
+_STRING: Final = re.compile(
+    r"\"\s{0,9}(?:\\[nrt]|\s){0,9}(?=[\[{<]|[\w.]{1,100}+\()(?>(?:[^\"\\\n]|\\.)*)(?P<closed>\")?"
+)
 _LABELS: Final = frozenset(
     re.findall(
         r"[^\s]+",

@@ -15,8 +15,8 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.text_tools import loose
 
 _STRING: Final = (
-    r"'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*+(?:\"\"\")?"
-    r"|'(?:[^'\\\n]|\\.)*+'?|\"(?:[^\"\\\n]|\\.)*+\"?"
+    r"'''(?>(?:[^'\\]|\\.|'(?!''))*)(?:''')?|\"\"\"(?>(?:[^\"\\]|\\.|\"(?!\"\"))*)(?:\"\"\")?"
+    r"|'(?>(?:[^'\\\n]|\\.)*)'?|\"(?>(?:[^\"\\\n]|\\.)*)\"?"
 )
 _BRACKETS: Final = re.compile(rf"(?P<string>{_STRING})|(?P<comment>\#[^\n]*)|[()\[\]{{}}]", re.DOTALL)
 _STRINGS: Final = re.compile(rf"(?P<prefix>(?<!\w)[A-Za-z]{{1,2}})?(?P<string>{_STRING})", re.DOTALL)

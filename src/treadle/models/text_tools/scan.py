@@ -21,9 +21,9 @@ MENTIONED: Final = (
 _BEFORE: Final = 200
 _WRAPPING: Final = re.compile(r"<[^<>]{0,100}+>|\[[^\[\]]{0,100}+\]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
-_AFTER: Final = re.compile(r"(?:[^\w\n{\[<`]|</[^<>\n]{0,60}+>)*+")
+_AFTER: Final = re.compile(r"(?>(?:[^\w\n{\[<`]|</[^<>\n]{0,60}+>)*)")
 _BEGUN: Final = re.compile(r"<(?:/[^<>\n]{0,60}+)?\Z")
-_BLANK: Final = re.compile(r"(?:\s|</[^<>\n]{0,60}+>)*+")
+_BLANK: Final = re.compile(r"(?>(?:\s|</[^<>\n]{0,60}+>)*)")
 
 
 class Scan(ABC):

@@ -24,7 +24,8 @@ _STARTS: Final = (
     rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer></?{_CALLS}>)"
     rf"|(?P<close></(?:{_CALL}|tool|invoke|function)>)"
     r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
-    rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?:xml|html|json|text|tool\w*+)?+\s*+(?=</?\|?(?:tool|function|invoke)))"
+    rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?>(?:xml|html|json|text|tool\w*+)?)\s*+"
+    r"(?=</?\|?(?:tool|function|invoke)))"
     rf"|(?P<code>{fences.LEAD}(?:`{{3,}}+|~{{3,}}+)[^\n`]*+(?:\n|\Z))|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z))|{FINAL}"
 )
 _STARTS_AT: Final = re.compile(_STARTS, re.MULTILINE | re.IGNORECASE)

@@ -45,7 +45,7 @@ _ACTION: Final = re.compile(
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
 GAP: Final = re.compile(
-    r"(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<\|tool_call_end\|>)*+"
+    r"(?>(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<\|tool_call_end\|>)*)"
 )
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MORE_MARKS: Final = re.compile(r"[^\w\s`,;]")
