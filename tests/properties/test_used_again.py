@@ -2,6 +2,7 @@
 
 - an idempotency key is that of one call of one run, whatever had the run's name before
 - nothing that writes is done twice unless a person said so
+- a decision on what a deleted run has asked decides nothing of the run that has its name now
 - what a run is told to have taken is what it took: nothing of a deleted run of its name, nor of what that one has left
 - each run that is there is replayed as it went
 """
@@ -62,6 +63,7 @@ class Shop:
         self.plans = {who: self.plan(names) for who, names in (("head", BY_HEAD), ("clerk", BY_CLERK))}
         self.done: list[tuple[str, str, str]] = []
         self.questions = self.said_again = 0
+        self.asked: set[tuple[str, str, int]] = set()
 
     def plan(self, names):
         steps = range(self.chance.choice([1, 2]))
@@ -144,6 +146,7 @@ class Shop:
                 "drive",
                 "drive",
                 "decide",
+                "late",
                 "cancel",
                 "say",
                 "fork",
@@ -167,6 +170,8 @@ class Shop:
                 await self.by_half(agent, line.run_id)
             case "decide":
                 await self.decided(agent, line.run_id)
+            case "late":
+                await self.decided_late(agent, line.run_id)
             case "cancel":
                 await agent.cancel(line.run_id)
             case "say":
@@ -180,9 +185,11 @@ class Shop:
                 if line.run_id in NAMES:
                     await self.submitted(agent, line.run_id)
                     await self.by_half(agent, line.run_id)
+                    await self.decided_late(agent, line.run_id)
 
     async def submitted(self, agent: Agent, name: str) -> None:
-        self.questions += 1
+        # What is asked of a name again may be the same.
+        self.questions += not self.questions or self.chance.random() < 0.5
         await agent.submit(f"Do <{self.questions}>.", to=Kept(), run_id=name)
 
     async def by_half(self, agent: Agent, run_id: str) -> None:
@@ -199,8 +206,10 @@ class Shop:
                 await asyncio.sleep(0)
             if ends:
                 getattr(pausing, ends)()
+        await self.take_note(run_id)
 
     async def decided(self, agent: Agent, run_id: str) -> None:
+        await self.take_note(run_id)
         for call in await self.pending(run_id):
             how = self.chance.choice(["approve", "deny"])
             self.said_again += how == "approve" and call.kind == "interrupted"
@@ -210,6 +219,23 @@ class Shop:
                 await agent.drive(run_id)
             else:
                 await agent.resume(run_id, **given)
+
+    async def take_note(self, run_id: str) -> int:
+        """Keeps the keys of what the run asks; what tells it from others of its name."""
+        pending = await self.pending(run_id)
+        nonce = fold_all(await self.journal.read(run_id)).started.nonce
+        self.asked |= {(run_id, call.key, nonce) for call in pending if call.kind != "result"}
+        return nonce
+
+    async def decided_late(self, agent: Agent, run_id: str) -> None:
+        """Somebody allows what an earlier run of that name has asked."""
+        nonce = await self.take_note(run_id)
+        for key in [key for name, key, of in self.asked if name == run_id and of != nonce]:
+            before = len(await self.journal.read(run_id))
+            with suppress(Misuse, RunHeld, JournalConflict):
+                await agent.resume(run_id, approve=[key])
+                raise AssertionError(f"{key} was asked by a deleted run")
+            assert len(await self.journal.read(run_id)) == before
 
     async def to_the_end(self, run_id: str) -> None:
         agent, result = self.agent(), None
