@@ -129,33 +129,7 @@ class Planner:
             return self._changed(tool, change, outcome, depth, source)
         several = filling.spread or self._several(tool, clause, filling, source)
         if several:
-            first, last = several[0], several[-1]
-            if tool.change is not None and _EITHER.search(clause.text[first.end : last.start]):
-                outcome.troubles.append(Trouble(f"It is not clear whether '{first.text}' or '{last.text}' is meant."))
-                return outcome
-            if (
-                tool.change is not None
-                and (amount := shared_number(tool, filling))
-                and "each" not in clause.text.lower()
-            ):
-                outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
-                return outcome
-            outcome.used.append((first.start, last.end))
-            together = said_together(clause.text, tool)
-            if together is not None and clause.is_yes_or_no:
-                outcome.left = Left((together.group().strip(),))
-                return outcome
-            for value in several:
-                written = clause.text[value.start : value.end]
-                text = clause.text[: first.start] + written + clause.text[last.end :]
-                text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
-                outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
-            if together is not None and len(outcome.done) == len(several):
-                outcome.total = total_of(outcome.done, tool)
-                if outcome.total is None:
-                    outcome.done.clear()
-                    outcome.left = Left((together.group().strip(),))
-            return outcome
+            return self._for_each(tool, filling, several, outcome, depth, source)
         arguments = dict(filling.arguments)
         results: list[tuple[Param, Exchange]] = []
         for param in filling.missing[:1] if filling.unknown else filling.missing:
@@ -172,6 +146,41 @@ class Planner:
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
             self._call_for_many(tool, outcome)
+        return outcome
+
+    def _for_each(
+        self,
+        tool: KnownTool,
+        filling: Filling,
+        several: Sequence[Value],
+        outcome: Outcome,
+        depth: int,
+        source: KnownTool | None,
+    ) -> Outcome:
+        """The same for each of `several`, and what they come to together where that is asked for."""
+        clause = outcome.clause
+        first, last = several[0], several[-1]
+        if tool.change is not None and _EITHER.search(clause.text[first.end : last.start]):
+            outcome.troubles.append(Trouble(f"It is not clear whether '{first.text}' or '{last.text}' is meant."))
+            return outcome
+        if tool.change is not None and (amount := shared_number(tool, filling)) and "each" not in clause.text.lower():
+            outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
+            return outcome
+        outcome.used.append((first.start, last.end))
+        together = said_together(clause.text, tool)
+        if together is not None and clause.is_yes_or_no:
+            outcome.left = Left((together.group().strip(),))
+            return outcome
+        for value in several:
+            written = clause.text[value.start : value.end]
+            text = clause.text[: first.start] + written + clause.text[last.end :]
+            text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
+            outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
+        if together is not None and len(outcome.done) == len(several):
+            outcome.total = total_of(outcome.done, tool)
+            if outcome.total is None:
+                outcome.done.clear()
+                outcome.left = Left((together.group().strip(),))
         return outcome
 
     def _call_for_many(self, tool: KnownTool, outcome: Outcome) -> None:
