@@ -61,7 +61,13 @@ def ran(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "treadle.pytest_plugin", "-p", "no:cacheprovider", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": source, "TREADLE_FORBID_MODELS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={
+            **os.environ,
+            "PYTEST_ADDOPTS": "",
+            "PYTHONPATH": source,
+            "TREADLE_FORBID_MODELS": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         timeout=120,

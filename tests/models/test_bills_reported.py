@@ -17,6 +17,8 @@ What was found, and the test that holds it:
 - usage inside a choice is not read (Moonshot) -> test_usage_that_stands_in_the_choice_is_counted
 - what a gateway or Alibaba says was written to the cache is charged as plain input ->
   test_what_was_written_to_the_cache_is_charged_by_whatever_name
+- what nobody was told of a reply that broke off, a call whose name had not come, is free where there are counts so far
+  -> test_a_call_without_a_name_is_paid_for_beside_counts_so_far
 - searches before a break are free -> test_searches_before_a_break_are_paid_for
 - half a response is an answer -> test_a_response_that_is_not_whole_is_no_answer
 - counts as text end the run -> test_counts_are_numbers_also_as_text, test_counts_that_are_no_numbers_are_unknown
@@ -165,6 +167,19 @@ async def test_usage_beside_and_after_an_error_is_heard(serve, events):
     result = await failed(chat(serve(streamed(*events))))
     assert result.usage == Usage(1000, 1900)
     assert result.cost == Decimal(2900) / 1_000_000
+
+
+@pytest.mark.parametrize("after", [[], [{"error": FAULT}], ["{never"]], ids=["ended", "error", "unreadable"])
+@pytest.mark.parametrize("several", [False, True])
+async def test_a_call_without_a_name_is_paid_for_beside_counts_so_far(serve, after, several):
+    call = {"index": 0, "id": "c", "function": {"arguments": '{"text": "' + LONG}}
+    delta = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]}
+    answer = streamed({"id": "c", "usage": {"prompt_tokens": 1000, "completion_tokens": 0}, **delta}, *after)
+    model = chat(serve(answer))
+    result = await failed(FallbackModel([model, chat(serve(answer))]) if several else model)
+    assert result.usage.estimated
+    assert result.usage.input_tokens == 1000 * (1 + several)
+    assert result.usage.output_tokens >= 400 * (1 + several)
 
 
 @pytest.mark.parametrize("make", [bedrock, chat, responses, claude, gemini])

@@ -339,7 +339,8 @@ class Heard:
         try:
             event = await anext(self.events, None)
         except ModelError as error:
-            error.usage = self.counted  # where a dialect tells it at the end alone, the error has it
+            if self.counted is not None and not self.writer.counted(self.counted):
+                error.usage = self.counted  # where a dialect tells it at the end alone, the error has it
             raise
         except Exception as error:
             if self.whole:

@@ -22,8 +22,13 @@ DRAIN_SECONDS: Final = 0.2
 HEAR_SECONDS: Final = 1.0
 
 
-def broken_off(error: ModelError, reply: Reply) -> ModelError:
+def broken_off(error: ModelError, reply: Reply, decoder: Decoder) -> ModelError:
     """`error`, for a reply that had begun: its provider has read the request, and has made at least what came of it."""
+    if error.usage is None:
+        try:
+            decoder.close()
+        except ModelError as early:
+            error.usage = early.usage
     if error.usage is None and reply.begun is not None:
         error.usage = Usage(output_tokens=estimate_text(reply.begun) if reply.begun else 0, estimated=True)
     return error
@@ -35,8 +40,7 @@ def last_of(decoder: Decoder, reply: Reply, failure: ModelError | None = None) -
         return decoder.close()
     except ProtocolError as early:
         error = failure or early
-        error.usage = error.usage or early.usage
-        raise broken_off(error, reply) from error.__cause__
+        raise broken_off(error, reply, decoder) from error.__cause__
 
 
 async def heard_out(reply: Reply, decoder: Decoder, rest: Sequence[Json]) -> None:

@@ -225,10 +225,11 @@ class HttpModel:
                     events += decoder.feed(data)
             events.append(last_of(decoder, reply, failure))
             return False
-        except ProtocolError as failure:
-            if failure.__cause__ is None:  # An event that cannot be read; HTTP itself has not broken.
+        except ModelError as failure:
+            if isinstance(failure, ProtocolError) and failure.__cause__ is None:
+                # An event that cannot be read; HTTP itself has not broken.
                 await heard_out(reply, decoder, ())
-            raise broken_off(failure, reply) from failure.__cause__
+            raise broken_off(failure, reply, decoder) from failure.__cause__
         if received is None or isinstance(received, Whole):
             events += [last_of(decoder, reply)] if received is None else decoder.whole(received.body)
             return False
@@ -242,7 +243,7 @@ class HttpModel:
             except ModelError as failure:
                 await heard_out(reply, decoder, received[place:])
                 if isinstance(failure, ProtocolError):
-                    raise broken_off(failure, reply) from failure.__cause__
+                    raise broken_off(failure, reply, decoder) from failure.__cause__
                 raise
             if not noted and (found or (watch.begun and data.get("type") != "ping")):
                 watch.token()

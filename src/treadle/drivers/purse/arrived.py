@@ -56,10 +56,18 @@ class Arrived:
         self._events.append(reply)
 
     def failed(self, error: ModelError) -> None:
-        """Takes note of what `error` says that the call took, where no event has said it before."""
-        took = error.usage or (ASKED if error.gave_up else None)
-        if took is not None and self.reported is None:
+        """Takes note of what `error` says that the call took, as far as no event has said it before.
+
+        An error may know of more than was heard: words beside it, or a call whose name had not come.
+        """
+        took, known = error.usage or (ASKED if error.gave_up else None), self._told()
+        if took is None or (known is not None and self._ended):
+            return
+        if known is None:
             self._events.append(UsageReported(took))
+        elif took.output_tokens > known[0].output_tokens:
+            usage = replace(known[0], output_tokens=took.output_tokens, estimated=True)
+            self._events.append(UsageReported(usage, known[1]))
 
     def given_up(self) -> None:
         """Takes note that nobody waits for the rest."""
@@ -90,7 +98,7 @@ class Arrived:
         told = self._told()
         return None if told is None or told[1] is None else dollars(told[1])
 
-    def _told(self) -> tuple[Usage, object] | None:
+    def _told(self) -> tuple[Usage, Decimal | None] | None:
         for event in reversed(self._events):
             if type(event) not in _PIECES and isinstance(event, (ModelReply, UsageReported)):
                 usage = event.usage
