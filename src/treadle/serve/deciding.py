@@ -12,13 +12,13 @@ from treadle.kernel.events import ApprovalDecided
 from treadle.kernel.messages import Text, UserMessage
 from treadle.kernel.names import escaped
 from treadle.result import Pending, fingerprint
+from treadle.serve.points import Point, answered
 from treadle.serve.posting import Posting
 from treadle.serve.protocols.moves import Asked
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions, undecided
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
-from treadle.serve.telling import Point, answered
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verb, Verdict
 from treadle.tools.raised import Redact

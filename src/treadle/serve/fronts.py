@@ -21,6 +21,7 @@ from treadle.result import Pending
 from treadle.serve.chats import messages
 from treadle.serve.deciding import Decides, decided, say
 from treadle.serve.forms import encoded
+from treadle.serve.points import Answers, Point, answered, last_said, said_last
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
@@ -29,7 +30,7 @@ from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response, naming
-from treadle.serve.telling import Answers, Point, Telling, answered, last_said, said_last
+from treadle.serve.telling import Telling
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]

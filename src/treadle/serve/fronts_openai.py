@@ -19,6 +19,7 @@ from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
 from treadle.serve.deciding import Decides, decided, say
 from treadle.serve.fronts import Asked
+from treadle.serve.points import Answers, Point, said_before
 from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
@@ -27,7 +28,7 @@ from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming
-from treadle.serve.telling import Answers, Point, Telling, said_before
+from treadle.serve.telling import Telling
 from treadle.serve.user import User
 from treadle.serve.written_openai import Writer, chat_chunks, response_chunks, written
 

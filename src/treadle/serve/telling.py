@@ -1,14 +1,9 @@
 """Telling: a run's events as moves, from a point that a client names by what it posts, to where it ends or waits."""
 
-import asyncio
-import time
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal.info import RunInfo
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     Event,
@@ -18,18 +13,16 @@ from treadle.kernel.events import (
     RunFinished,
     RunPaused,
     RunResumed,
-    RunStarted,
     StepPrepared,
     ToolFinished,
     encode_event,
 )
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
-from treadle.result import Pending, pending_in
+from treadle.result import pending_in
 from treadle.serve.feed import Piece
-from treadle.serve.posting import AGAIN, Posting
+from treadle.serve.points import Point
 from treadle.serve.protocols.moves import (
     Asked,
     Began,
@@ -47,21 +40,6 @@ from treadle.serve.protocols.openai_caller import callers
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
-
-_ANSWERS: Final = 10_000
-"""Answers that are remembered, so that a request that comes twice is answered by one run."""
-
-
-class Point(NamedTuple):
-    """From where a run is told: after event `number`, when it waited for `pending`.
-
-    `said` is what was said to it then: whoever said it is not told.
-    """
-
-    run_id: str
-    number: int = 0
-    pending: tuple[Pending, ...] = ()
-    said: str | None = None
 
 
 class Telling:
@@ -330,86 +308,3 @@ def _end_of_turn(events: Sequence[Event], number: int) -> int | None:
 
 def _ends(event: object) -> bool:
     return isinstance(event, (RunPaused, RunFinished))
-
-
-async def last_said(runs: Runs, user: User, run_id: str) -> Point:
-    """From where the last message to a run that had paused is answered; its beginning, if there is none."""
-    found, paused = Point(run_id), 0
-    for number, event in await runs.views.events(user, run_id):
-        if isinstance(event, MessageAdded) and paused:
-            found, paused = Point(run_id, paused, (), event.message.text), 0
-        paused = number if isinstance(event, RunPaused) else paused
-    return found
-
-
-async def said_last(runs: Runs, user: User, run_id: str) -> Message | None:
-    """What a person said to a run last: its question, or what came after."""
-    found: Message | None = None
-    for _, event in await runs.views.events(user, run_id):
-        if isinstance(event, RunStarted):
-            found = event.messages[-1] if event.messages else None
-        elif isinstance(event, MessageAdded):
-            found = event.message
-    return found
-
-
-async def answered(runs: Runs, user: User, posting: Posting, lines: Iterable[RunInfo]) -> Point | None:
-    """From where is told what answers a request that came before, by a run that it began or by one of these; None if it
-    did not come.
-    """
-    begun = await runs.again.answering(user, posting)
-    return Point(begun) if begun is not None else await said_before(runs, user, posting, lines)
-
-
-async def said_before(runs: Runs, user: User, posting: Posting, lines: Iterable[RunInfo]) -> Point | None:
-    """From where is told what answers something that such a request said to one of these runs; None if it did not."""
-    said = await runs.again.said(user, lines, posting)
-    return None if said is None else Point(said.run_id, said.after, (), said.text)
-
-
-class Answers:
-    """Which point of a run answers which request, as long as that is about to be found.
-
-    What began a run, and what was said to one, is known from the journal afterwards. Where a request leaves no trace
-    there, it is remembered here for `AGAIN` seconds, while not too many come after.
-    """
-
-    def __init__(self) -> None:
-        self._points: OrderedDict[Hashable, tuple[float, asyncio.Future[Point]]] = OrderedDict()
-
-    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
-        """From where the request is told; what is about to answer it, where it comes again, or, if that is to be kept
-        here, has answered it.
-        """
-        at, there = self._points.get(key, (0.0, None))
-        if there is not None and time.monotonic() - at < AGAIN:
-            return await asyncio.shield(there)
-        return await self.anew(key, begin, keep=keep)
-
-    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]], *, keep: bool = False) -> Point:
-        """From where the request is told, whether it came before or not."""
-        told = asyncio.get_running_loop().create_future()
-        self._points[key] = mine = (time.monotonic(), told)
-        self._points.move_to_end(key)
-        while len(self._points) > _ANSWERS:
-            self._points.popitem(last=False)
-        try:
-            point = await begin()
-        except BaseException as error:
-            self._forget(key, mine)
-            # A refusal holds for those who wait too; whoever waits for a request that was given up asks again.
-            told.set_exception(error if isinstance(error, Refused) else _given_up())
-            told.exception()
-            raise
-        told.set_result(point)
-        if not keep:
-            self._forget(key, mine)
-        return point
-
-    def _forget(self, key: Hashable, mine: "tuple[float, asyncio.Future[Point]]") -> None:
-        if self._points.get(key) is mine:
-            del self._points[key]
-
-
-def _given_up() -> Refused:
-    return Refused("unavailable", "the same request was begun and given up", "Send it again.", 1)
