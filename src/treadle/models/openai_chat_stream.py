@@ -2,15 +2,14 @@
 
 Pure. The format is that of https://platform.openai.com/docs/api-reference/chat/streaming, read as a dozen other servers
 write it: tool calls without an index, an id or arguments, content as a list, reasoning in fields of several names.
-Neighbours: `treadle.models.openai_chat`, which writes requests and names errors; `treadle.models.openai_chat_usage`.
+Neighbours: `treadle.models.openai_chat`, which writes requests and names errors; `treadle.models.openai_chat_calls`;
+`treadle.models.openai_chat_usage`.
 """
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
-from uuid import uuid4
 
-import msgspec
 from msgspec.structs import replace
 
 from treadle.context.texts import estimate_text
@@ -22,24 +21,19 @@ from treadle.kernel.messages import (
     Opaque,
     Text,
     Thinking,
-    ToolCall,
     Usage,
 )
-from treadle.models.checked import is_object
 from treadle.models.codec import DONE
-from treadle.models.counts import fields_in, grown, name_in
+from treadle.models.counts import grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.once import ids_told
+from treadle.models.openai_chat_calls import KEPT, ChatCalls
 from treadle.models.openai_chat_usage import usage_in, usage_of
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
     TextDelta,
     ThinkingDelta,
-    ToolCallCompleted,
-    ToolCallDelta,
-    ToolCallStarted,
     UsageReported,
 )
 from treadle.models.terms import USUAL
@@ -73,35 +67,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 }
 # Finish reasons that mean that the reply was broken off for the provider's own reasons.
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
-# What is sent back to the provider with the message that it came in, or with the tool call.
-KEPT: Final = ("extra_content", "thought_signature")
-
-
-class _Call:
-    """One tool call under way."""
-
-    __slots__ = ("completed", "id", "kept", "name", "of", "pieces", "said", "started")
-
-    def __init__(self, call_id: str, said: str, of: str) -> None:
-        self.id = call_id
-        self.said = said
-        self.of = of
-        self.name = ""
-        self.pieces: list[str] = []
-        self.started = False
-        self.completed = False
-        self.kept: Json = {}
-
-    @property
-    def arguments(self) -> str:
-        return "".join(self.pieces)
-
-    def named(self, piece: str) -> None:
-        """Takes a piece of the name. Some servers say the whole of it again with each piece of the arguments."""
-        if piece.startswith(self.name):
-            self.name = piece
-        elif not self.pieces:
-            self.name += piece
 
 
 def _says(delta: Json) -> bool:
@@ -124,8 +89,7 @@ class ChatDecoder:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._thinking_field: str | None = None
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._calls = ChatCalls()
         self._details: list[Json] = []
         self._kept: Json = {}
         self._refused = False
@@ -136,7 +100,7 @@ class ChatDecoder:
         self._service = ""
         self._cost: Decimal | None = None
         self._id = self._now = ""
-        self._goes_on = self._named = self._old = self._compared = False
+        self._goes_on = self._named = self._compared = False
         self._ended: Json | None = None
         self._again = 0
         self._model = ""
@@ -244,8 +208,8 @@ class ChatDecoder:
             if refusal := delta.get("refusal"):
                 self._refused = True
                 self._say(refusal, events)
-            for entry in delta.get("tool_calls") or self._old_call(delta):
-                self._call(entry, events)
+            for entry in self._calls.entries(delta):
+                self._calls.hear(entry, self._now, events)
             for name in KEPT:
                 if name in delta:
                     self._kept[name] = delta[name]
@@ -259,7 +223,7 @@ class ChatDecoder:
             self._finish = finish
             self._check_left_behind(bool(delta and _says(delta)))
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
-                self._complete(events, ended=True)
+                self._calls.complete(events, ended=True)
 
     def _is_told_again(self, choice: Json, delta: Json) -> bool:
         """Whether it is all of the reply once more, which some servers tell at its end, as a `message`."""
@@ -275,14 +239,6 @@ class ChatDecoder:
     def _told_so_far(self) -> list[tuple[str, str]]:
         calls = [(call.name, call.arguments) for call in self._calls]
         return [("", "".join(self._text)), *calls] if self._text or calls else []
-
-    def _old_call(self, delta: Json) -> list[Json]:
-        """The only call, in the field from before `tool_calls`, which some servers fill beside that."""
-        function = fields_in(delta, "function_call")
-        if not any(function.values()) or (self._calls and not self._old):
-            return []
-        self._old = True
-        return [{"index": 0, "function": function}]
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
         if isinstance(content, str):
@@ -332,57 +288,6 @@ class ChatDecoder:
                 elif value is not None:
                     last[name] = value
 
-    def _call(self, entry: Json, events: list[ModelEvent]) -> None:
-        function = entry.get("function") or {}
-        call = self._find(entry, function.get("name") or "", events)
-        for name in KEPT:
-            if name in entry:
-                call.kept[name] = entry[name]
-        if piece_of_name := function.get("name"):
-            call.named(piece_of_name)
-        arguments = function.get("arguments")
-        if arguments:
-            piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-            call.pieces.append(piece)
-            if call.started:
-                events.append(ToolCallDelta(call.id, piece))
-            elif call.name:
-                self._start(call, events)
-
-    def _start(self, call: _Call, events: list[ModelEvent]) -> None:
-        """Announces a call, once its name is whole: its arguments have begun, or something else has."""
-        call.started = True
-        events.append(ToolCallStarted(call.id, call.name))
-        events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
-
-    def _find(self, entry: Json, name: str, events: list[ModelEvent]) -> _Call:
-        """The call that an entry goes on with, or a new one.
-
-        Servers number calls, or name each by its id, or do neither. An entry with an id and a name of its own begins a
-        call even under a number that was seen (some number all calls 0); an id without a name does not (some give every
-        piece an id of its own).
-        """
-        index, call_id = entry.get("index"), entry.get("id") or ""
-        if index is not None:
-            known = self._by_index.get(index)
-        elif call_id:
-            known = next((call for call in reversed(self._calls) if call.said == call_id), None)
-            if known is not None and name and is_object(known.arguments):
-                known = None  # what is whole has no more pieces
-        else:
-            known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
-        if known is not None and not (call_id and name and known.name and call_id != known.id):
-            return known
-        self._complete(events)
-        said = call_id
-        if not call_id or any(call.id == call_id for call in self._calls):
-            call_id = f"call_{uuid4().hex[:24]}"
-        call = _Call(call_id, said, self._now)
-        self._calls.append(call)
-        if index is not None:
-            self._by_index[index] = call
-        return call
-
     def _check_left_behind(self, says_more: bool = False) -> None:
         """Raises `ValueError` for a call without arguments of another completion than the one that ends.
 
@@ -391,22 +296,8 @@ class ChatDecoder:
         something to say, as a completion of one chunk has.
         """
         ends = self._goes_on or (self._named and says_more)
-        if ends and any(not call.pieces and "" != call.of != self._now for call in self._calls):
+        if ends and self._calls.are_left_behind(self._now):
             raise ValueError("another completion ends in the place of a call that has no arguments yet")
-
-    def _complete(self, events: list[ModelEvent], ended: bool = False) -> None:
-        """Reports calls as complete whose arguments were closed: a whole JSON object, or none at the end of all."""
-        for call in self._calls:
-            if call.name and not call.started:
-                self._start(call, events)
-            if call.started and not call.completed and (is_object(call.arguments) or (ended and not call.pieces)):
-                call.completed = True
-                events.append(ToolCallCompleted(call.id))
-
-    def _ordered(self) -> list[_Call]:
-        """The calls in the order in which they are numbered, where each has a number of its own; else as they came."""
-        numbered = len(self._calls) == len(self._by_index)
-        return [self._by_index[index] for index in sorted(self._by_index)] if numbered else self._calls
 
     def _parts(self) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
@@ -414,10 +305,7 @@ class ChatDecoder:
             parts.append(Thinking("".join(self._thinking), id=self._thinking_field))
         if text := "".join(self._text):
             parts.append(Text(text))
-        calls = self._ordered()
-        told = [(call.said, call.name, call.arguments) for call in calls]
-        for call, call_id in zip(calls, ids_told(told, [call.id for call in calls]), strict=True):
-            parts.append(ToolCall(call_id, call.name, call.arguments))
+        parts += self._calls.parts()
         kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
         if kept or kept_of_calls:

@@ -1,0 +1,148 @@
+"""The tool calls of a reply of Chat Completions, put together from the pieces that a dozen servers write.
+
+Pure. Servers number calls, or name each by its id, or do neither; some say the whole name again with each piece, and
+some use the field from before there were several. Neighbour: `treadle.models.openai_chat_stream`, which reads the rest.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from treadle.kernel.messages import Json, ToolCall
+from treadle.models.checked import is_object
+from treadle.models.counts import fields_in
+from treadle.models.once import ids_told
+from treadle.models.port import ModelEvent, ToolCallCompleted, ToolCallDelta, ToolCallStarted
+
+KEPT: Final = ("extra_content", "thought_signature")
+"""What is sent back to the provider with the message that it came in, or with the tool call."""
+
+
+class ChatCall:
+    """One tool call under way: `said` is its id as the server said it, `of` the completion that it came in."""
+
+    __slots__ = ("completed", "id", "kept", "name", "of", "pieces", "said", "started")
+
+    def __init__(self, call_id: str, said: str, of: str) -> None:
+        self.id = call_id
+        self.said = said
+        self.of = of
+        self.name = ""
+        self.pieces: list[str] = []
+        self.started = False
+        self.completed = False
+        self.kept: Json = {}
+
+    @property
+    def arguments(self) -> str:
+        """As far as they have come."""
+        return "".join(self.pieces)
+
+    def named(self, piece: str) -> None:
+        """Takes a piece of the name. Some servers say the whole of it again with each piece of the arguments."""
+        if piece.startswith(self.name):
+            self.name = piece
+        elif not self.pieces:
+            self.name += piece
+
+    def start(self, events: list[ModelEvent]) -> None:
+        """Announces it, once its name is whole: its arguments have begun, or something else has."""
+        self.started = True
+        events.append(ToolCallStarted(self.id, self.name))
+        events.extend(ToolCallDelta(self.id, piece) for piece in self.pieces)
+
+
+class ChatCalls:
+    """The calls of a reply, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._calls: list[ChatCall] = []
+        self._by_index: dict[int, ChatCall] = {}
+        self._old = False
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def __iter__(self) -> Iterator[ChatCall]:
+        return iter(self._calls)
+
+    def entries(self, delta: Json) -> list[Any]:
+        """What `delta` has of calls: in `tool_calls`, or of the only one in the field from before that was there.
+
+        Some servers fill both.
+        """
+        if entries := delta.get("tool_calls"):
+            return list(entries)
+        function = fields_in(delta, "function_call")
+        if not any(function.values()) or (self._calls and not self._old):
+            return []
+        self._old = True
+        return [{"index": 0, "function": function}]
+
+    def hear(self, entry: Json, completion: str, events: list[ModelEvent]) -> None:
+        """Takes an entry of a chunk of `completion`, and adds the events in it."""
+        function = entry.get("function") or {}
+        call = self._find(entry, function.get("name") or "", completion, events)
+        for name in KEPT:
+            if name in entry:
+                call.kept[name] = entry[name]
+        if piece_of_name := function.get("name"):
+            call.named(piece_of_name)
+        arguments = function.get("arguments")
+        if arguments:
+            piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+            call.pieces.append(piece)
+            if call.started:
+                events.append(ToolCallDelta(call.id, piece))
+            elif call.name:
+                call.start(events)
+
+    def _find(self, entry: Json, name: str, completion: str, events: list[ModelEvent]) -> ChatCall:
+        """The call that an entry goes on with, or a new one.
+
+        An entry with an id and a name of its own begins a call even under a number that was seen (some number all calls
+        0); an id without a name does not (some give every piece an id of its own).
+        """
+        index, call_id = entry.get("index"), entry.get("id") or ""
+        if index is not None:
+            known = self._by_index.get(index)
+        elif call_id:
+            known = next((call for call in reversed(self._calls) if call.said == call_id), None)
+            if known is not None and name and is_object(known.arguments):
+                known = None  # what is whole has no more pieces
+        else:
+            known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
+        if known is not None and not (call_id and name and known.name and call_id != known.id):
+            return known
+        self.complete(events)
+        said = call_id
+        if not call_id or any(call.id == call_id for call in self._calls):
+            call_id = f"call_{uuid4().hex[:24]}"
+        call = ChatCall(call_id, said, completion)
+        self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def complete(self, events: list[ModelEvent], ended: bool = False) -> None:
+        """Reports calls as complete whose arguments were closed: a whole JSON object, or none at the end of all."""
+        for call in self._calls:
+            if call.name and not call.started:
+                call.start(events)
+            if call.started and not call.completed and (is_object(call.arguments) or (ended and not call.pieces)):
+                call.completed = True
+                events.append(ToolCallCompleted(call.id))
+
+    def are_left_behind(self, completion: str) -> bool:
+        """Whether one came in another completion than this, and has no arguments yet."""
+        return any(not call.pieces and "" != call.of != completion for call in self._calls)
+
+    def parts(self) -> list[ToolCall]:
+        """The calls in the order in which they are numbered, where each has a number of its own; else as they came."""
+        numbered = len(self._calls) == len(self._by_index)
+        calls = [self._by_index[index] for index in sorted(self._by_index)] if numbered else self._calls
+        told = [(call.said, call.name, call.arguments) for call in calls]
+        ids = ids_told(told, [call.id for call in calls])
+        return [ToolCall(call_id, call.name, call.arguments) for call, call_id in zip(calls, ids, strict=True)]
