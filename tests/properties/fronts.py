@@ -377,7 +377,7 @@ class Agui(Client):
     async def decide(self, yes: bool) -> None:
         await self._post(
             {
-                "messages": [],
+                "messages": [dict(one) for one in self.messages],
                 "resume": [{"interruptId": one, "status": "resolved", "payload": yes} for one in self.waits],
             }
         )
