@@ -26,6 +26,18 @@ MOST: Final = 10**15
 
 NOTHING: Final = Decimal(0)
 
+plus: Final = MONEY.add
+"""Two amounts together."""
+
+minus: Final = MONEY.subtract
+"""What is left of one without the other; below zero if that is more."""
+
+times: Final = MONEY.multiply
+"""One, so many times."""
+
+over: Final = MONEY.divide
+"""One, divided by the other."""
+
 
 def dollars(value: object) -> Decimal | None:
     """`value` as an amount of dollars; None if it is none: no number, not finite, negative, or above `MOST`.
@@ -49,25 +61,5 @@ def total(*amounts: Decimal | None) -> Decimal | None:
     found: Decimal | None = None
     for amount in amounts:
         if amount is not None:
-            found = amount if found is None else MONEY.add(found, amount)
+            found = amount if found is None else plus(found, amount)
     return found
-
-
-def plus(one: Decimal, other: Decimal) -> Decimal:
-    """`one` and `other` together."""
-    return MONEY.add(one, other)
-
-
-def minus(one: Decimal, other: Decimal) -> Decimal:
-    """What is left of `one` without `other`; below zero if that is more."""
-    return MONEY.subtract(one, other)
-
-
-def times(one: Decimal, count: int) -> Decimal:
-    """`one`, `count` times."""
-    return MONEY.multiply(one, count)
-
-
-def over(one: Decimal, by: Decimal | int) -> Decimal:
-    """`one` divided by `by`."""
-    return MONEY.divide(one, by)
