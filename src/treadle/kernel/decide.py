@@ -241,11 +241,11 @@ def _tool_calls(state: RunState) -> Command | None:
     if to_run:
         return RunTools(step.number, to_run)
     waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
-    if waiting and len(waiting) + len([r for r in records if r.status == "awaited" and not r.wait]) == state.open_calls:
-        return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({escaped(record.id)})" for record in waiting)))
-    ended = [record for record in records if record.status == "awaited"]
-    if len(ended) < state.open_calls or not ended:
+    ended = [r for r in records if r.status == "awaited" and not r.wait]
+    if len(waiting) + len(ended) < state.open_calls:
         return None
+    if waiting:
+        return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({escaped(record.id)})" for record in waiting)))
     return Finish(stopped("external_tool", ended[0].name), output=plain(ended[0].arguments_json))
 
 

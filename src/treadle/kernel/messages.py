@@ -7,6 +7,7 @@ compared and sent to any provider. Nothing here knows a provider's format: `trea
 from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Json = dict[str, Any]
 
@@ -238,24 +239,16 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens - other.input_tokens,
-            self.output_tokens - other.output_tokens,
-            self.cache_read_tokens - other.cache_read_tokens,
-            self.cache_write_tokens - other.cache_write_tokens,
-            self.reasoning_tokens - other.reasoning_tokens,
-            self.estimated,
-            self.cache_write_hour_tokens - other.cache_write_hour_tokens,
-            self.web_searches - other.web_searches,
-            self.service,
-            self.audio_tokens - other.audio_tokens,
-            self.image_tokens - other.image_tokens,
-        )
+        return replace(self, **{name: getattr(self, name) - getattr(other, name) for name in COUNTS})
 
     def _service_with(self, other: "Usage") -> str:
         if not self.total_tokens:
             return other.service
         return self.service if self.service == other.service or not other.total_tokens else ""
+
+
+COUNTS = tuple(name for name in Usage.__struct_fields__ if name not in ("estimated", "service"))
+"""What of a `Usage` is counted."""
 
 
 class ToolSpec(Struct, frozen=True, gc=False):

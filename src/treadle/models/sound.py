@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import (
+    COUNTS,
     AssistantMessage,
     AssistantPart,
     FinishReason,
@@ -45,17 +46,6 @@ from treadle.models.port import (
 from treadle.models.profile import MOST_TOKENS
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
-COUNTS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "cache_write_hour_tokens",
-    "web_searches",
-    "audio_tokens",
-    "image_tokens",
-)
 
 
 def sound_event(event: object) -> ModelEvent:
