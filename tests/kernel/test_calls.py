@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from treadle.kernel.calls import BLOCK, NO_CALLS, Awaited, CallRecord, Calls, EarlyCall
-from treadle.kernel.messages import ToolCall, ToolMessage
+from treadle.kernel.calls import BLOCK, NO_CALLS, Awaited, CallRecord, Calls
+from treadle.kernel.messages import ToolCall
 
 SIZES = (0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 1)
 
@@ -34,7 +34,7 @@ def test_it_is_the_sequence_that_it_was_made_of(size):
 @pytest.mark.parametrize("size", SIZES)
 def test_a_call_is_found_by_its_id(size):
     calls = Calls(records(size))
-    assert [calls.find(f"c{i}") for i in range(size)] == list(enumerate(calls))
+    assert [calls.find(f"c{i}") for i in range(size)] == list(calls)
     assert calls.find("zz") is None
 
 
@@ -43,12 +43,12 @@ def test_a_change_is_in_the_new_calls_and_not_in_the_old(size):
     before = Calls(records(size))
     for at in {0, size // 2, size - 1}:
         changed = replace(before[at], status="started")
-        after = before.put(at, changed)
+        after = before.put(changed)
         assert after != before
         assert list(after) == [*before[:at], changed, *before[at + 1 :]]
         assert before == records(size)
-        assert after.find(f"c{at}") == (at, after[at])
-        assert after.put(at, before[at]) == before
+        assert after.find(f"c{at}") == after[at]
+        assert after.put(before[at]) == before
 
 
 @given(st.integers(0, 3 * BLOCK), st.slices(3 * BLOCK))
@@ -63,7 +63,7 @@ def test_any_changes_one_after_the_other_are_those_of_a_list(size, places):
     for number, place in enumerate(places):
         changed = replace(model[place % size], question=str(number))
         versions.append((calls, list(model)))
-        calls = calls.put(place % size, changed)
+        calls = calls.put(changed)
         model[place % size] = changed
         assert calls == model
     assert all(earlier == then for earlier, then in versions)
@@ -73,7 +73,7 @@ def test_equality_is_by_what_is_in_it():
     one, other = Calls(records(2)), Calls(records(2))
     assert one == other
     assert one != Calls(records(3))
-    assert one != other.put(1, replace(other[1], executed=True))
+    assert one != other.put(replace(other[1], executed=True))
     assert one != "calls"
     assert Calls() == NO_CALLS
     with pytest.raises(TypeError, match="unhashable"):
@@ -93,17 +93,6 @@ def test_what_is_run_for_a_call_is_the_models_the_edited_or_the_one_in_its_place
     assert replaced.name == "t"
     assert CallRecord(ToolCall("a", "t", "what?")).arguments == "what?"
     assert CallRecord(ToolCall("a", "t")).arguments == {}
-
-
-def test_an_early_call_becomes_the_call_of_the_whole_reply():
-    early = EarlyCall(ToolCall("early", "t", "{}"), 2.0)
-    call = ToolCall("whole", "t", "{}")
-    assert early.record(call) == CallRecord(call, "started", began_as="early", executed=True, started_at=2.0)
-    back = replace(early, result=ToolMessage("early", "t", "1"), app=1, ended_at=3.0)
-    done = back.record(call)
-    assert (done.status, done.result, done.app, done.ended_at) == ("done", ToolMessage("whole", "t", "1"), 1, 3.0)
-    asked = replace(back, provisional=True).record(call)
-    assert (asked.status, asked.result, asked.found, asked.app) == ("returned", None, ToolMessage("whole", "t", "1"), 1)
 
 
 def test_what_a_sub_run_waits_for_is_data():

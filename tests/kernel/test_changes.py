@@ -67,7 +67,7 @@ def call_changed(events, event, call_id="a"):
     assert set(differences(before, after)) == {"calls"}
     others = [(one, other) for one, other in zip(before.calls, after.calls, strict=True) if one.id != call_id]
     assert all(one == other for one, other in others)
-    return differences(before.calls.find(call_id)[1], after.calls.find(call_id)[1])
+    return differences(before.calls.find(call_id), after.calls.find(call_id))
 
 
 def acting(*events, started=STARTED):
@@ -227,10 +227,10 @@ def test_an_early_call_begins_comes_back_and_is_the_replys():
     (early,) = changed(begun, back)["early"]
     assert early == replace(
         found["early"][0],
-        result=ToolMessage("x", "t", "1", is_error=True),
+        status="returned",
+        found=ToolMessage("x", "t", "1", is_error=True),
         app={"n": 1},
-        provisional=True,
-        ended_at=102.5,
+        seconds=0.5,
     )
     state = fold_all([*begun, back, REPLIED])
     assert state.early == ()
@@ -245,6 +245,19 @@ def test_an_early_call_begins_comes_back_and_is_the_replys():
         seconds=0.5,
     )
     assert (state.open_calls, state.tool_calls) == (2, 2)
+
+
+def test_an_early_call_becomes_the_call_of_the_whole_reply():
+    begun = [STARTED, PREPARED, ToolStarted(0, "early", "t", "{}", at=102.0)]
+    whole = ModelReplied(0, AssistantMessage((ToolCall("whole", "t", "{}"), B)), at=104.0)
+    record = CallRecord(ToolCall("whole", "t", "{}"), "started", began_as="early", executed=True, started_at=102.0)
+    assert fold_all([*begun, whole]).step.calls[0] == record
+    back = ToolFinished(0, "early", "1", True, {"n": 1}, at=103.5)
+    shown = ToolMessage("whole", "t", "1", is_error=True)
+    done = replace(record, status="done", result=shown, app={"n": 1}, ended_at=103.5, seconds=1.5)
+    assert fold_all([*begun, back, whole]).step.calls[0] == done
+    found = replace(done, status="returned", result=None, found=shown, ended_at=0.0)
+    assert fold_all([*begun, replace(back, provisional=True), whole]).step.calls[0] == found
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_every_log_stays_what_it_was_whatever_is_made_of_it(operations):
     for place, what in operations:
         i = place % len(logs)
         if isinstance(what, list):
-            logs.append(logs[i].extend(what))
+            logs.append(logs[i].append(*what))
             expected.append([*expected[i], *what])
         else:
             logs.append(logs[i].append(what))

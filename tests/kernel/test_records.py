@@ -9,7 +9,6 @@ from treadle.kernel.calls import (
     BLOCK,
     CallRecord,
     Calls,
-    EarlyCall,
     alike,
     cut_off,
     parsed,
@@ -107,22 +106,6 @@ def test_the_calls_that_were_run_for_a_record():
     assert replace(record, executed=True).calls_run == (B, A)
 
 
-def test_an_early_call_that_came_back_has_its_time():
-    early = EarlyCall(A, 2.0, ToolMessage("a", "t", "1", is_error=True), {"n": 1}, ended_at=3.5)
-    assert early.record(B) == CallRecord(
-        B,
-        "done",
-        ToolMessage("b", "t", "1", is_error=True),
-        {"n": 1},
-        began_as="a",
-        executed=True,
-        started_at=2.0,
-        ended_at=3.5,
-        seconds=1.5,
-    )
-    assert replace(early, provisional=True).record(B).ended_at == 0.0
-
-
 @pytest.mark.parametrize("size", [0, 1, 2, BLOCK, BLOCK + 1, 3 * BLOCK])
 def test_calls_are_found_by_their_place_from_either_end(size):
     records = [CallRecord(replace(A, id=f"c{number}")) for number in range(size)]
@@ -133,7 +116,7 @@ def test_calls_are_found_by_their_place_from_either_end(size):
         with pytest.raises(IndexError, match=f"^index {place} is outside {size} calls$"):
             calls[place]
     assert calls.find("x") is None
-    assert [calls.find(record.id) for record in records] == list(enumerate(records))
+    assert [calls.find(record.id) for record in records] == records
 
 
 def test_an_edit_keeps_the_whole_of_what_it_shortens():

@@ -165,7 +165,7 @@ def check(events, outside, result):
             known = {one.name for one in event.listed}
         if isinstance(event, ToolStarted):
             found = at.step.calls.find(event.call_id) if at.step else None
-            assert (event.name or found[1].doing.name) in known
+            assert (event.name or found.doing.name) in known
 
 
 @settings(max_examples=150)

@@ -82,7 +82,7 @@ def _of_call(record: CallRecord) -> tuple[Any, ...]:
 def shape_of(state: RunState) -> dict[str, Any]:
     """Likewise of a whole run; of what is under way, too."""
     same = ("phase", "limits", "open_calls", "refused", "handed_on", "accounts", "events", "taken_up", "paused_from")
-    early = [(one.call.id, one.call.name, one.result is None, one.provisional, one.ended_at) for one in state.early]
+    early = [_of_call(record) for record in state.early]
     steps = shape([*state.steps, *([] if state.step is None else [state.step])])
     return {name: getattr(state, name) for name in same} | {"early": early, "steps": steps}
 

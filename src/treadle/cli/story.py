@@ -257,7 +257,7 @@ def in_flight(events: Sequence[Event]) -> list[CallRecord]:
     """The calls that were under way when the run ended, or at its last event: nobody knows what they did."""
     state = fold_all(events[:-1] if events and isinstance(events[-1], RunFinished) else events)
     calls = () if state.step is None else state.step.calls
-    early = [one.record(one.call) for one in state.early if one.result is None]
+    early = [record for record in state.early if record.status == "started"]
     return [*early, *(record for record in calls if record.status == "started" or record.in_doubt)]
 
 
@@ -303,7 +303,7 @@ def decisions(state: RunState) -> Sequence[tuple[str, Decision]]:
 
 def record_of(state: RunState, at: int, call_id: str) -> CallRecord:
     """The record of a call of step `at`, also of one that was started while the reply was still arriving."""
-    early = [one.record(one.call) for one in state.early if one.call.id == call_id]
+    early = [record for record in state.early if record.id == call_id]
     if early:
         return early[0]
     step = state.step if state.step is not None and state.step.number == at else state.steps[at]

@@ -48,5 +48,4 @@ def with_other(event: Event, before: RunState, after: RunState) -> Event:
 
 
 def _find(state: RunState, call_id: str) -> CallRecord | None:
-    found = None if state.step is None else state.step.calls.find(call_id)
-    return None if found is None else found[1]
+    return None if state.step is None else state.step.calls.find(call_id)

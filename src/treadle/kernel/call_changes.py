@@ -23,36 +23,54 @@ from treadle.kernel.step_changes import closed, open_step
 
 def tool_started(state: RunState, event: ToolStarted) -> Changes:
     """It runs from here on; that is written before anything comes of it."""
-    step, place, record = _on_call(state, event, "asked", "approved", "interrupted")
+    step, record = _on_call(state, event, "asked", "approved", "interrupted")
     record = replace(record, status="started", executed=True, in_doubt=False, writes=event.writes, started_at=event.at)
-    return _with_call(state, step, place, record, event.at, {})
+    return _with_call(state, step, record, event.at, {})
 
 
 def tool_finished(state: RunState, event: ToolFinished) -> Changes:
     """Its result is in; a provisional one is the application's to look at first."""
-    step, place, record = _on_call(state, event)
+    step, record = _on_call(state, event)
     changes, record = charged(state, record, event.spent)
-    below = event.spent is not None
-    if event.provisional:
-        found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error, below=below)
-        record = replace(record.came_back(event.at), status="returned", found=found, app=event.app, final=event.final)
-        record = replace(record, in_doubt=False, run_id="", waits=())
-    else:
-        record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
-        record = replace(record, final=True) if event.final else record
-        if below and record.result is not None:
-            record = replace(record, result=replace(record.result, below=True))
-    return _with_call(state, step, place, record, event.at, changes)
+    return _with_call(state, step, _back(record, event), event.at, changes)
+
+
+def started_early(state: RunState, event: ToolStarted) -> Changes:
+    """A call begins while the reply that makes it is still arriving."""
+    open_step(state, event.step, "ToolStarted")
+    if not event.name or any(one.id == event.call_id for one in state.early):
+        raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
+    call = ToolCall(event.call_id, event.name, event.arguments)
+    return {"early": (*state.early, CallRecord(call, "started", executed=True, started_at=event.at))}
+
+
+def finished_early(state: RunState, event: ToolFinished) -> Changes:
+    """Its result is there before the reply is."""
+    open_step(state, event.step, "ToolFinished")
+    if not any(one.id == event.call_id and one.status == "started" for one in state.early):
+        raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
+    return {"early": tuple([_back(one, event) if one.id == event.call_id else one for one in state.early])}
+
+
+def _back(record: CallRecord, event: ToolFinished) -> CallRecord:
+    """`record` with what came back, as the call's one result or for the application to look at first."""
+    content, failed, at, app, below = event.content, event.is_error, event.at, event.app, event.spent is not None
+    if not event.provisional:
+        record = record.answered(content, failed, at=at, app=app, below=below)
+        return replace(record, final=True) if event.final else record
+    found, record = ToolMessage(record.id, record.name, content, failed, below=below), record.came_back(at)
+    back = replace(record, status="returned", found=found, app=app, final=event.final)
+    return replace(back, in_doubt=False, run_id="", waits=())
 
 
 def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
     """Only the arguments of the model are changed, once; what was found stands where a call in its place is refused."""
     if event.action == "change":
-        step, place, record = _on_call(state, event, "asked")
+        step, record = _on_call(state, event, "asked")
         if event.arguments is None or record.edited is not None or record.stand_in is not None:
             raise IllegalEvent(f"call {record.id!r} cannot take this change of its arguments (run {state.run_id})")
-        return _with_call(state, step, place, replace(record, edited=event.arguments), event.at, {})
-    step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
+        return _with_call(state, step, replace(record, edited=event.arguments), event.at, {})
+    step, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
     if record.found is None:
         raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")
     changes: Changes = {}
@@ -81,21 +99,21 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
             counts = state.accounts.call_counts
             counts = {**counts, event.call.name: counts.get(event.call.name, 0) + 1}
             changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1, call_counts=counts)
-    return _with_call(state, step, place, record, event.at, changes)
+    return _with_call(state, step, record, event.at, changes)
 
 
 def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
     """A person has to allow it. Of one that had been started nobody knows what it did: what served it is gone."""
     before: tuple[CallStatus, ...] = ("asked", "interrupted", "approved")
-    step, place, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
+    step, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
     doubt = record.in_doubt or record.status == "started"
     record = replace(record, status="needs_approval", question=event.reason, asked=record.asked + 1, in_doubt=doubt)
-    return _with_call(state, step, place, record, event.at, {})
+    return _with_call(state, step, record, event.at, {})
 
 
 def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     """A person has said whether it may run, or with which arguments."""
-    step, place, record = _on_call(state, event)
+    step, record = _on_call(state, event)
     _on_call(state, event, "needs_approval", "awaited" if record.run_id or record.again else "needs_approval")
     record = replace(record, leave=record.made if event.approved and record.status != "awaited" else record.leave)
     if not event.approved:
@@ -110,14 +128,14 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
         if record.does_its_own:
             record = replace(record, edited=event.arguments, corrected=event.corrects)
         record = replace(record, status="approved", stand_in=record.stand_in and doing, other=other)
-    return _with_call(state, step, place, record, event.at, {})
+    return _with_call(state, step, record, event.at, {})
 
 
 def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     """Somebody outside, a person or a run below has its result."""
     came = event.run_id or event.question
     before: tuple[CallStatus, ...] = ("started", "returned") if came else ("asked", "approved")
-    step, place, record = _on_call(state, event, *before)
+    step, record = _on_call(state, event, *before)
     changes, record = charged(state, record, event.spent)
     record = replace(
         record.came_back(event.at),
@@ -131,16 +149,16 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
         again=event.again,
         answer=None,
     )
-    return _with_call(state, step, place, record, event.at, changes)
+    return _with_call(state, step, record, event.at, changes)
 
 
 CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | ApprovalDecided | ResultAwaited
 
 
-def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, int, CallRecord]:
-    """The step under way, the place in it of the open call that `event` names, and its record."""
+def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, CallRecord]:
+    """The step under way, and the record of the open call in it that `event` names."""
     step = open_step(state, event.step, type(event).__name__)
-    place, record = step.calls.find(event.call_id) or (0, None)
+    record = step.calls.find(event.call_id)
     if record is None or record.result is not None:
         raise IllegalEvent(
             f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
@@ -151,12 +169,12 @@ def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[
             f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "
             f"it would have to be {' or '.join(map(repr, dict.fromkeys(statuses)))}"
         )
-    return step, place, record
+    return step, record
 
 
-def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: float, changes: Changes) -> Changes:
+def _with_call(state: RunState, step: Step, record: CallRecord, at: float, changes: Changes) -> Changes:
     """`changes` with a changed call; when it was the last open one, with the step closed."""
-    calls = step.calls.put(place, record)
+    calls = step.calls.put(record)
     if record.result is None:
         changes["step"] = replace(step, calls=calls)
         return changes

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import NOTHING_SPENT, Spent
+from treadle.kernel.log import Unchanging
 from treadle.kernel.messages import ToolCall, ToolMessage
 
 CallStatus = Literal[
@@ -146,9 +147,12 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether the model was shown an error."""
         return self.result is not None and self.result.is_error
 
-    def answered(self, content: Any, is_error: bool, *, at: float, app: Any = None) -> "CallRecord":
+    def answered(
+        self, content: Any, is_error: bool, *, at: float, app: Any = None, below: bool = False
+    ) -> "CallRecord":
         """The same call with its one result."""
-        result, seconds = ToolMessage(self.call.id, self.call.name, content, is_error), self._worked_on(at)
+        result = ToolMessage(self.call.id, self.call.name, content, is_error, below=below)
+        seconds = self._worked_on(at)
         return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at, seconds=seconds)
 
     def came_back(self, at: float) -> "CallRecord":
@@ -162,31 +166,6 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         """The same call with the result that was found as its one result."""
         executed = self.executed or bool(self.ran)
         return replace(self, status="done", result=self.found, executed=executed, ended_at=at)
-
-
-class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A call that was started while the reply that asks for it was still arriving.
-
-    A reply that breaks off is asked for again, and may then give the same call another id: what makes it the same is
-    the tool and the arguments. `provisional` says that the application has yet to say what becomes of its result.
-    """
-
-    call: ToolCall
-    started_at: float
-    result: ToolMessage | None = None
-    app: Any = None
-    provisional: bool = False
-    ended_at: float = 0.0
-
-    def record(self, call: ToolCall) -> CallRecord:
-        """The record of `call`, which is this call as the whole reply has it."""
-        record = CallRecord(call, "started", began_as=self.call.id, executed=True, started_at=self.started_at)
-        if self.result is None:
-            return record
-        record, found = record.came_back(self.ended_at), replace(self.result, call_id=call.id)
-        if self.provisional:
-            return replace(record, status="returned", found=found, app=self.app)
-        return replace(record, status="done", result=found, app=self.app, ended_at=self.ended_at)
 
 
 def parsed(arguments: str) -> Any:
@@ -267,40 +246,44 @@ BLOCK = 64
 """Calls in a block; most replies have one block."""
 
 
-class Calls(Sequence[CallRecord]):
-    """An immutable sequence of records, with `find` to find one by its call's id and `put` to change one."""
+class Calls(Unchanging[CallRecord]):
+    """An immutable sequence of records, one a call."""
 
     __slots__ = ("_blocks", "_length", "_places")
 
     def __init__(self, records: Iterable[CallRecord] = ()) -> None:
         items = tuple(records)
         self._length = len(items)
-        self._blocks = (items,) if len(items) <= BLOCK else _blocks(items)
+        self._blocks = (
+            (items,) if len(items) <= BLOCK else tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)])
+        )
         self._places: dict[str, int] | None = None
 
-    def find(self, call_id: str) -> tuple[int, CallRecord] | None:
-        """Where the record of call `call_id` is, and the record; None if there is none."""
+    def find(self, call_id: str) -> CallRecord | None:
+        """The record of call `call_id`; None if there is none."""
         if self._length == 1:
             record = self._blocks[0][0]
-            return (0, record) if record.call.id == call_id else None
-        if self._places is None:
-            self._places = {record.call.id: i for i, record in enumerate(self)}
-        place = self._places.get(call_id)
-        return None if place is None else (place, self[place])
+            return record if record.call.id == call_id else None
+        place = self._all_places().get(call_id)
+        return None if place is None else self[place]
 
-    def put(self, index: int, record: CallRecord) -> "Calls":
-        """The same records with `record`, of the same call, at `index`."""
+    def put(self, record: CallRecord) -> "Calls":
+        """The same records with `record` in place of that of its call, which is one of them."""
         calls = Calls.__new__(Calls)
-        calls._length, calls._places = self._length, self._places
         if self._length == 1:
             calls._blocks = ((record,),)
-            return calls
-        blocks = self._blocks
-        number, at = divmod(index, BLOCK)
-        block = blocks[number]
-        changed = (*block[:at], record, *block[at + 1 :])
-        calls._blocks = (*blocks[:number], changed, *blocks[number + 1 :])
+        else:
+            blocks = self._blocks
+            number, at = divmod(self._all_places()[record.call.id], BLOCK)
+            changed = (*blocks[number][:at], record, *blocks[number][at + 1 :])
+            calls._blocks = (*blocks[:number], changed, *blocks[number + 1 :])
+        calls._length, calls._places = self._length, self._places
         return calls
+
+    def _all_places(self) -> dict[str, int]:
+        if self._places is None:
+            self._places = {record.call.id: i for i, record in enumerate(self)}
+        return self._places
 
     def __len__(self) -> int:
         return self._length
@@ -319,18 +302,6 @@ class Calls(Sequence[CallRecord]):
             raise IndexError(f"index {index} is outside {self._length} calls")
         number, at = divmod(index if index >= 0 else self._length + index, BLOCK)
         return self._blocks[number][at]
-
-    def __eq__(self, other: Any) -> bool:
-        if isinstance(other, (Calls, list, tuple)):
-            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-        return NotImplemented
-
-    def __repr__(self) -> str:
-        return f"Calls({list(self)!r})"
-
-
-def _blocks(items: tuple[CallRecord, ...]) -> tuple[tuple[CallRecord, ...], ...]:
-    return tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)])
 
 
 NO_CALLS = Calls()

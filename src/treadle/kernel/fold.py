@@ -79,8 +79,8 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
     "prepared": {
         events.ModelReplied: Transition(("acting", "replied", "ready"), step_changes.model_replied),
         events.ModelFailed: Transition(("prepared",), step_changes.model_failed),
-        events.ToolStarted: Transition(("prepared",), step_changes.started_early),
-        events.ToolFinished: Transition(("prepared",), step_changes.finished_early),
+        events.ToolStarted: Transition(("prepared",), call_changes.started_early),
+        events.ToolFinished: Transition(("prepared",), call_changes.finished_early),
         events.ContextEdited: Transition(("prepared",), run_changes.context_edited),
         events.MessageAdded: Transition(("prepared",), run_changes.message_added),
         events.RunResumed: Transition(("ready",), run_changes.run_resumed),

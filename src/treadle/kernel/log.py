@@ -15,8 +15,22 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 
-class Log(Sequence[T]):
-    """An immutable sequence with `append` and `extend` that return a new one.
+class Unchanging(Sequence[T]):
+    """A sequence that is never seen to change, equal to a list or tuple of the same items."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, (type(self), list, tuple)):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"
+
+
+class Log(Unchanging[T]):
+    """An immutable sequence with an `append` that returns a new one.
 
     Attributes:
         lineage: what this log has in common with those of which one is the beginning of the other, the same objects in
@@ -30,17 +44,7 @@ class Log(Sequence[T]):
         self._length = len(self._items)
         self.lineage = object()
 
-    def append(self, item: T) -> "Log[T]":
-        """The same items and `item` after them."""
-        mine, length, log = self._items, self._length, Log.__new__(Log)
-        log.lineage = self.lineage
-        if len(mine) != length:
-            mine, log.lineage = mine[:length], object()
-        mine.append(item)
-        log._items, log._length = mine, length + 1
-        return log
-
-    def extend(self, items: Iterable[T]) -> "Log[T]":
+    def append(self, *items: T) -> "Log[T]":
         """The same items and `items` after them."""
         mine, length, log = self._items, self._length, Log.__new__(Log)
         log.lineage = self.lineage
@@ -72,11 +76,3 @@ class Log(Sequence[T]):
         if -length <= index < length:
             return self._items[index if index >= 0 else length + index]
         raise IndexError(f"index {index} is outside a log of {length} items")
-
-    def __eq__(self, other: Any) -> bool:
-        if isinstance(other, (Log, list, tuple)):
-            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-        return NotImplemented
-
-    def __repr__(self) -> str:
-        return f"Log({list(self)!r})"

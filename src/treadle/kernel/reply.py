@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, UNKNOWN, CallRecord, Calls, EarlyCall, alike, cut_off, told, unexecuted
+from treadle.kernel.calls import NO_CALLS, UNKNOWN, CallRecord, Calls, alike, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -55,7 +55,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     counted, records, refusal = begun + free, [], unexecuted(f"This call was not executed. {why}")
     for i, call in enumerate(calls):
         if i in early:
-            records.append(early[i].record(call))
+            records.append(_as_replied(early[i], call))
         elif free:
             records.append(CallRecord(call))
             free -= 1
@@ -65,16 +65,25 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     return Recorded(Calls(records), are_open, counted, limited and counted < begun + new)
 
 
-def matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall], told: dict[str, str] | None) -> dict[int, EarlyCall]:
+def _as_replied(early: CallRecord, call: ToolCall) -> CallRecord:
+    """The record of `call`, which began early and has another id in a reply that was asked for again."""
+    result, found = [shown and replace(shown, call_id=call.id) for shown in (early.result, early.found)]
+    return replace(early, call=call, began_as=early.id, result=result, found=found)
+
+
+def matched(
+    early: Sequence[CallRecord], calls: Sequence[ToolCall], told: dict[str, str] | None
+) -> dict[int, CallRecord]:
     """Which of `calls` were started early, by their place, as was `told`: each early call is one of them at most.
 
-    A reply that was asked for again may give the same call another id; where the id is the same, it goes first.
+    A reply that was asked for again may give the same call another id: what makes it the same is the tool and the
+    arguments. Where the id is the same too, it goes first.
     """
     if told is not None:
-        ids = {one.call.id: one for one in early}
+        ids = {one.id: one for one in early}
         return {i: ids[told[one.id]] for i, one in enumerate(calls) if told.get(one.id) in ids}
     left = {(one.call.id, one.call.name, one.call.arguments): one for one in early}
-    found: dict[int, EarlyCall] = {}
+    found: dict[int, CallRecord] = {}
     for i, call in enumerate(calls):
         if (one := left.pop((call.id, call.name, call.arguments), None)) is not None:
             found[i] = one

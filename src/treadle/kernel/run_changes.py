@@ -96,7 +96,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     A step whose model had not replied is prepared anew, under the limits as they are now; of its calls that had begun
     early those whose result is lost have been made, and are made again.
     """
-    again = sum(one.result is None for one in state.early)
+    again = sum(one.status == "started" for one in state.early)
     lost = event.lost
     limits = event.limits or state.limits
     used_up = limits.tool_calls is not None and state.tool_calls >= limits.tool_calls
@@ -111,7 +111,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     changes: Changes = {
         "phase": phase,
         "step": step,
-        "early": tuple(one for one in state.early if one.result is not None),
+        "early": tuple(one for one in state.early if one.status != "started"),
         "limits": limits,
         "refused": state.refused and (event.limits is None or used_up),
         "failure": None,
@@ -122,7 +122,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "accounts": replace(accounts, budgets=event.budgets),
     }
     if step is None:
-        changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
+        changes |= {"messages": messages.append(*state.inbox), "inbox": (), "prepared": None}
     return changes
 
 
@@ -160,11 +160,11 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
 def _with_taken(state: RunState, event: events.RunForked) -> RunState:
     """`state` with what runs below took for calls whose results are not those of the run that is forked."""
     for call_id, spent in event.taken.items():
-        found = None if state.step is None else state.step.calls.find(call_id)
-        if state.step is None or found is None:
+        record = None if state.step is None else state.step.calls.find(call_id)
+        if state.step is None or record is None:
             raise IllegalEvent(f"RunForked names call {call_id!r}, but no such call is under way (run {state.run_id})")
-        changes, record = charged(state, found[1], spent)
-        state = replace(state, step=replace(state.step, calls=state.step.calls.put(found[0], record)), **changes)
+        changes, record = charged(state, record, spent)
+        state = replace(state, step=replace(state.step, calls=state.step.calls.put(record)), **changes)
     return state
 
 
@@ -176,7 +176,7 @@ def run_finished(state: RunState, event: events.RunFinished) -> Changes:
         calls = Calls(one if one.result else left_open(one, event.stop, event.at, ended_by) for one in step.calls)
         changes = closed(state, step, calls, event.at, {})
     else:
-        changes = {"messages": without_note(state).extend(state.inbox), "inbox": ()}
+        changes = {"messages": without_note(state).append(*state.inbox), "inbox": ()}
     return changes | {
         "phase": "finished",
         "step": None,

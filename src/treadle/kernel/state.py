@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
-from treadle.kernel.calls import EarlyCall
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import ListedTool, Message, ModelSettings, Usage, UserMessage
@@ -37,7 +37,7 @@ class RunState(Struct, frozen=True, gc=False):
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
-        early: calls that were started while the reply is still arriving.
+        early: calls that were started while the reply that makes them is still arriving, by the ids that they had then.
         inbox: what was said to the run while a step was under way.
         open_calls: calls of the step under way that have no result yet.
         refused: whether the last step asked for more calls than the limit allows.
@@ -67,7 +67,7 @@ class RunState(Struct, frozen=True, gc=False):
     step: Step | None = None
     prepared: StepPrepared | None = None
     asked: Reserve | None = None
-    early: tuple[EarlyCall, ...] = ()
+    early: tuple[CallRecord, ...] = ()
     inbox: tuple[UserMessage, ...] = ()
     open_calls: int = 0
     refused: bool = False

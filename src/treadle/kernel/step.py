@@ -9,13 +9,6 @@ from treadle.kernel.messages import AssistantMessage, FinishReason, Text, Usage
 from treadle.kernel.stop import Decision, Stop, StopReason
 
 
-def text_of(message: AssistantMessage, handed_in: bool) -> str:
-    """The text of a reply; of one that gave its answer by the final tool that answer: the last text in it."""
-    if not handed_in:
-        return message.text
-    return next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
-
-
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One model call and its tool calls.
 
@@ -59,7 +52,12 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """What the model said in this step: of an answer by the final tool that answer, and no words beside it."""
-        return "" if self.message is None else text_of(self.message, self.handed_in)
+        message = self.message
+        if message is None:
+            return ""
+        if not self.handed_in:
+            return message.text
+        return next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
 
     @property
     def failed(self) -> bool:

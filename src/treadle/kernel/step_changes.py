@@ -3,15 +3,15 @@
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import Progress
-from treadle.kernel.calls import Calls, EarlyCall
+from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import Message, UserMessage
 from treadle.kernel.reply import UNEXECUTED_FINISH, recorded, with_correction
 from treadle.kernel.state import Changes, RunState
-from treadle.kernel.step import Step, text_of
+from treadle.kernel.step import Step
 
 
 def step_prepared(state: RunState, event: StepPrepared) -> Changes:
@@ -35,15 +35,10 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     """The reply is in, and paid for; its calls are open now, but for those that may not be executed."""
     step = open_step(state, event.step, "ModelReplied")
     message, usage, accounts = event.message, event.usage, state.accounts
-    calls, text = message.calls, text_of(message, event.handed_in)
+    calls = message.calls
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
     made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve
-    messages, said = state.messages, bool(text) and not text.isspace()
-    if calls or said or (event.finish == "pause" and message.says_something):
-        messages = messages.append(message)
-    else:
-        messages = without_note(state)
     step = replace(
         step,
         model=event.model,
@@ -56,6 +51,12 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         handed_in=event.handed_in,
         replied_at=event.at,
     )
+    text = step.text
+    said = bool(text) and not text.isspace()
+    if calls or said or (event.finish == "pause" and message.says_something):
+        messages = state.messages.append(message)
+    else:
+        messages = without_note(state)
     changes: Changes = {
         "phase": "acting",
         "messages": messages,
@@ -95,35 +96,6 @@ def model_failed(state: RunState, event: ModelFailed) -> Changes:
         "accounts": state.accounts.charged(event.usage, event.cost, reserve.usd if reserve else None),
         "text": event.text if event.text.strip() else state.text,
     }
-
-
-def started_early(state: RunState, event: ToolStarted) -> Changes:
-    """A call begins while the reply that makes it is still arriving."""
-    open_step(state, event.step, "ToolStarted")
-    if not event.name or any(one.call.id == event.call_id for one in state.early):
-        raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
-    early = EarlyCall(ToolCall(event.call_id, event.name, event.arguments), event.at)
-    return {"early": (*state.early, early)}
-
-
-def finished_early(state: RunState, event: ToolFinished) -> Changes:
-    """Its result is there before the reply is."""
-    open_step(state, event.step, "ToolFinished")
-    if not any(one.call.id == event.call_id and one.result is None for one in state.early):
-        raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
-    early = tuple(
-        replace(
-            one,
-            result=ToolMessage(event.call_id, one.call.name, event.content, event.is_error),
-            app=event.app,
-            provisional=event.provisional,
-            ended_at=event.at,
-        )
-        if one.call.id == event.call_id
-        else one
-        for one in state.early
-    )
-    return {"early": early}
 
 
 def open_step(state: RunState, number: int, what: str) -> Step:
@@ -166,7 +138,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         changes.update(inbox=(), handed_on=False, output=None)
     changes["phase"] = "ready" if goes_on else "replied"
     if results:
-        changes["messages"] = changes.get("messages", state.messages).extend(results)
+        changes["messages"] = changes.get("messages", state.messages).append(*results)
     changes["steps"] = state.steps.append(replace(step, calls=calls, ended_at=at))
     changes["step"] = changes["prepared"] = None
     return changes

@@ -181,8 +181,8 @@ class Laid:
         step = self.state.step
         if step is None or self.state.phase == "finished" or step.number != piece.step:
             return True
-        found = step.calls.find(piece.call_id)
-        return found is not None and (found[1].result is not None or found[1].made != piece.made)
+        record = step.calls.find(piece.call_id)
+        return record is not None and (record.result is not None or record.made != piece.made)
 
     def left(self) -> None:
         """Ends what has not ended, where nobody goes on with the run."""
@@ -225,9 +225,9 @@ class Laid:
 
     def _started(self, event: ToolStarted) -> None:
         name, made = event.name, 1
-        found = None if self.state.step is None else self.state.step.calls.find(event.call_id)
-        if found is not None:
-            name, made = found[1].doing.name, found[1].made
+        record = None if self.state.step is None else self.state.step.calls.find(event.call_id)
+        if record is not None:
+            name, made = record.doing.name, record.made
         bar = self._begin("tool", f"{name} ({event.call_id})", event.at, 1)
         bar.below = run_id_below(self.state.run_id, event.step, event.call_id, made)
         bar.step, bar.call_id, bar.made = event.step, event.call_id, made

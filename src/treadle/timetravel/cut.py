@@ -170,8 +170,8 @@ def _settled(state: RunState, step: int, call_id: str) -> bool:
     """Whether a call of a step has its one result."""
     under_way = state.step is not None and state.step.number == step
     made = state.step if under_way else state.steps[step] if step < len(state.steps) else None
-    found = None if made is None else made.calls.find(call_id)
-    return found is not None and found[1].result is not None
+    record = None if made is None else made.calls.find(call_id)
+    return record is not None and record.result is not None
 
 
 def _result(step: int, call_id: str, output: ToolOutput, at: float) -> ToolFinished:

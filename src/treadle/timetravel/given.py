@@ -66,10 +66,9 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
     """The call that `event` is the first to be recorded of since it was to be carried on; None if it is not."""
     if not isinstance(event, OF_CALLS) or state.phase != "acting" or state.step is None:
         return None
-    found = state.step.calls.find(event.call_id)
-    if found is None or found[1].result is not None or found[1].status not in TO_ADMIT:
+    record = state.step.calls.find(event.call_id)
+    if record is None or record.result is not None or record.status not in TO_ADMIT:
         return None
-    record = found[1]
     # What came of a call in doubt is told by a person, by its tool, or as the run ends; and one that did not start has
     # a result that is no refusal only where a fork was given it, or where the run below it was ended with this one.
     told = isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error or _cut_short(record, event))

@@ -316,10 +316,9 @@ class Player:
         if not isinstance(event, (ToolFinished, ResultAwaited)) or event.spent is None or self._journal is None:
             return
         state = self._state
-        found = None if state.step is None else state.step.calls.find(event.call_id)
-        if found is None:
+        record = None if state.step is None else state.step.calls.find(event.call_id)
+        if record is None:
             return
-        record = found[1]
         run_id = run_id_below(state.run_id, event.step, record.id, record.made)
         below = None if self._anew is None else self._anew.below(record.doing.name)
         if self._anew is not None and below is None:

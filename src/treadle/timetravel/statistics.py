@@ -19,7 +19,7 @@ from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.journal.families import every, works_for
 from treadle.journal.ones_own import check_journal, told_as_its_own
 from treadle.kernel.accounts import Accounts
-from treadle.kernel.calls import EarlyCall
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, ModelFailed, RunForked
 from treadle.kernel.fold import fold
@@ -174,7 +174,7 @@ def _within_told(line: RunInfo, lines: Mapping[str, RunInfo], whole: Mapping[str
 
 def _tell(told: _Told, events: Sequence[Event]) -> None:
     state, shared, before = RunState(), 0, 0.0
-    withdrawn: list[EarlyCall] = []
+    withdrawn: list[CallRecord] = []
     for event in events:
         was, state = state, fold(state, event)
         if isinstance(event, RunForked):
@@ -193,16 +193,16 @@ def _tell(told: _Told, events: Sequence[Event]) -> None:
         _tell_step(told, step)
     for one in (*withdrawn, *state.early):
         told.calls += 1
-        seconds = None if one.result is None else max(0.0, one.ended_at - one.started_at)
-        told.tools.append((one.call.name, seconds, one.result is not None and one.result.is_error))
+        back = one.result or one.found
+        told.tools.append((one.name, one.seconds, back is not None and back.is_error))
 
 
-def _withdrawn(was: RunState, state: RunState) -> list[EarlyCall]:
+def _withdrawn(was: RunState, state: RunState) -> list[CallRecord]:
     """The calls that had begun early and that the reply which stands does not make, or that a crash cut off."""
     last = state.step or (state.steps[-1] if state.steps else None)
-    kept = {one.call.id for one in state.early}
+    kept = {one.id for one in state.early}
     kept |= {record.began_as for record in (() if last is None else last.calls)}
-    return [one for one in was.early if one.call.id not in kept]
+    return [one for one in was.early if one.id not in kept]
 
 
 def _tell_step(told: _Told, step: Step) -> None:

@@ -245,8 +245,8 @@ class Batch:
         if text is None:
             return admitted
         run.feed(ToolReacted(len(run.state.steps), call_id, "change", arguments=text))
-        found = None if run.state.step is None else run.state.step.calls.find(call_id)
-        return admitted if found is None else check(run, found[1])
+        record = None if run.state.step is None else run.state.step.calls.find(call_id)
+        return admitted if record is None else check(run, record)
 
     def _begin(self, admitted: Admitted) -> None:
         run, record = self._run, admitted.record
@@ -322,8 +322,8 @@ def _only_reads(tool: Tool) -> bool:
 def _returned(run: Run, call_id: str) -> CallRecord | None:
     """The record of a call of the step under way, if it is back and the application is to be asked about its result."""
     step = run.state.step
-    found = None if step is None else step.calls.find(call_id)
-    return found[1] if found is not None and found[1].status == "returned" else None
+    record = None if step is None else step.calls.find(call_id)
+    return record if record is not None and record.status == "returned" else None
 
 
 def _output_of(record: CallRecord) -> ToolOutput:

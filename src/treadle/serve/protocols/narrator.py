@@ -262,9 +262,9 @@ class Narrator:
         elif isinstance(event, happened.ToolReacted) and event.arguments is not None:
             yield moves.CallEdited(event.call_id, self._names.get(event.call_id, ""), event.arguments)
         for step in self._steps():
-            found = step.calls.find(event.call_id)
-            if found is not None:
-                yield from self._result(found[1])
+            record = step.calls.find(event.call_id)
+            if record is not None:
+                yield from self._result(record)
 
     def _decided(self, event: happened.ApprovalDecided) -> Iterator[Move]:
         name = self._names.get(event.call_id, "")
@@ -287,7 +287,7 @@ class Narrator:
 
     def _records(self, call_id: str) -> list[CallRecord]:
         found = [step.calls.find(call_id) for step in self._steps()]
-        return [one[1] for one in found if one is not None]
+        return [one for one in found if one is not None]
 
     # The run as a whole.
 
