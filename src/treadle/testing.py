@@ -108,7 +108,7 @@ class ScriptedModel:
             async for event in turn:
                 yield event
             return
-        reply = turn if isinstance(turn, ModelReply) else self._reply(turn, number)
+        reply = turn if type(turn) is ModelReply else self._reply(turn, number)
         for part in reply.message.content:
             for event in self._deltas(part):
                 yield event

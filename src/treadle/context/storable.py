@@ -40,6 +40,9 @@ DEEPEST: Final = 200
 calls of its own the reader is: on 3.11 they are 1,000 in all. What one process has written any other must be able to
 read."""
 
+_FLAT: Final = 2 * DEEPEST
+"""Bytes of JSON that cannot be nested deeper than that, as each level takes two signs at least."""
+
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -105,10 +108,7 @@ def _has_json(value: Any) -> bool:
         data = _ENCODER.encode(value)
     except Exception:
         return False
-    # Each level takes two signs, at least.
-    if len(data) <= 2 * DEEPEST:
-        return True
-    return data.count(b"{") + data.count(b"[") <= DEEPEST or _depth(data) <= DEEPEST
+    return len(data) <= _FLAT or data.count(b"{") + data.count(b"[") <= DEEPEST or _depth(data) <= DEEPEST
 
 
 def _depth(data: bytes) -> int:

@@ -178,9 +178,10 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     messages: Sequence[Message] = state.messages
     if step.messages is not None:
         messages = [*step.messages, UserMessage(step.note)] if step.note else step.messages
+    passing = ""
     # A reply that its provider has paused is gone on with where it stands: nothing may come after it.
-    paused = bool(messages) and isinstance(messages[-1], AssistantMessage)
-    passing = remaining(state) if config.tell_remaining and not paused else ""
+    if config.tell_remaining and not (messages and isinstance(messages[-1], AssistantMessage)):
+        passing = remaining(state)
     if passing:
         messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:

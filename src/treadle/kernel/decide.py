@@ -210,15 +210,16 @@ def _can_land(state: RunState) -> bool:
     return state.on_limit == "answer" and made > 0 and (limits.steps is None or made < limits.steps)
 
 
-def _model_call(state: RunState) -> Command:
+def _model_call(state: RunState) -> Command | None:
     prepared = state.prepared
-    landing = None if prepared is None else prepared.landing
+    if prepared is None:
+        return None
+    landing, reserve, limits = prepared.landing, prepared.reserve, state.limits
     if state.failure is not None:
         stop = landing or stopped("model_error", f"{state.failure.kind}: {state.failure.message}")
         return Finish(stop, _decision(state, "stop", stop.detail, ()))
-    reserve, limits = None if prepared is None else prepared.reserve, state.limits
     if reserve is None:
-        return CallModel(len(state.steps))
+        return CallModel(prepared.step)
     used, spent, budget = state.usage.total_tokens, state.cost or Decimal(0), limits.budget
     reached: tuple[StopReason, str] | None = None
     if limits.tokens is not None and used + reserve.tokens > limits.tokens:
@@ -228,7 +229,7 @@ def _model_call(state: RunState) -> Command:
         detail = f"{spent} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
         reached = "max_cost", detail
     if reached is None:
-        return CallModel(len(state.steps))
+        return CallModel(prepared.step)
     return Finish(landing or stopped(*reached), _decision(state, "stop", reached[1], ()))
 
 

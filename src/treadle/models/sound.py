@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from inspect import iscoroutine
 from operator import index
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeGuard, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -65,7 +65,7 @@ def sound_event(event: object) -> ModelEvent:
         case ToolCallCompleted(id):
             fits = type(id) is str
         case UsageReported(usage, cost):
-            if not (isinstance(usage, Usage) and is_sound_usage(usage)):
+            if not is_sound_usage(usage):
                 raise _wrong("UsageReported.usage", "a Usage of whole numbers", usage)
             return event if cost is None else replace(event, cost=_cost("UsageReported", cost))
         case AttemptFailed(model, error):
@@ -131,12 +131,12 @@ def tokens_of_reply(reply: ModelReply) -> int:
 
 def counts_itself(usage: object) -> bool:
     """Whether `usage`, that of a whole reply, says how long that is: of what is estimated, 0 tokens are no count."""
-    return isinstance(usage, Usage) and is_sound_usage(usage) and not (usage.estimated and not usage.output_tokens)
+    return is_sound_usage(usage) and not (usage.estimated and not usage.output_tokens)
 
 
 def reported_of(reply: ModelReply) -> UsageReported:
     """What a reply that cannot be used says that it took; where it does not count itself, what it is made of."""
-    known = reply.usage if isinstance(reply.usage, Usage) and is_sound_usage(reply.usage) else Usage(estimated=True)
+    known = reply.usage if is_sound_usage(reply.usage) else Usage(estimated=True)
     if not counts_itself(known):
         known = replace(known, output_tokens=tokens_of_reply(reply))
     return UsageReported(known, dollars(reply.cost), whole=True)
@@ -205,8 +205,8 @@ def _is_sound_thinking(part: Thinking) -> bool:
     return type(part.text) is str and all([value is None or type(value) is str for value in rest])
 
 
-def is_sound_usage(usage: Usage) -> bool:
-    """Whether each count is a whole number that can be, and the rest what it is declared to be."""
+def is_sound_usage(usage: object) -> TypeGuard[Usage]:
+    """Whether it is a `Usage`, each count is a whole number that can be, and the rest what it is declared to be."""
     return (
         type(usage) is Usage
         and type(usage.input_tokens) is type(usage.output_tokens) is int

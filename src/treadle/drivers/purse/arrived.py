@@ -102,7 +102,7 @@ class Arrived:
         for event in reversed(self._events):
             if type(event) not in _PIECES and isinstance(event, (ModelReply, UsageReported)):
                 usage = event.usage
-                if isinstance(usage, Usage) and is_sound_usage(usage):
+                if is_sound_usage(usage):
                     return usage, event.cost
         return None
 
