@@ -30,9 +30,7 @@ def completed(messages: Iterable[Message]) -> list[Message]:
     out: list[Message] = [SystemMessage(instructions)] if instructions else []
     taken: set[int] = set()
     for i, message in enumerate(given):
-        if isinstance(message, (ToolMessage, SystemMessage)):
-            continue
-        if not message.says_something:
+        if isinstance(message, (ToolMessage, SystemMessage)) or not message.says_something:
             continue
         if isinstance(message, AssistantMessage):
             sound = message if have_distinct_ids(message.calls) else distinct_ids(message)

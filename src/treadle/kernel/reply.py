@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, UNKNOWN, CallRecord, Calls, alike, cut_off, told, unexecuted
+from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, alike, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -23,10 +23,10 @@ CORRECTED = "A person put these arguments in place of yours: "
 class Recorded(Struct, frozen=True, gc=False):
     """The records of a reply's calls, how many are open, how many count, and whether the limit refused some."""
 
-    calls: Calls = NO_CALLS
-    open: int = 0
-    counted: int = 0
-    refused: bool = False
+    calls: Calls
+    open: int
+    counted: int
+    refused: bool
 
 
 def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]) -> Recorded:
@@ -35,34 +35,23 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     A call that began early did run, and counts, whatever the whole reply says; so does one that it does not have.
     """
     begun = len(state.early)
-    if not calls:
-        return Recorded(counted=begun)
     early = matched(state.early, calls, event.early) if begun else {}
-    limit = state.limits.tool_calls
-    left = None if limit is None else max(0, limit - state.accounts.tool_calls - begun)
+    limit, new = state.limits.tool_calls, len(calls) - len(early)
+    off = "" if step.landing is None else "Tools are off: the run is at its limit and this was its closing reply."
+    off = off or UNEXECUTED_FINISH.get(event.finish, "")
+    allowed = 0 if off else new
+    if limit is not None:
+        allowed = min(allowed, max(0, limit - state.accounts.tool_calls - begun))
     if event.allowed is not None:
-        left = event.allowed if left is None else min(left, event.allowed)
-    why, limited = "", True
-    if step.landing is not None:
-        left, why, limited = 0, "Tools are off: the run is at its limit and this was its closing reply.", False
-    elif event.finish in UNEXECUTED_FINISH:
-        left, why, limited = 0, UNEXECUTED_FINISH[event.finish], False
-    new = len(calls) - len(early)
-    if not early and (left is None or left >= new):
-        return Recorded(Calls([CallRecord(call) for call in calls]), new, begun + new)
-    why = why or f"The run's limit of {limit} tool calls is reached."
-    free = new if left is None else min(left, new)
-    counted, records, refusal = begun + free, [], unexecuted(f"This call was not executed. {why}")
-    for i, call in enumerate(calls):
-        if i in early:
-            records.append(_as_replied(early[i], call))
-        elif free:
-            records.append(CallRecord(call))
-            free -= 1
-        else:
-            records.append(replace(CallRecord(call).answered(refusal, is_error=True, at=event.at), status="refused"))
+        allowed = min(allowed, event.allowed)
+    records = [_as_replied(early[i], call) if i in early else CallRecord(call) for i, call in enumerate(calls)]
+    if allowed < new:
+        why = off or f"The run's limit of {limit} tool calls is reached."
+        refusal = unexecuted(f"This call was not executed. {why}")
+        for i in [i for i in range(len(calls)) if i not in early][allowed:]:
+            records[i] = replace(records[i].answered(refusal, is_error=True, at=event.at), status="refused")
     are_open = sum([record.result is None for record in records])
-    return Recorded(Calls(records), are_open, counted, limited and counted < begun + new)
+    return Recorded(Calls(records), are_open, begun + allowed, allowed < new and not off)
 
 
 def _as_replied(early: CallRecord, call: ToolCall) -> CallRecord:

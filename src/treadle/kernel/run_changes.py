@@ -44,9 +44,10 @@ def message_added(state: RunState, event: events.MessageAdded) -> Changes:
 
 def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
     """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
+    paid: Changes = {"accounts": state.accounts.charged(event.usage, event.cost), "asked": event.reserve}
     if event.start == event.stop and not event.messages:
         # Nothing is another: a model was paid that was of no use.
-        return {"accounts": state.accounts.charged(event.usage, event.cost), "asked": event.reserve}
+        return paid
     prepared = state.prepared
     chosen = None if prepared is None else prepared.messages
     note = 1 if prepared is not None and chosen is None and prepared.note else 0
@@ -54,16 +55,13 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
         after = edited(state.messages if chosen is None else chosen, event, note)
     except ValueError as error:
         raise IllegalEvent(f"ContextEdited by {event.policy} cannot follow: {error} (run {state.run_id})") from error
-    changes: Changes = {
-        "failure": None,
-        "accounts": state.accounts.charged(event.usage, event.cost),
-        "asked": event.reserve,
-        "size": replace(state.size, reported=False),
-    }
+    changes = paid | {"failure": None}
     if prepared is not None and chosen is not None:
-        return changes | {"prepared": replace(prepared, messages=tuple(after))}
-    unknown = RequestSize(state.tool_tokens, ratios=state.size.ratios)
-    return changes | {"messages": Log(after), "size": unknown}
+        return changes | {
+            "prepared": replace(prepared, messages=tuple(after)),
+            "size": replace(state.size, reported=False),
+        }
+    return changes | {"messages": Log(after), "size": RequestSize(state.tool_tokens, ratios=state.size.ratios)}
 
 
 def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
