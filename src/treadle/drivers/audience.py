@@ -8,12 +8,10 @@ from typing import Protocol
 from treadle.drivers.purse.so_far import Spender, spent_so_far
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log, log_event, log_failure
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.journal.info import STOPS
+from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.state import RunState
 from treadle.tools.raised import log_raised
-
-_ENDS = frozenset({RunPaused, RunFinished})
-"""What nobody is shown before it is in the journal."""
 
 
 class Watched(Spender, Protocol):
@@ -90,7 +88,8 @@ class Audience:
         if self._logged:
             log_event(run.state, event)
         after = run.state
-        unrecorded = type(event) in _ENDS and run.keeps
+        # Nobody is shown an end before it is in the journal.
+        unrecorded = type(event) in STOPS and run.keeps
         if self._observe is not None:
             if unrecorded:
                 self._unobserved.append((after.events - 1, event))

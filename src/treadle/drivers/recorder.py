@@ -17,14 +17,13 @@ from typing import Protocol, TypeGuard
 from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.errors import foreign
+from treadle.journal.info import STOPS
 from treadle.journal.ones_own import cancels_itself
 from treadle.journal.worker import settled
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.events import Event
 
 AHEAD = 4
 """Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
-
-_ENDS = (RunPaused, RunFinished)
 
 _UNKNOWN = (
     "Nothing more of the run is recorded here, and what was being stored may be there or not. "
@@ -258,7 +257,7 @@ class Recorder:
         """The lease of a run, not of one above it, ends with what ends the run."""
         lease = self._run.lease
         if lease is not None and (lease is self._lease or lease.held.run_id == self._run.run_id):
-            self._lease, lease.ending = lease, isinstance(last, _ENDS)
+            self._lease, lease.ending = lease, type(last) in STOPS
 
     def _lease_begun(self) -> None:
         """The lease of a run begins with its first event."""

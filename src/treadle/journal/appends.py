@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from treadle.journal import lease_table, payloads
 from treadle.journal.batch import Batch, growth
-from treadle.journal.info import RunStatus
+from treadle.journal.info import STOPS, RunStatus
 from treadle.journal.leases import Held
 from treadle.journal.line import Line
 from treadle.journal.payloads import Payload
@@ -28,7 +28,7 @@ from treadle.journal.tables import (
     turn_lines,
 )
 from treadle.journal.verified import found_line, told_anew
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.events import Event
 
 MOST_KNOWN = 10_000
 """Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
@@ -104,34 +104,29 @@ class Appends:
         self._lines[run_id] = new.line
         for number, at, head, body in new.rows:
             self._events += (run_id, number, at, head, body.decode())
-        if isinstance(append.batch.events[-1], (RunPaused, RunFinished)):
+        if type(append.batch.events[-1]) in STOPS:
             self._leases.pop(run_id, None)
             lease_table.let_go(connection, run_id)
 
     def write(self) -> None:
         """Writes what was taken in."""
-        begun: list[Any] = []
-        changed: list[Any] = []
-        turned: list[Any] = []
+        if not self._written:
+            return
+        _execute(self._cursor, insert_events, 5, self._events)
+        lines: dict[tuple[Callable[[int], str], int], list[Any]] = {}
         for run_id, before in self._written.items():
             line = self._lines[run_id]
             status = line.info.status
-            if before is None:
-                begun += new_row(line)
-            elif before == status:
-                changed += changed_row(line, status=False)
+            if before == status:
+                lines.setdefault((change_lines, 4), []).extend(changed_row(line, status=False))
+            elif before is None:
+                lines.setdefault((insert_lines, 9), []).extend(new_row(line))
             else:
-                turned += changed_row(line, status=True)
+                lines.setdefault((turn_lines, 5), []).extend(changed_row(line, status=True))
             if status == "finished":
                 del self._lines[run_id]
-        for statement, columns, values in (
-            (insert_events, 5, self._events),
-            (insert_lines, 9, begun),
-            (change_lines, 4, changed),
-            (turn_lines, 5, turned),
-        ):
-            if values:
-                _execute(self._cursor, statement, columns, values)
+        for (statement, columns), values in lines.items():
+            _execute(self._cursor, statement, columns, values)
         self._events.clear()
         self._written.clear()
 

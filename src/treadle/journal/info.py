@@ -189,24 +189,26 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     count, steps, calls = line.events, line.steps, line.tool_calls
     usage, cost = line.usage, line.cost
     for event in events:
-        kind = type(event)
-        if kind in _COUNTED:
-            if isinstance(event, RunForked):
+        if type(event) in _COUNTED:
+            if type(event) is ModelReplied:
+                steps, calls = steps + 1, calls + len(event.message.calls)
+                usage, cost = _charged(usage, cost, event)
+            elif type(event) is RunForked:
                 # What came before, that other run has paid.
                 line, usage, cost = _forked(line, count, event), Usage(), NOTHING
-            elif isinstance(event, ToolReacted):
+            elif type(event) is ToolReacted:
                 calls += event.call is not None
-            else:
+            elif type(event) is RunResumed:
+                usage, cost = _charged(usage, cost, event.lost)
+            elif isinstance(event, (ModelFailed, ContextEdited)):
                 usage, cost = _charged(usage, cost, event)
-                if isinstance(event, ModelReplied):
-                    steps, calls = steps + 1, calls + len(event.message.calls)
         count += 1
     last = events[-1]
     return replace(
         line,
         updated_at=last.at,
         status="damaged" if line.damage else status_after(last),
-        stop=last.stop if isinstance(last, _STOPPED) else None,
+        stop=last.stop if type(last) is RunPaused or type(last) is RunFinished else None,
         events=count,
         steps=steps,
         tool_calls=calls,
@@ -221,16 +223,18 @@ def status_after(last: Event) -> RunStatus:
     return "waiting" if kind is RunPaused else "finished" if kind is RunFinished else "running"
 
 
-_STOPPED = (RunPaused, RunFinished)
+STOPS: Final[frozenset[type]] = frozenset({RunPaused, RunFinished})
+"""What a run stops with, for a while or for good."""
 
 _COUNTED = frozenset({ModelReplied, ModelFailed, ContextEdited, RunResumed, RunForked, ToolReacted})
 """What changes more of a line than when the run was last heard of."""
 
 
-def _charged(usage: Usage, cost: Decimal | None, event: Event) -> tuple[Usage, Decimal | None]:
-    """`usage` and `cost` with those of the run's own model call that `event` tells of, if it does."""
-    call = event.lost if isinstance(event, RunResumed) else event
-    if not isinstance(call, (ModelReplied, ModelFailed, ContextEdited, Spent)):
+def _charged(
+    usage: Usage, cost: Decimal | None, call: ModelReplied | ModelFailed | ContextEdited | Spent | None
+) -> tuple[Usage, Decimal | None]:
+    """`usage` and `cost` with those of one model call of the run's own, if there was one."""
+    if call is None:
         return usage, cost
     if call.usage is not None:
         usage += call.usage

@@ -9,14 +9,14 @@ from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
 from treadle.journal.holder import Holder
-from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told_by
+from treadle.journal.info import ALL, STOPS, RunInfo, Wanted, after, status_after, told_by
 from treadle.journal.leases import Held
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact, redacted, text_as_kept
 from treadle.journal.titles import MOST
 from treadle.journal.watch import Bell, follow
-from treadle.kernel.events import Event, RunFinished, RunForked, RunPaused
+from treadle.kernel.events import Event, RunForked
 
 WHERE = "memory"
 
@@ -72,7 +72,7 @@ class MemoryJournal:
                 # Most runs are never listed: what else there is to tell of one is told then.
                 forked = RunForked in set(map(type, events))
                 self._lines[run_id] = told_by(events if forked else events[:1])
-            if events and isinstance(events[-1], (RunPaused, RunFinished)):
+            if events and type(events[-1]) in STOPS:
                 self._leases.pop(run_id, None)
         self._bell.ring(run_id)
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from treadle.journal.batch import Growth, fork_of, growth
 from treadle.journal.errors import JournalConflict, JournalError, TakenOver, UnknownRun
-from treadle.journal.info import unknown
+from treadle.journal.info import STOPS, unknown
 from treadle.journal.leases import Held
 from treadle.journal.line import Line, sealed
 from treadle.journal.payloads import Payload
@@ -20,7 +20,6 @@ from treadle.journal.postgres.rows import DatabaseRows, lines_of
 from treadle.journal.postgres.statements import Statements, found_by, key
 from treadle.journal.verified import first_events, found_line, told_anew
 from treadle.journal.worker import Job
-from treadle.kernel.events import RunFinished, RunPaused
 
 _NOTED = 400
 """Runs that a notification names at most: it has 8,000 bytes."""
@@ -171,7 +170,7 @@ class Transaction:
         except JournalError as error:
             return error
         if new is not None:
-            if isinstance(append.batch.events[-1], (RunPaused, RunFinished)):
+            if type(append.batch.events[-1]) in STOPS:
                 self._over.append(run_id)
             self._growths.append((run_id, new))
             self._after[run_id] = new.line
