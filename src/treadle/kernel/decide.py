@@ -6,7 +6,6 @@ limits allow is kept for a closing reply without tools. What is decided stands i
 the journal.
 """
 
-from decimal import Decimal
 from typing import Literal
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from msgspec import Struct
 from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
-from treadle.kernel.money import plus
+from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
@@ -155,8 +154,8 @@ def landing(state: RunState, stop: Stop) -> PrepareStep | None:
 
 
 def _stop_or_land(state: RunState, stop: Stop, may_land: bool, checks: tuple[Check, ...]) -> Command:
-    why = stop.detail
-    if may_land and _can_land(state):
+    why, most, made = stop.detail, state.limits.steps, len(state.steps) + state.sub_steps
+    if may_land and state.on_limit == "answer" and made > 0 and (most is None or made < most):
         note = f"Stop here: {why} Tools are off now. Answer with what you have found so far, and say what is missing."
         return PrepareStep(len(state.steps), _decision(state, "land", why, checks), stop, note)
     return Finish(stop, _decision(state, "stop", why, checks))
@@ -190,24 +189,18 @@ def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] 
         if _only_said(state):
             return "consecutive_errors", f"{taken.errors} replies in a row were no answer that could stand.", True
         return "consecutive_errors", f"everything went wrong in {taken.errors} steps in a row.", True
-    if limits.steps is not None and made >= limits.steps - 1 and made >= limits.steps - _kept_for_landing(state, made):
-        return "max_steps", f"the limit of {limits.steps} steps is reached.", True
-    return None
+    if limits.steps is None or made < limits.steps - 1:
+        return None
+    # The closing reply takes the last step, unless that would be the first, or no tool could be taken away.
+    kept = state.on_limit == "answer" and made and state.tools
+    return (
+        ("max_steps", f"the limit of {limits.steps} steps is reached.", True) if kept or made >= limits.steps else None
+    )
 
 
 def _only_said(state: RunState) -> bool:
     """Whether what went wrong in the last steps were replies without calls, which were sent back."""
     return not any(step.calls for step in state.steps[-state.accounts.errors :])
-
-
-def _kept_for_landing(state: RunState, made: int) -> int:
-    """The closing reply takes the last step, unless that would be the first, or no tool could be taken away."""
-    return 1 if state.on_limit == "answer" and made and state.tools else 0
-
-
-def _can_land(state: RunState) -> bool:
-    limits, made = state.limits, len(state.steps) + state.sub_steps
-    return state.on_limit == "answer" and made > 0 and (limits.steps is None or made < limits.steps)
 
 
 def _model_call(state: RunState) -> Command | None:
@@ -220,17 +213,16 @@ def _model_call(state: RunState) -> Command | None:
         return Finish(stop, _decision(state, "stop", stop.detail, ()))
     if reserve is None:
         return CallModel(prepared.step)
-    used, spent, budget = state.usage.total_tokens, state.cost or Decimal(0), limits.budget
-    reached: tuple[StopReason, str] | None = None
+    used, spent, budget = state.usage.total_tokens, state.cost or NOTHING, limits.budget
     if limits.tokens is not None and used + reserve.tokens > limits.tokens:
         detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
-        reached = "max_tokens", detail
+        stop = stopped("max_tokens", detail)
     elif budget is not None and reserve.usd is not None and plus(spent, reserve.usd) > budget:
         detail = f"{spent} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
-        reached = "max_cost", detail
-    if reached is None:
+        stop = stopped("max_cost", detail)
+    else:
         return CallModel(prepared.step)
-    return Finish(landing or stopped(*reached), _decision(state, "stop", reached[1], ()))
+    return Finish(landing or stop, _decision(state, "stop", stop.detail, ()))
 
 
 def _tool_calls(state: RunState) -> Command | None:

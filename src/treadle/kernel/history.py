@@ -125,14 +125,11 @@ def distinct_ids(message: AssistantMessage, used: Set[str] = frozenset()) -> Ass
     for i, part in enumerate(message.content):
         if isinstance(part, ToolCall):
             if not part.id or part.id in seen:
-                part = replace(part, id=_free(f"{part.id or 'call'}_{i}", taken))
-                taken.add(part.id)
+                name = f"{part.id or 'call'}_{i}"
+                while name in taken:
+                    name += "_"
+                part = replace(part, id=name)
+                taken.add(name)
             seen.add(part.id)
         parts.append(part)
     return AssistantMessage(tuple(parts))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
