@@ -68,7 +68,7 @@ async def whole_reply(
             if type(given) in unheard:
                 arrived.hear(given)
                 continue
-            if isinstance(given, ModelReply):
+            if type(given) is ModelReply:
                 # It is the last event; what comes after it cannot take it back.
                 arrived.end(given)
                 return given

@@ -8,6 +8,7 @@ from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallEvent,
     ResultAwaited,
     ToolFinished,
     ToolReacted,
@@ -37,7 +38,7 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
 
 def started_early(state: RunState, event: ToolStarted) -> Changes:
     """A call begins while the reply that makes it is still arriving."""
-    open_step(state, event.step, "ToolStarted")
+    open_step(state, event)
     if not event.name or any(one.id == event.call_id for one in state.early):
         raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
     call = ToolCall(event.call_id, event.name, event.arguments)
@@ -46,7 +47,7 @@ def started_early(state: RunState, event: ToolStarted) -> Changes:
 
 def finished_early(state: RunState, event: ToolFinished) -> Changes:
     """Its result is there before the reply is."""
-    open_step(state, event.step, "ToolFinished")
+    open_step(state, event)
     if not any(one.id == event.call_id and one.status == "started" for one in state.early):
         raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
     return {"early": tuple([_back(one, event) if one.id == event.call_id else one for one in state.early])}
@@ -152,12 +153,9 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     return _with_call(state, step, record, event.at, changes)
 
 
-CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | ApprovalDecided | ResultAwaited
-
-
 def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, CallRecord]:
     """The step under way, and the record of the open call in it that `event` names."""
-    step = open_step(state, event.step, type(event).__name__)
+    step = open_step(state, event)
     record = step.calls.find(event.call_id)
     if record is None or record.result is not None:
         raise IllegalEvent(

@@ -359,17 +359,13 @@ class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
     output: Any = None
 
 
+CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | ApprovalDecided | ResultAwaited
 Event = (
     RunStarted
     | StepPrepared
     | ModelReplied
     | ModelFailed
-    | ToolStarted
-    | ToolFinished
-    | ToolReacted
-    | ApprovalRequested
-    | ApprovalDecided
-    | ResultAwaited
+    | CallEvent
     | MessageAdded
     | ContextEdited
     | ToolsListed

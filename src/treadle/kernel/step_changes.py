@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from treadle.kernel.accounts import Progress
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared
+from treadle.kernel.events import CallEvent, ModelFailed, ModelReplied, StepPrepared
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, UserMessage
@@ -33,7 +33,7 @@ def step_prepared(state: RunState, event: StepPrepared) -> Changes:
 
 def model_replied(state: RunState, event: ModelReplied) -> Changes:
     """The reply is in, and paid for; its calls are open now, but for those that may not be executed."""
-    step = open_step(state, event.step, "ModelReplied")
+    step = open_step(state, event)
     message, usage, accounts = event.message, event.usage, state.accounts
     calls = message.calls
     if not have_distinct_ids(calls):
@@ -89,7 +89,7 @@ def without_note(state: RunState) -> Log[Message]:
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
     """An attempt failed; it is made again if the event says when."""
-    step, reserve = open_step(state, event.step, "ModelFailed"), state.prepared and state.prepared.reserve
+    step, reserve = open_step(state, event), state.prepared and state.prepared.reserve
     return {
         "step": replace(step, failures=step.failures + 1, waited=event.at + (event.retry_in or 0.0) - step.started_at),
         "failure": event.error if event.retry_in is None else None,
@@ -98,16 +98,18 @@ def model_failed(state: RunState, event: ModelFailed) -> Changes:
     }
 
 
-def open_step(state: RunState, number: int, what: str) -> Step:
+def open_step(state: RunState, event: ModelReplied | ModelFailed | CallEvent) -> Step:
     """The step under way.
 
     Raises:
         IllegalEvent: it is not the one that the event names.
     """
-    if state.step is None or state.step.number != number:
-        under_way = "no step" if state.step is None else f"step {state.step.number}"
-        raise IllegalEvent(f"{what} names step {number}, but {under_way} is under way (run {state.run_id})")
-    return state.step
+    step = state.step
+    if step is None or step.number != event.step:
+        under_way = "no step" if step is None else f"step {step.number}"
+        named = f"{type(event).__name__} names step {event.step}"
+        raise IllegalEvent(f"{named}, but {under_way} is under way (run {state.run_id})")
+    return step
 
 
 def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Changes) -> Changes:
