@@ -74,7 +74,7 @@ async def whole_reply(
                 return given
             event = sound_event(given)
             arrived.hear(event)
-            if isinstance(event, AttemptFailed):
+            if type(event) is AttemptFailed:
                 arrived.failed(event.error)
                 arrived = await passed_over(event)
             elif tell is not None:

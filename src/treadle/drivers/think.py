@@ -111,9 +111,11 @@ def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int)
         return arrived
 
     def tell(event: ModelEvent) -> None:
-        if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
+        if hear is not None and (
+            type(event) is ToolCallDelta or type(event) is ToolCallStarted or type(event) is ToolCallCompleted
+        ):
             hear(event)
-        if show is not None and not isinstance(event, UsageReported):
+        if show is not None and type(event) is not UsageReported:
             # Whoever watches can write down what is shown, as the journal can what comes of it.
             show(storable(event))
 

@@ -110,6 +110,7 @@ class ToolCallCompleted(Struct, frozen=True, gc=False):
     id: str
 
 
+@final
 class AttemptFailed(Struct, frozen=True, gc=False):
     """A model that stands for several: `model`, one of them, could not answer, and another is asked.
 
@@ -120,6 +121,7 @@ class AttemptFailed(Struct, frozen=True, gc=False):
     error: ModelError
 
 
+@final
 class UsageReported(Struct, frozen=True, gc=False):
     """What the provider has counted of this attempt so far, while the reply is arriving.
 

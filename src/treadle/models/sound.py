@@ -58,8 +58,6 @@ def sound_event(event: object) -> ModelEvent:
     match event:
         case TextDelta(text) | ThinkingDelta(text):
             fits = type(text) is str
-        case ModelReply():
-            return sound_reply(event)
         case ToolCallDelta(id, text) | ToolCallStarted(id, text):
             fits = type(id) is type(text) is str
         case ToolCallCompleted(id):
@@ -70,6 +68,8 @@ def sound_event(event: object) -> ModelEvent:
             return event if cost is None else replace(event, cost=_cost("UsageReported", cost))
         case AttemptFailed(model, error):
             fits = type(model) is str and isinstance(error, ModelError)
+        case ModelReply():
+            return sound_reply(event)
         case _:
             raise _wrong("stream(request)", "events to yield, such as TextDelta and last a ModelReply", event)
     if not fits:
