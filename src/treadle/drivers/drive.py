@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -215,41 +215,43 @@ async def _steps(run: Run) -> None:
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
         await run.driven.heed()
-        command = run.next() if run.config.stop_when is None else await run.judged()
-        # By its own type: of what a command is not, `isinstance` takes ten times as long to say so.
-        if type(command) is PrepareStep:
-            if run.pause_wanted is not None:
-                run.feed(run.pause_wanted)
-                return
-            over = one_step_made(run, command)
-            if over is not None:
-                run.feed(over)
-                return
-            if run.config.servers and await take_stock(run):
-                again = await run.judged()
-                if not isinstance(again, PrepareStep):
-                    continue
-                command = again
-            await perceive(run, command)
-            if run.writes:
-                await commit_before_asking(run)
-        elif type(command) is CallModel:
-            await run.driven.in_time()
-            hear = None if early is None else early.hear
-            await think(run, hear)
-            if overflowed(run) and await make_room(run):
-                await run.commit()
+        match run.next() if run.config.stop_when is None else await run.judged():
+            case PrepareStep() as command:
+                if run.pause_wanted is not None:
+                    run.feed(run.pause_wanted)
+                    return
+                over = one_step_made(run, command)
+                if over is not None:
+                    run.feed(over)
+                    return
+                if run.config.servers and await take_stock(run):
+                    again = await run.judged()
+                    if not isinstance(again, PrepareStep):
+                        continue
+                    command = again
+                await perceive(run, command)
+                if run.writes:
+                    await commit_before_asking(run)
+            case CallModel():
+                await run.driven.in_time()
+                hear = None if early is None else early.hear
                 await think(run, hear)
-            if early is not None:
-                early.replied()
-        elif type(command) is RunTools:
-            await act(run, command.records, goes_on=run.writes and _goes_on_at_once(run))
-        elif isinstance(command, (Nudge, Pause)):
-            run.feed(command.event())
-        elif isinstance(command, Finish):
-            await finish(run, command)
-        elif command is None and (early is None or not await early.settle()):
-            return
+                if overflowed(run) and await make_room(run):
+                    await run.commit()
+                    await think(run, hear)
+                if early is not None:
+                    early.replied()
+            case RunTools(records=records):
+                await act(run, records, goes_on=run.writes and _goes_on_at_once(run))
+            case Nudge() | Pause() as command:
+                run.feed(command.event())
+            case Finish() as command:
+                await finish(run, command)
+            case None:
+                if early is None or not await early.settle():
+                    return
+            case unknown:
+                assert_never(unknown)
 
 
 def _goes_on_at_once(run: Run) -> bool:
