@@ -23,7 +23,7 @@ from treadle.drivers.calls.subrun import cut_short, left_below
 from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import StepSettings
-from treadle.drivers.driven import cancelled_itself
+from treadle.drivers.driven import ENDS_A_TASK, cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.outcome import handed_on
@@ -117,7 +117,7 @@ def _is_the_applications(run: Run, deadline: asyncio.Timeout, error: BaseExcepti
     if isinstance(error, asyncio.CancelledError):
         return not (run.driven.is_given_up() or run.driven.is_cancelled())
     ended = isinstance(error, TimeoutError) and deadline.expired()
-    return isinstance(error, Exception) and not isinstance(error, JournalError) and not ended
+    return not isinstance(error, (*ENDS_A_TASK, GeneratorExit, JournalError)) and not ended
 
 
 def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
@@ -190,13 +190,15 @@ async def _steps(run: Run) -> None:
     if not run.config.eager:
         await _loop(run, None)
         return
-    failure: Exception | GeneratorExit | None = None
+    failure: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             early = Early(run, group)
             try:
                 await _loop(run, early)
-            except (Exception, GeneratorExit) as error:
+            except ENDS_A_TASK:
+                raise
+            except BaseException as error:
                 # Raised below, outside the group, which would wrap it.
                 failure = error
                 if not isinstance(error, JournalError | GeneratorExit):

@@ -4,13 +4,17 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from treadle.drivers.own_context import in_own_context
 from treadle.kernel.events import Queued
 from treadle.kernel.stop import stopped
 
 T = TypeVar("T")
+
+ENDS_A_TASK: Final = (asyncio.CancelledError, KeyboardInterrupt, SystemExit)
+"""What ends a task, and its group as it is. Anything else that a function of the application's raises, such as what
+pytest skips a test by, which is no `Exception`, is raised outside of a group: that would wrap it."""
 
 _TO_BE_TOLD = 1.0
 """Seconds to wait for the event loop to tell of a deadline that is over, which takes it one turn."""

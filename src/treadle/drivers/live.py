@@ -10,6 +10,7 @@ from typing import Generic
 from treadle.drivers.beginning import Begun
 from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
+from treadle.drivers.driven import ENDS_A_TASK
 from treadle.drivers.lease import hold
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
@@ -238,7 +239,10 @@ class LiveRun(Generic[Output]):
                 await drive(begun.run)
         except asyncio.CancelledError:
             pass
-        except (Exception, GeneratorExit) as error:
+        except ENDS_A_TASK:
+            raise
+        except BaseException as error:
+            # A group would wrap it.
             self._failure = error
         finally:
             begun.run.release()

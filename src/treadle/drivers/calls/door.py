@@ -40,7 +40,7 @@ from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.recovery import asks_its_tool, reconciled
 from treadle.drivers.calls.subrun import begun_below, cut_short, is_orphan, left_below
 from treadle.drivers.commit import hand_over, hand_over_soon
-from treadle.drivers.driven import cancelled_itself
+from treadle.drivers.driven import ENDS_A_TASK, cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run
 from treadle.journal import JournalError
@@ -103,8 +103,8 @@ class Batch:
         self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._broken: Exception | None = None
-        self.failure: Exception | None = None
+        self._broken: BaseException | None = None
+        self.failure: BaseException | None = None
 
     async def one(self, record: CallRecord) -> None:
         """A call with nothing beside it; what it shares with others it waits for before it starts."""
@@ -152,14 +152,16 @@ class Batch:
         self._run.at_work.here()
         try:
             await work()
-        except Exception as error:
-            self._cut_off(error)
         except asyncio.CancelledError as error:
             if self._run.driven.is_cancelled():
                 raise
             self.failure = self.failure or cancelled_itself("a function of the application's", error)
+        except (*ENDS_A_TASK, GeneratorExit):
+            raise
+        except BaseException as error:
+            self._cut_off(error)
 
-    def _cut_off(self, error: Exception) -> None:
+    def _cut_off(self, error: BaseException) -> None:
         """Ends those beside a call that nobody may go on after. The group is not told: before Python 3.13 it leaves
         whoever waits for it with a cancellation that nobody asked for."""
         if self._broken is not None:
@@ -237,9 +239,9 @@ class Batch:
         await run.commit()
         try:
             text = await change_of(run.config.on_tool_call, admitted.record, admitted.tool, run.driven.own)
-        except PassesThrough:
+        except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
             raise
-        except Exception as error:
+        except BaseException as error:
             self.failure = error
             return None
         if text is None:
@@ -265,9 +267,9 @@ class Batch:
                 await _start(run, (admitted,))
         try:
             event, output = await executed(run, admitted, run.begun.pop(call_id, None))
-        except PassesThrough:
+        except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
             raise
-        except Exception as error:
+        except BaseException as error:
             # A run below ended on a function of the application's: the call is taken up again with it.
             self.failure = error
             return
@@ -296,9 +298,9 @@ class Batch:
             reaction = await reaction_of(functions, record, output, run.config.tools, run.driven.own)
             event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
             run.feed(event)
-        except PassesThrough:
+        except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
             raise
-        except Exception as error:
+        except BaseException as error:
             self.failure = error
             return
         settle(run)
