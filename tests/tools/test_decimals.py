@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AliasChoices, BaseModel, Field, RootModel
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel, WrapValidator, model_validator
 from typing_extensions import TypedDict
 
 from treadle.tools import InvalidArguments, Tool, ToolResult, encode, external_tool, tool
@@ -116,3 +116,55 @@ def test_a_result_has_all_digits(value: Any) -> None:
     assert isinstance(output.content, str)
     assert LONG in output.content
     assert LONG in str(output.app)
+
+
+def _cents(value: Any) -> Any:
+    return value / 100 if isinstance(value, int | float) else value
+
+
+class Doubled(BaseModel):
+    price: Decimal
+
+    @model_validator(mode="before")
+    @classmethod
+    def double(cls, values: Any) -> Any:
+        return {"price": values["price"] * 2}
+
+
+class MadeByHand(BaseModel):
+    price: Decimal
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(price=values["price"] * 2)
+
+
+@pytest.mark.parametrize("written", ["1250", "1250.0", "1250.00", "12500e-1"])
+@pytest.mark.parametrize(
+    ("annotation", "shape", "wanted"),
+    [
+        (Annotated[Decimal, BeforeValidator(_cents)], "{}", Decimal("12.5")),
+        (Annotated[Decimal | None, BeforeValidator(_cents)], "{}", Decimal("12.5")),
+        (Annotated[Decimal, WrapValidator(lambda value, read: read(value * 2))], "{}", Decimal(2500)),
+        (list[Annotated[Decimal, BeforeValidator(lambda value: round(value, 1))]], "[{}]", [Decimal(1250)]),
+        (Doubled, '{{"price": {}}}', Doubled(price=Decimal(1250))),
+        (MadeByHand, '{{"price": {}}}', MadeByHand(price=Decimal(1250))),
+    ],
+)
+def test_a_function_that_is_given_a_number_first_gets_the_same_whichever_way_it_is_written(
+    annotation: Any, shape: str, wanted: Any, written: str
+) -> None:
+    def take(it: Any) -> None:
+        """Takes it."""
+
+    take.__annotations__["it"] = annotation
+    assert tool(take).validate(f'{{"it": {shape.format(written)}}}')["it"] == wanted
+
+
+def test_digits_that_such_a_function_would_not_get_are_refused_and_taken_as_text() -> None:
+    @tool
+    def take(it: Annotated[Decimal, BeforeValidator(lambda value: value)]) -> None:
+        """Takes it."""
+
+    with pytest.raises(InvalidArguments, match="digits that would be lost; write at most 15, or write it as text"):
+        take.validate(f'{{"it": {LONG}}}')
+    assert take.validate(f'{{"it": "{LONG}"}}') == {"it": EXACT}

@@ -35,6 +35,8 @@ _TAKE_NUMBERS: Final = frozenset(
      "function-wrap", "int", "is-instance", "literal", "str"}
 )  # fmt: skip
 """What else may take a number, or its digits, beside a time; a function of the user's gets it as it stands."""
+_BEFORE: Final = frozenset({"function-before", "function-plain", "function-wrap"})
+"""What a function is given before it is checked."""
 _OWN_WORDS: Final = ("pydantic_js_annotation_functions", "pydantic_js_extra")
 """Where it stands that a user tells the model something else of a type than Pydantic does: that a time is a number."""
 
@@ -110,31 +112,36 @@ class _Walk:
         self.lost: list[Lost] = []
         self.named: dict[str, Schema] = {}
 
-    def value(self, schemas: list[Schema], value: Any, path: tuple[str | int, ...]) -> Any:
+    def value(self, schemas: list[Schema], value: Any, path: tuple[str | int, ...], users: bool = False) -> Any:
+        """`value` with its numbers made exact; of what a function of the user's (`users`) is given first it gets the
+        numbers that Pydantic would give it, whichever way the model wrote them.
+        """
         if not isinstance(value, LosslessFloat | list | dict) and not (self.times and _is_digits(value)):
             return value
         nodes = [node for schema in schemas for node in self.alternatives(schema)]
+        users = users or any(map(_is_users_first, nodes))
         if isinstance(value, list):
             return [
-                self.value([each for node in nodes for each in _items(node, at)], one, (*path, at))
+                self.value([each for node in nodes for each in _items(node, at)], one, (*path, at), users)
                 for at, one in enumerate(value)
             ]
         if isinstance(value, dict):
             return {
-                key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key))
+                key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key), users)
                 for key, one in value.items()
             }
-        if self.times and (right := _time_in(nodes)):
+        if self.times and not users and (right := _time_in(nodes)):
             self.lost.append(Lost(path, str(value), f"should be written as text such as {right}, not as a number"))
         elif isinstance(value, LosslessFloat):
-            return self.number([node.get("type") for node in nodes], value, path)
+            return self.number([node.get("type") for node in nodes], value, path, users)
         return value
 
-    def number(self, kinds: list[Any], value: LosslessFloat, path: tuple[str | int, ...]) -> Any:
+    def number(self, kinds: list[Any], value: LosslessFloat, path: tuple[str | int, ...], users: bool) -> Any:
         text, number = str(value), float(value)
         first = [kind for kind in kinds if kind in ("decimal", "str", "any")]
         # Where any text is welcome before a `Decimal` is, the number would be taken for one.
-        if not _same_as_float(text) and (first[:1] == ["decimal"] if self.as_text else "decimal" in first):
+        takes = first[:1] == ["decimal"] if self.as_text else "decimal" in first
+        if takes and not users and not _same_as_float(text):
             exact = _decimal(text)
             if exact is not None:
                 self.changed = True
@@ -143,7 +150,7 @@ class _Walk:
             # It would be written as null: whoever is called would be given another value.
             self.lost.append(Lost(path, text, "should be a finite number"))
         elif not _ROUND.intersection(kinds) and (why := self.why_lost(number, text, whole="int" in kinds)):
-            self.lost.append(Lost(path, text, why))
+            self.lost.append(Lost(path, text, f"{why}, or write it as text" if users and "decimal" in kinds else why))
         return number
 
     def why_lost(self, number: float, text: str, *, whole: bool) -> str:
@@ -175,6 +182,15 @@ class _Walk:
             *(choices.values() if isinstance(choices, Mapping) else choices),
         ]:
             yield from self.alternatives(each, depth + 1)
+
+
+def _is_users_first(node: Schema) -> bool:
+    """Whether a function of the user's is given what `node` checks, as it is; Pydantic has such functions too."""
+    if node.get("type") not in _BEFORE:
+        return bool(node.get("custom_init"))
+    function = node["function"]["function"]
+    module = getattr(getattr(function, "func", function), "__module__", None) or ""
+    return module.partition(".")[0] not in ("pydantic", "pydantic_core")
 
 
 def _is_digits(value: Any) -> bool:
