@@ -18,7 +18,7 @@ from treadle.kernel.errors import Misuse
 from treadle.models.named import in_text, model_from_name
 from treadle.models.names import OFFLINE, UnknownModel, is_known
 from treadle.models.permission import VARIABLE
-from treadle.models.port import Model
+from treadle.models.port import Model, is_model
 from treadle.models.providers import PROVIDERS, MissingKey, Provider
 
 DEFAULT_MODELS = {
@@ -109,15 +109,14 @@ def model_named(name: str) -> Model:
         raise click.BadParameter(
             f"{name} is an agent, which has a model of its own; give it with --agent {name}", param_hint="'--model'"
         )
-    if callable(made) and not hasattr(made, "name"):
+    if isinstance(made, type) or (callable(made) and not hasattr(made, "name")):
         made = made()
-    if not callable(getattr(made, "stream", None)) or not isinstance(getattr(made, "name", None), str):
+    if not is_model(made):
         raise click.BadParameter(
             f"{name} is {made!r:.60}, not a model: it needs a name and a method stream(request)",
             param_hint="'--model'",
         )
-    model: Model = made
-    return model
+    return made
 
 
 def library_model(name: str) -> Model:

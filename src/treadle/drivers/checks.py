@@ -17,7 +17,7 @@ from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, UserMessage
 from treadle.kernel.stop import Limits, Stop
-from treadle.models.port import Model
+from treadle.models.port import Model, is_model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
 from treadle.tools.server import ToolServer, is_of
@@ -30,7 +30,7 @@ def model_of(model: str | Model) -> Model:
     """The model in `model`: itself, or the one of that name."""
     if isinstance(model, str):
         return model_named(model)
-    if not callable(getattr(model, "stream", None)) or not isinstance(getattr(model, "name", None), str):
+    if not is_model(model):
         raise Misuse(
             "model takes a name such as 'anthropic:claude-sonnet-4-5' or 'offline', or an object with a name and "
             f"stream(request); it was given {model!r}"

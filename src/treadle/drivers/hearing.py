@@ -24,7 +24,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
-from treadle.models.sound import sound_event
+from treadle.models.sound import sound_event, sound_stream
 from treadle.tools.raised import log_raised
 
 TURN = 64
@@ -60,7 +60,7 @@ async def whole_reply(
     pieces, task = 0, asyncio.current_task()
     stream: Any = None
     try:
-        stream = model.stream(request)
+        stream = sound_stream(model.stream(request))
         async for given in stream:
             pieces += 1
             if not pieces % TURN:

@@ -37,6 +37,7 @@ from treadle.models.port import (
     ModelRequest,
     UsageReported,
     held_to,
+    is_model,
     longest_reply_of,
 )
 from treadle.models.profile import ModelProfile, profile_of, profile_of_any
@@ -102,7 +103,7 @@ class FallbackModel:
         self.models: Sequence[Model] = tuple(models) if isinstance(models, Iterable) else ()
         self.cool_down = cool_down
         self.on = tuple(on) if isinstance(on, Iterable) else (on,)
-        if not self.models or not all(callable(getattr(model, "stream", None)) for model in self.models):
+        if not self.models or not all(map(is_model, self.models)):
             raise Misuse("FallbackModel takes a list of models, such as [AnthropicModel(…), OpenAIChatModel(…)]")
         if not all(isinstance(kind, type) and issubclass(kind, ModelError) for kind in self.on):
             raise Misuse("FallbackModel(on=…) takes classes of treadle.models.ModelError, such as RateLimited")

@@ -5,11 +5,10 @@ Neighbours: `treadle.models.fallback` and `treadle.models.text_tools`, which hav
 """
 
 from collections.abc import AsyncGenerator
-from typing import Any
 
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
-from treadle.models.sound import reported_of, sound_event
+from treadle.models.sound import reported_of, sound_event, sound_stream
 
 
 async def inner_events(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -21,7 +20,7 @@ async def inner_events(model: Model, request: ModelRequest) -> AsyncGenerator[Mo
         ProtocolError: the stream ended without a reply.
         ModelError: it gave what no model may.
     """
-    events: Any = model.stream(request)
+    events = sound_stream(model.stream(request))
     try:
         async for event in events:
             try:

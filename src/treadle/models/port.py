@@ -24,11 +24,12 @@ the length of their descriptions); `models`, those that may answer in its place,
 
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
-from typing import Protocol, final, runtime_checkable
+from typing import Protocol, TypeGuard, final, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.errors import ModelError
 from treadle.models.extra import longest
@@ -187,6 +188,12 @@ class Model(Protocol):
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
 
 
+def is_model(given: object) -> TypeGuard[Model]:
+    """Whether `given` has what a model must have. A class is none, though it has it too."""
+    named = isinstance(getattr(given, "name", None), str)
+    return named and callable(getattr(given, "stream", None)) and not isinstance(given, type)
+
+
 def longest_reply_of(model: Model, settings: ModelSettings) -> int | None:
     """The most tokens that a reply of `model` to a request with `settings` may have; None if nobody says."""
     ask = getattr(model, "longest_reply", None)
@@ -198,7 +205,13 @@ def longest_reply_of(model: Model, settings: ModelSettings) -> int | None:
 
 
 def held_to(model: Model, settings: ModelSettings, tokens: int) -> ModelSettings:
-    """`settings` under which a reply of `model` has at most `tokens`."""
+    """`settings` under which a reply of `model` has at most `tokens`.
+
+    Raises:
+        Misuse: the model gives something else.
+    """
     hold = getattr(model, "held_to", None)
-    held: ModelSettings = replace(settings, max_tokens=tokens) if hold is None else hold(settings, tokens)
+    held: object = replace(settings, max_tokens=tokens) if hold is None else hold(settings, tokens)
+    if not isinstance(held, ModelSettings):
+        raise Misuse(f"held_to(settings, tokens) of {model.name} returns ModelSettings; it returned {held!r:.100}")
     return held

@@ -7,7 +7,7 @@ error that says what would be right. Neighbours: `treadle.models.port`, which sa
 """
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from decimal import Decimal
 from inspect import iscoroutine
 from operator import index
@@ -46,6 +46,22 @@ from treadle.models.port import (
 from treadle.models.profile import MOST_TOKENS
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
+
+
+def sound_stream(stream: object) -> AsyncIterable[Any]:
+    """`stream`, what a model's `stream(request)` gave, if there are events in it.
+
+    Raises:
+        UnsoundReply: there are none, as in what a method without `yield` gives.
+    """
+    if isinstance(stream, AsyncIterable):
+        return stream
+    if iscoroutine(stream):
+        stream.close()
+    raise UnsoundReply(
+        "the model's reply cannot be used: stream(request) is to be an asynchronous generator, `async def` with a "
+        f"`yield` for each event, the ModelReply last; it gave {_shown(stream)}"
+    )
 
 
 def sound_event(event: object) -> ModelEvent:

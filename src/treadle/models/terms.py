@@ -7,11 +7,12 @@ for beside the reply, in `ModelSettings.extra`. Neighbours: `treadle.models.pric
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, Usage
 
 USUAL: Final = frozenset(["", "auto", "default", "standard", "standard_only", "on_demand"])
@@ -69,9 +70,16 @@ class Terms(Struct, frozen=True):
 
 
 def terms_of(model: object, settings: ModelSettings) -> Terms:
-    """On what terms `model` sends a request with `settings`: as it says by `terms(settings)`, if it has that."""
+    """On what terms `model` sends a request with `settings`: as it says by `terms(settings)`, if it has that.
+
+    Raises:
+        Misuse: it says something else.
+    """
     ask = getattr(model, "terms", None)
-    return asked_terms(settings, hour=True) if ask is None else cast("Terms", ask(settings))
+    found: object = asked_terms(settings, hour=True) if ask is None else ask(settings)
+    if not isinstance(found, Terms):
+        raise Misuse(f"terms(settings) of a model returns treadle.models.terms.Terms; it returned {found!r:.100}")
+    return found
 
 
 def asked_terms(settings: ModelSettings, hour: bool) -> Terms:

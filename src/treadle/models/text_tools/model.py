@@ -42,6 +42,7 @@ from treadle.models.port import (
     TextDelta,
     UsageReported,
     held_to,
+    is_model,
     longest_reply_of,
 )
 from treadle.models.profile import ModelProfile, OutputMode, profile_of
@@ -95,7 +96,7 @@ class TextTools:
             from treadle.models.names import model_from_name
 
             model = model_from_name(model)
-        if not callable(getattr(model, "stream", None)):
+        if not is_model(model):
             raise Misuse(f"TextTools takes a model, or the name of one such as 'ollama:llama3'; it was given {model!r}")
         self.model = model
         self.format = format
