@@ -54,8 +54,15 @@ def choose(named: str | None) -> ModelChoice:
 
     Args:
         named: what the command line says, if it says anything; else what is set, and so on.
+
+    Raises:
+        click.BadParameter: it names nothing, as a variable of a shell that is not set.
     """
-    if named:
+    if named is not None and not named.strip():
+        import click
+
+        raise click.BadParameter("it names no model; leave it out to have one chosen", param_hint="'--model'")
+    if named is not None:
         return ModelChoice(named, "named by --model", named=True)
     if (found := setting("model")) is not None:
         return ModelChoice(str(found.value), f"named by {found.where}", named=True)

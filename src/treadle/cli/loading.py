@@ -51,6 +51,8 @@ def _imported(where: str, target: str, option: str) -> ModuleType:
     from treadle.tools.errors import describe_exception
 
     search_here()
+    if not where.strip() or where.startswith("."):
+        raise _no_module(where, option)
     # A module may make an agent whose model wants its key at once.
     take_keys()
     try:
@@ -59,7 +61,7 @@ def _imported(where: str, target: str, option: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         if error.name is not None and (where == error.name or where.startswith(f"{error.name}.")):
-            raise _bad(option, f"there is no module {where!r}; give module:name or path.py:name") from error
+            raise _no_module(where, option) from error
         raise _bad(option, f"importing {target} failed: {describe_exception(error)}") from error
     except (Exception, SystemExit) as error:
         raise _bad(option, f"importing {target} failed: {describe_exception(error)}") from error
@@ -91,6 +93,13 @@ def search_here() -> None:
     """Has Python look for modules in the current folder too, which it does not for an installed command."""
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
+
+
+def _no_module(where: str, option: str) -> click.BadParameter:
+    from treadle.tools.errors import did_you_mean
+
+    path = f"{where}.py" if where and Path(f"{where}.py").is_file() else None
+    return _bad(option, f"there is no module {where!r}{did_you_mean(path) or '; give module:name or path.py:name'}")
 
 
 def _bad(option: str, message: str) -> click.BadParameter:
