@@ -1,38 +1,41 @@
 """Chosen: what a function or a policy chose of a run's messages, made a history that every provider takes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
-def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Message]:
+def rejoined(chosen: Sequence[Message], history: Sequence[Message], asked: Iterable[UserMessage] = ()) -> list[Message]:
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
     A result that was kept brings the assistant message along that asked for it, and there is always something to
-    answer at the end.
+    answer at the end, as `with_an_end` has it.
     """
-    asked = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
+    called = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
     out: list[Message] = []
     for message in chosen:
-        if isinstance(message, ToolMessage) and message.call_id not in asked:
+        if isinstance(message, ToolMessage) and message.call_id not in called:
             asking = _asking(history, message)
             if asking is not None:
                 out.append(asking)
-                asked |= {call.id for call in asking.calls}
+                called |= {call.id for call in asking.calls}
         out.append(message)
-    return with_an_end(completed(out), history)
+    return with_an_end(completed(out), history, asked)
 
 
-def with_an_end(made: list[Message], history: Sequence[Message]) -> list[Message]:
+def with_an_end(made: list[Message], history: Sequence[Message], asked: Iterable[UserMessage] = ()) -> list[Message]:
     """`made` with something to answer at its end: if there is nothing, the last that a person said in `history`.
 
+    That is the last of what was `asked`, and only where nothing of that is left another, which may be a note of ours.
     Where `history` ends with a reply, its provider has paused that and goes on with it: nothing may come after it.
     """
     ends = (UserMessage, ToolMessage, AssistantMessage) if _is_paused(history) else (UserMessage, ToolMessage)
     if made and isinstance(made[-1], ends):
         return made
     said = [message for message in history if isinstance(message, UserMessage) and message.says_something]
+    people = frozenset(asked)
+    said = [message for message in said if message in people] or said
     return [*made, *said[-1:]] if said else completed(history)
 
 

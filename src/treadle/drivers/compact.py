@@ -196,7 +196,7 @@ class Made(Struct, frozen=True):
 def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
     """Records an edit as what differs, from the first message that does to the last; False if nothing does."""
     name = type(policy).__name__
-    before, after = made.messages, with_an_end(completed(edit.messages), made.messages)
+    before, after = made.messages, with_an_end(completed(edit.messages), made.messages, run.state.pinned)
     start, most = 0, min(len(before), len(after))
     while start < most and (before[start] is after[start] or before[start] == after[start]):
         start += 1

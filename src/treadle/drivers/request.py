@@ -127,7 +127,7 @@ def _with_choice(
         tools=tools,
         tool_choice=choice,
         settings=chosen.settings,
-        messages=None if chosen.messages is None else tuple(rejoined(chosen.messages, state.messages)),
+        messages=None if chosen.messages is None else tuple(rejoined(chosen.messages, state.messages, state.pinned)),
     )
 
 
