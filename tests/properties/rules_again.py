@@ -10,6 +10,7 @@ from toolbox import Execution
 from trial import Trial
 
 from treadle.kernel.events import (
+    ContextEdited,
     Event,
     ModelReplied,
     RunFinished,
@@ -98,7 +99,9 @@ def what_a_step_was_told_stands_before_its_reply(trial: Trial) -> Iterator[str]:
         events = trial.journal.events(run)
         state = fold_all(events)
         notes = {event.note for event in events if isinstance(event, StepPrepared)} - {""}
-        if state.phase != "finished":
+        # A policy of the application's own may take the reply away.
+        own = any(isinstance(event, ContextEdited) and event.policy == "OnesOwn" for event in events)
+        if state.phase != "finished" or own:
             continue
         for said, after in pairwise((*state.messages, None)):
             if isinstance(said, UserMessage) and said.content in notes and not isinstance(after, AssistantMessage):

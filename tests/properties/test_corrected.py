@@ -8,18 +8,16 @@ from likely import mostly
 from resting import rests
 from rules import hold
 from trial import Trial
-from worlds import CONTEXTS, decisions, dialects, examples, setups
+from worlds import SHORTENING, decisions, dialects, examples, setups
 
 ASKING = ("guarded", "guarded", "guarded", "guarded_sometimes", "guarded_later", "rows", "heaps", "look")
-SHORT = len(CONTEXTS) - 6
-"""The first of the contexts that leave something out, or shorten it."""
 
 
 @examples(40, shrink=False)
 @given(
     setups(ASKING, max_size=5, depth=1),
     decisions,
-    st.integers(SHORT, len(CONTEXTS) - 1),
+    st.sampled_from(SHORTENING),
     dialects,
     mostly(st.just(()), rests, times=1),
     st.integers(0, 10_000),

@@ -27,7 +27,7 @@ from skilled import skills_of
 from texts import ASIDE, GO_ON, QUESTION, hostile, shows
 from toolbox import EASED, EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from traced import Traces
-from worlds import QUESTIONS, Setup, conversation
+from worlds import QUESTIONS, SHORTENING, Setup, conversation
 
 from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
@@ -584,7 +584,8 @@ class Trial:
         if len(self.journal.order) == before:
             self.wrong.append(f"does not go on after {result.stop.reason}: the message is dropped")
             return
-        if self.last.result is not None and not any(shows(GO_ON, m.text) for m in self.last.result.messages):
+        kept = self.setup.context <= SHORTENING[-1]
+        if kept and self.last.result is not None and not any(shows(GO_ON, m.text) for m in self.last.result.messages):
             self.wrong.append("the message with which it goes on is not in the history")
 
     async def afterwards(self) -> None:

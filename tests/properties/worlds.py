@@ -22,6 +22,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
+from ones_own import ONES_OWN
 from player import FAILURES, Breaks, Calls, Player, Reports, Says, Stream, Turn, quoted
 from resting import Rest, rests
 from server import OWN, Served, served, with_server
@@ -262,9 +263,12 @@ CONTEXTS: tuple[Any, ...] = (
     [ShortenResult(max_tokens=200), KeepFirstAndRecent(high=2620, low=2610)],
     Summarise(high=2700, low=2660, max_tokens=16),
     [ClearToolResults(high=2680, low=2600), Summarise(high=2720, low=2690, max_tokens=30)],
+    *ONES_OWN,
 )
 """What fits, with marks that short runs with all tools reach. A summary is written by the agent's own model, which then
-plays its script."""
+plays its script. Those after it are the application's own."""
+SHORTENING = range(14, 20)
+"""The contexts that come with treadle. Those after them leave out anything, the instructions of a skill too."""
 QUESTIONS: tuple[Any, ...] = (
     QUESTION,
     hostile(QUESTION),
@@ -485,7 +489,7 @@ class Setup:
             prepare_step=self._prepare(world, path, second),
             tool_choice=self.tool_choice if self.tool_choice in known else "auto",
             on_limit=on_limit,
-            context=CONTEXTS[self.context],
+            context=CONTEXTS[min(self.context, SHORTENING[-1]) if self.skills else self.context],
             journal=journal,
             retries=Retries(attempts=self.tuned.attempts, base=self.tuned.base),
             settings=ModelSettings(max_tokens=self.tuned.most),
@@ -678,7 +682,7 @@ changes = st.lists(
     st.one_of(
         st.tuples(st.just("stop_when"), st.integers(16, len(CONDITIONS) - 1)),
         st.tuples(st.just("prepare"), st.integers(24, len(PREPARES) - 1)),
-        st.tuples(st.just("context"), st.integers(13, len(CONTEXTS) - 1)),
+        st.tuples(st.just("context"), st.sampled_from([13, *SHORTENING])),
         st.tuples(st.just("tool_choice"), st.sampled_from(["none", "required", "look", "write", "auto"])),
         st.tuples(st.just("eager"), st.booleans()),
         st.tuples(st.just("tell_remaining"), st.booleans()),
