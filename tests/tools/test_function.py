@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Optional
 
@@ -295,6 +296,9 @@ def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa:
 def opaque(a: Shop) -> None: ...
 
 
+def called_back(n: int, it: Callable[[], int]) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -305,7 +309,8 @@ def opaque(a: Shop) -> None: ...
         (keywords, r"\*\*items"),
         (positional, "positional-only"),
         (unresolved, "'a' cannot be resolved"),
-        (opaque, "cannot be filled from JSON"),
+        (opaque, r"the type of 'a' cannot be filled from JSON: .* for <class '.*Shop'>\. A model writes .*Injected"),
+        (called_back, "the type of 'it' has no JSON Schema"),
         (Shop, "is a class"),
         (Shop.take, "bound method"),
         (len, "'obj'"),

@@ -136,7 +136,7 @@ class Arguments(Struct, frozen=True, eq=False):
 def from_parameters(tool: str, parameters: Sequence[Parameter], where: str) -> Arguments:
     """The arguments that a function's typed parameters describe."""
     adapter = _adapter(tool, parameters, where, extra="forbid")
-    schema = _schema_of(adapter, f"{tool} ({where})")
+    schema = _schema_of(adapter, f"{tool} ({where})", parameters)
     return Arguments(tool, schema, validator_of(adapter), numbers=numbers_of(adapter.core_schema))
 
 
@@ -257,17 +257,36 @@ def _adapter(tool: str, parameters: Sequence[Parameter], where: str, extra: str)
         fields[parameter.name] = NotRequired[kind] if optional else Required[kind]
     shape = cast(Any, TypedDict)(tool, fields)
     shape.__pydantic_config__ = {"extra": extra, "allow_inf_nan": False}
-    return _made(shape, f"{tool} ({where})")
+    return _made(shape, f"{tool} ({where})", parameters)
 
 
-def _made(kind: Any, label: str) -> Any:
+def _made(kind: Any, label: str, parameters: Sequence[Parameter] = ()) -> Any:
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
     try:
         return TypeAdapter(kind)
     except (PydanticUserError, TypeError, ValueError, NameError) as error:
-        raise BadTool(f"{label}: a type cannot be filled from JSON: {str(error).splitlines()[0]}") from error
+        raise BadTool(
+            f"{label}: {_guilty(parameters)} cannot be filled from JSON: {_in_words(error, parameters)}"
+        ) from error
+
+
+def _guilty(parameters: Sequence[Parameter]) -> str:
+    """Whose type it is that cannot be used, as far as that can be told."""
+    for parameter in parameters:
+        try:
+            _schema_of(_made(parameter.annotation, ""), "")
+        except BadTool:
+            return f"the type of {parameter.name!r}"
+    return "a type"
+
+
+def _in_words(error: Exception, parameters: Sequence[Parameter]) -> str:
+    """What Pydantic says, with our advice in place of its own to whoever writes a type."""
+    said = str(error).splitlines()[0].partition(". Set `")[0]
+    injected = "; what your program fills in has the type Injected[…]" if parameters else ""
+    return f"{said}. A model writes text, numbers, lists, dataclasses, Pydantic models and TypedDicts{injected}"
 
 
 def validator_of(adapter: Any) -> Any:
@@ -321,13 +340,13 @@ def _readable_at(key: str, inner: Any) -> Any:
     return {name: _readable(each) for name, each in inner.items()} if by_name else _readable(inner)
 
 
-def _schema_of(adapter: Any, label: str) -> Json:
+def _schema_of(adapter: Any, label: str, parameters: Sequence[Parameter] = ()) -> Json:
     from pydantic.errors import PydanticUserError
 
     try:
         return schema_of(adapter)
     except PydanticUserError as error:
-        raise BadTool(f"{label}: a type has no JSON Schema: {str(error).splitlines()[0]}") from error
+        raise BadTool(f"{label}: {_guilty(parameters)} has no JSON Schema: {_in_words(error, parameters)}") from error
 
 
 def schema_of(adapter: Any, mode: Literal["validation", "serialization"] = "validation") -> Json:
