@@ -9,7 +9,7 @@ from pages import ROOT
 pytest.importorskip("langchain_core")
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, StructuredTool, ToolException, tool
 
 from treadle import Agent, Image, Text
 from treadle.testing import ScriptedModel
@@ -68,6 +68,23 @@ GIVEN = [
     (fails, "no nut", True),
     (says_so, "no nut", True),
 ]
+
+
+@tool
+def injected(q: str, key: Annotated[str, InjectedToolArg] = "the program's") -> str:
+    """Has an argument that is no model's."""
+    return q + key
+
+
+async def test_a_model_sets_no_argument_that_it_is_not_shown() -> None:
+    (block,) = BLOCK.findall((ROOT / "docs" / "langchain.md").read_text("utf-8"))
+    page: dict[str, Any] = {}
+    exec(block, page)
+    model = ScriptedModel([[("injected", {"q": "nut", "key": "mine"}), ("injected", {"q": "nut"})], "done"])
+    result = await Agent(model, tools=[page["from_theirs"](injected, effect="read")]).run("go")
+    first, second = result.tool_calls_made
+    assert "no argument 'key'" in first.result.text
+    assert second.result.text == "nutthe program's"
 
 
 @pytest.mark.parametrize(("theirs", "content", "failed"), [pytest.param(*one, id=one[0].name) for one in GIVEN])

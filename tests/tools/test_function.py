@@ -410,6 +410,13 @@ class TestFromSchema:
         with pytest.raises(Exception, match="no argument 'admin'"):
             made.validate('{"a": 1, "admin": true}')
 
+    def test_what_treadle_fills_in_is_no_argument_of_the_schema(self) -> None:
+        def take(run: ToolContext, **rest: Any) -> None: ...
+
+        schema = {"type": "object", "properties": {"run": {"type": "string"}}}
+        with pytest.raises(BadTool, match=r"treadle fills in 'run'.* would be lost"):
+            Tool.from_schema("take", "", schema, take)
+
     def test_from_pydantic_model_by_fields_or_whole(self) -> None:
         def whole(pair: Pair) -> int:
             return pair.a + pair.b

@@ -98,6 +98,11 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         _refuse_unnamed(parameter, label)
         annotation = _resolve(function, name, parameter.annotation, label)
         kind, deps = _injection(annotation)
+        if kind is not None and name in (described or ()):
+            raise BadTool(
+                f"{label}: treadle fills in {name!r}, as its type says, and what a model writes for that of the schema "
+                "would be lost; give the parameter another name"
+            )
         if kind is not None:
             injected.append((name, kind))
             deps_types += _classes(deps, annotation)
