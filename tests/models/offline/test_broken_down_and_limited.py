@@ -51,6 +51,24 @@ def test_what_is_asked_for_each_is_told_for_each_also_where_some_are_left_out(
     assert held(call.arguments) == [("company", "=", "1001"), condition]
 
 
+@pytest.mark.parametrize(
+    ("limits", "condition"),
+    [
+        ("by company excluding USD", ("currency", "!=", "USD")),
+        ("by company and period without USD", ("currency", "!=", "USD")),
+        ("for each account except EUR and USD", ("currency", "not in", ["EUR", "USD"])),
+        ("by currency except USD", ("currency", "!=", "USD")),
+        ("for all companies except USD", ("currency", "!=", "USD")),
+    ],
+)
+@pytest.mark.parametrize("question", ["Show the amount of fi_reporting {}", "Compare fi_reporting and bpc_reporting {}"])
+def test_a_currency_that_is_left_out_is_no_value_of_what_is_told_for_each(
+    question: str, limits: str, condition: tuple[str, str, Any]
+) -> None:
+    """It was asked for with "company is not USD", which leaves out nothing."""
+    assert held(asked(question.format(limits)).tool_calls_made[-1].arguments) == [condition]
+
+
 @pytest.mark.parametrize("question", [
     "Which accounts are missing in consolidation_mart for company 1001 in 202401?",
     "Which accounts are missing from consolidation_mart?",

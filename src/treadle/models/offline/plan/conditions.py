@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from treadle.models.offline.grammar.currencies import money_in
 from treadle.models.offline.grammar.english import MONTHS
 from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
@@ -161,6 +162,9 @@ class _Reader:
         grouped = self._grouped(token)
         if grouped and (op[0] in "<>" or re.fullmatch(r"\s*of\s*", between)):
             # "By region more than 5" is no bound of the regions, nor is "each month of 2024" one month.
+            return None
+        if (grouped or op == "!=") and "currency" not in parts(name) and any(money_in(first.text)):
+            # "By company excluding USD" and "all companies except USD" leave out a currency, and no company.
             return None
         if first.period is not None and not _TIMES & set(parts(name)):
             code = first.text.isdigit() and re.fullmatch(r"\s*(?:is|are|=|:)?\s*", between)
