@@ -62,3 +62,15 @@ def table(server: Any, request: pytest.FixtureRequest) -> Callable[..., Source]:
         )  # fmt: skip
 
     return made
+
+
+@pytest.fixture(params=["psycopg", "sqlalchemy"])
+def through(request: pytest.FixtureRequest, server: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Source], Source]:
+    """Turns a source into one that is read by either way to PostgreSQL."""
+    import msgspec
+
+    if request.param == "psycopg":
+        return lambda source: source
+    pytest.importorskip("sqlalchemy")
+    monkeypatch.setenv("TREADLE_TEST_URL", server.url())
+    return lambda source: msgspec.structs.replace(source, kind="sqlalchemy", dsn_env="TREADLE_TEST_URL")

@@ -31,18 +31,6 @@ QUICK = Bounds(threads=1, seconds=60)
 DSN = "TREADLE_TEST_DSN"
 
 
-@pytest.fixture(params=["psycopg", "sqlalchemy"])
-def through(request: pytest.FixtureRequest, server: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Source], Source]:
-    """Turns a source into one that is read by either way to PostgreSQL."""
-    import msgspec
-
-    if request.param == "psycopg":
-        return lambda source: source
-    pytest.importorskip("sqlalchemy")
-    monkeypatch.setenv("TREADLE_TEST_URL", server.url())
-    return lambda source: msgspec.structs.replace(source, kind="sqlalchemy", dsn_env="TREADLE_TEST_URL")
-
-
 def ask(source: Source, bounds: Bounds = QUICK, **more: Any) -> Any:
     return query(Catalog([source]), QueryRequest(source=source.name), bounds=bounds, **more)
 

@@ -1,5 +1,6 @@
 """Each trap that concerns PostgreSQL: right, or refused, never wrong in silence."""
 
+import secrets
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -11,12 +12,14 @@ import pytest
 from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
     Bounds,
     Catalog,
     CompareRequest,
+    Measure,
     QueryRequest,
     QueryResult,
     Source,
@@ -27,6 +30,7 @@ from treadle.analyst import (
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
 Table = Callable[..., Source]
+Through = Callable[[Source], Source]
 
 
 def ask(source: Source, **request: Any) -> QueryResult:
@@ -68,15 +72,38 @@ def test_sums_are_exact(table: Table, kind: str, values: list[str], expected: st
         ("numeric", ["1e37", "9e37", "0.1"], "38 at most"),
         ("numeric(38,2)", ["9" * 36 + ".99"] * 20, "38"),
         ("numeric", ["Infinity", "1"], "holds infinity"),
+        ("numeric", ["Infinity", "-Infinity"], "holds infinity"),
+        ("double precision", ["Infinity", "-Infinity"], "holds infinity"),
         ("double precision", ["Infinity"], "holds infinity"),
         ("double precision", ["1e300"], "floating-point values that cannot be added up"),
         ("text", ["1"], "is text"),
         ("bytea", [b"1"], "is bytea"),
     ],
 )
-def test_what_cannot_be_exact_is_refused(table: Table, kind: str, values: list[Any], message: str) -> None:
+def test_what_cannot_be_exact_is_refused(
+    table: Table, through: Through, kind: str, values: list[Any], message: str
+) -> None:
     with pytest.raises(AnalystError, match=message):
-        total(table("t", [("1", value) for value in values], types=("text", kind)))
+        total(through(table("t", [("1", value) for value in values], types=("text", kind))))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"value": "H"}, -2), ({"op": "in", "value": ["S", None]}, 6), ({"op": "!=", "value": "S"}, -1),
+        ({"value": "X"}, None), ({"op": ">=", "value": "I"}, 5), ({"op": "like", "value": "H%"}, -2),
+    ],
+)  # fmt: skip
+def test_an_enumeration_is_text_and_a_domain_what_it_is_made_of(
+    table: Table, through: Through, server: Any, condition: dict[str, Any], expected: int | None
+) -> None:
+    types = [f"side_{secrets.token_hex(4)}", f"sum_{secrets.token_hex(4)}"]
+    server.execute(f"CREATE TYPE {types[0]} AS ENUM ('S', 'H')")
+    server.execute(f"CREATE DOMAIN {types[1]} AS numeric(9,2)")
+    made = through(table("t", [("S", 5), ("H", 2), (None, 1)], types=types))
+    signed = Measure(name="amount", expression="if(company = 'H', -amount, amount)")
+    found = ask(replace(made, measures=(signed,)), filters=[{"dimension": "company", **condition}])
+    assert found.totals["amount"] == expected
 
 
 @pytest.mark.parametrize("kind", ["numeric", "numeric(18,2)", "double precision", "real"])

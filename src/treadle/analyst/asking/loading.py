@@ -7,15 +7,17 @@ they are rows like any other, each standing for as many as it was made of. Neigh
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.stages import Condition, Fetched, Typed
+from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.source import Dimension
-from treadle.analyst.reading.database import Groups, Partial, Remote
+from treadle.analyst.reading.database import Groups, Partial, Remote, Texts
 from treadle.analyst.reading.dialect import Column
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
@@ -26,6 +28,9 @@ from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import cast, literal, named
+
+# How PostgreSQL spells what is no finite number. NaN itself is in no figure: whatever is it was made of infinities.
+_ENDLESS = frozenset(("Infinity", "-Infinity", "NaN"))
 
 
 def fetch(session: Session, typed: Sequence[Typed]) -> tuple[list[Fetched], tuple[Proof, ...]]:
@@ -142,13 +147,29 @@ def _staged(session: Session, wanted: Sequence[_Wanted], parameters: Parameters)
     groups = [each.groups for each in wanted]
     width = max(len(each.names) for each in groups)
     weights = {str(at): each.names.index("w") + 1 for at, each in enumerate(groups)}
-    rows = database.rows([each.remote.source for each in wanted], groups, parameters, floating)
-    # A total over no rows at all comes back as one row, which stands for none.
-    kept = (row for row in rows if row[weights[row[0] or ""]] != "0")
     found = dict.fromkeys(each.remote.source.name for each in wanted)
-    table = session.stage(["part", *(f"t{at}" for at in range(width))], kept, list(found))
+    with closing(database.rows([each.remote.source for each in wanted], groups, parameters, floating)) as rows:
+        # A total over no rows at all comes back as one row, which stands for none.
+        kept = (row for row in _finite(rows, wanted) if row[weights[row[0] or ""]] != "0")
+        table = session.stage(["part", *(f"t{at}" for at in range(width))], kept, list(found))
     for at, each in enumerate(wanted):
         yield _table(table, at, each, {name for part, name in floating if part == at})
+
+
+def _finite(rows: Iterator[Texts], wanted: Sequence[_Wanted]) -> Iterator[Texts]:
+    """The rows. Raises AnalystError for a figure that is endless: infinities of both signs add up to NaN."""
+    for row in rows:
+        if not _ENDLESS.isdisjoint(row):
+            each = wanted[int(row[0] or 0)]
+            for name, partial in each.groups.partials.items():
+                if row[each.groups.names.index(partial.value) + 1] in _ENDLESS:
+                    raise AnalystError(
+                        f"source {each.remote.source.name!r}: the column of measure {name!r} holds infinity, which "
+                        f"cannot be added up",
+                        argument="measures",
+                        given=name,
+                    )
+        yield row
 
 
 def _table(staged: str, part: int, wanted: _Wanted, floating: set[str]) -> Table:

@@ -5,7 +5,7 @@ them.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -73,7 +73,7 @@ class Database(Protocol):
         groups: Sequence[Groups],
         parameters: Parameters,
         floating: set[tuple[int, str]],
-    ) -> Iterator[Texts]:
+    ) -> Generator[Texts, None, None]:
         """Yields the rows of all aggregates, the number of each's aggregate first.
 
         Args:

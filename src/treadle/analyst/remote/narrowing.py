@@ -72,7 +72,9 @@ def narrowing(
         return _whole_numbers(value, key, condition, parameters)
     if column.kind != "text":
         return None
-    return _text(dialect, value, key, condition, parameters)
+    # PostgreSQL compares an enumeration with nothing but its own values.
+    chosen = exp.cast(value, "TEXT") if dialect.postgres and column.name == "enum" else value
+    return _text(dialect, chosen, key, condition, parameters)
 
 
 def _below(

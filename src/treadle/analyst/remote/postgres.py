@@ -6,7 +6,7 @@ nothing of it is ever put into an error. Uses psycopg 3. Its neighbour is `askin
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ _KINDS: dict[str, ColumnKind] = {
     "text": "text",
     "character varying": "text",
     "character": "text",
+    "enum": "text",
     "date": "date",
     "timestamp without time zone": "timestamp",
     "timestamp with time zone": "zoned",
@@ -43,7 +44,7 @@ _KINDS: dict[str, ColumnKind] = {
 
 _COLUMNS = """\
 SELECT a.attname,
-       CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
+       CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
             ELSE format_type(a.atttypid, a.atttypmod) END
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
@@ -159,7 +160,7 @@ class Postgres:
         groups: Sequence[Groups],
         parameters: Parameters,
         floating: set[tuple[int, str]],
-    ) -> Iterator[Texts]:
+    ) -> Generator[Texts, None, None]:
         """The groups of all sources, in one statement."""
         import psycopg
 
@@ -171,10 +172,7 @@ class Postgres:
             with self._connection.cursor() as cursor:
                 # The text has identifiers from the catalogue, quoted, and placeholders: no value and nothing asked.
                 sql = _text(together(groups)).encode()
-                for row in cursor.stream(sql, parameters.values, size=size):
-                    if "Infinity" in row or "-Infinity" in row:
-                        _no_infinity(sources[int(row[0])], groups[int(row[0])], row)
-                    yield row
+                yield from cursor.stream(sql, parameters.values, size=size)
         except psycopg.Error as error:
             raise self._told(error, where) from error
 
@@ -221,14 +219,3 @@ def _text(statement: Any) -> str:
     for name in statement.find_all(exp.Identifier):
         name.set("this", name.this.replace("%", "%%"))
     return str(statement.sql(dialect="postgres"))
-
-
-def _no_infinity(source: Source, groups: Groups, row: Texts) -> None:
-    for name, partial in groups.partials.items():
-        at = groups.names.index(partial.value) + 1
-        if row[at] in ("Infinity", "-Infinity"):
-            raise AnalystError(
-                f"source {source.name!r}: the column of measure {name!r} holds infinity, which cannot be added up",
-                argument="measures",
-                given=name,
-            )

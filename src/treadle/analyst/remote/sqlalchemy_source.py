@@ -8,7 +8,7 @@ ever put into an error.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -138,7 +138,7 @@ class Alchemy:
         groups: Sequence[Groups],
         parameters: Parameters,
         floating: set[tuple[int, str]],
-    ) -> Iterator[Texts]:
+    ) -> Generator[Texts, None, None]:
         """The groups of all sources, in one statement."""
         from sqlalchemy import text
 
@@ -150,11 +150,12 @@ class Alchemy:
         bound = text(sql).bindparams(**{name: parameters.values[name] for name in names})
         streamed = self._connection.execution_options(stream_results=True, max_row_buffer=_BATCH)
         try:
-            for row in streamed.execute(bound):
-                at = int(row[0])
-                found = row[starts[at] : starts[at] + len(groups[at].names)]
-                texts = list(_texts(found, sources[at], groups[at], at, floating))
-                yield [str(at), *texts, *([None] * (width - len(texts)))]
+            with streamed.execute(bound) as rows:
+                for row in rows:
+                    at = int(row[0])
+                    found = row[starts[at] : starts[at] + len(groups[at].names)]
+                    texts = list(_texts(found, sources[at], groups[at], at, floating))
+                    yield [str(at), *texts, *([None] * (width - len(texts)))]
             self._refuse_mixed(version, sources)
         except AnalystError:
             raise
@@ -242,6 +243,8 @@ def _column(kind: Any) -> Column:
     """A column by SQLAlchemy's type."""
     from sqlalchemy import types
 
+    # A domain is what it is made of.
+    kind = getattr(kind, "data_type", kind)
     known: list[tuple[type, ColumnKind]] = [
         (types.Boolean, "boolean"),
         (types.Integer, "integer"),
@@ -257,7 +260,8 @@ def _column(kind: Any) -> Column:
         found = "zoned"
     scale = kind.scale if found == "decimal" else 0 if found == "integer" else None
     digits = kind.precision if found == "decimal" else None
-    return Column(found, scale, str(kind).lower() if found != "other" else type(kind).__name__.lower(), digits)
+    named = found == "other" or isinstance(kind, types.Enum)
+    return Column(found, scale, type(kind).__name__.lower() if named else str(kind).lower(), digits)
 
 
 def _texts(
