@@ -447,3 +447,61 @@ def test_lines_in_which_nothing_stands_are_asked_about(tmp_path: Path, end: str)
     found.catalog = Catalog.load(tmp_path / "sources.yaml")
     assert found.by("konto") == {"1": D("2.50"), "2": D("3.50")}
     assert Proposed(tmp_path, "Konto;Text;Betrag\n1;a;2,50\n;;7\n").questions == ()
+
+
+SIDES = "BUKRS;SHKZG;DMBTR\n1000;S;{}\n1000;H;{}\n1000;S;{}\n1000;H;{}\n1000;H;{}\n"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        (("10,50", "4,25", "1,00", "2,00", "0,00"), "no amount has a sign"),
+        (("10,50", "4,25", "1,00-", "2,00-", "7,00"), "most amounts of either have no minus"),
+        (("10,50", "4,25-", "1,00-", "2,00-", "7,00"), ""),
+        (("10,50-", "4,25", "1,00-", "2,00", "7,00"), ""),
+    ],
+)
+def test_debit_and_credit_that_no_sign_tells_are_asked_about(
+    tmp_path: Path, amounts: tuple[str, ...], said: str
+) -> None:
+    """A reversal has a minus on either side, so that one minus does not say that credit has one."""
+    questions = Proposed(tmp_path, SIDES.format(*amounts)).questions
+    assert [f"SHKZG has S and H, and {said}: if" in question for question in questions] == [True] * bool(said)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "frame"])
+def test_pieces_have_no_currency_and_prices_no_sum_in_data_with_types_either(tmp_path: Path, kind: str) -> None:
+    columns = ["company", "price", "quantity", "amount", "waers"]
+    rows = [("1001", D("1.50"), D("3.0"), D("4.50"), "EUR"), ("1001", D("2.00"), D("1.0"), D("2.00"), "EUR")]
+    if kind == "frame":
+        pyarrow = pytest.importorskip("pyarrow")
+        source = Catalog.of({"f": pyarrow.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))}).source("f")
+    else:
+        types = ["VARCHAR", "DECIMAL(9, 2)", "DECIMAL(9, 1)", "DECIMAL(9, 2)", "VARCHAR"]
+        write_table(tmp_path / f"f.{kind}", columns, types, rows, parquet=kind == "parquet")
+        source = propose(tmp_path / f"f.{kind}", QUICK)[0].source
+    assert {item.name: item.currency for item in source.measures} == {
+        "price": "waers",
+        "quantity": "",
+        "amount": "waers",
+    }
+    (question,) = source.questions
+    assert "price looks like a price or a rate, whose sum says nothing" in question
+
+
+def test_what_is_still_to_be_said_of_a_source_is_a_warning_of_its_results(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = pyarrow.table({"segment": ["12", "13"], "amount": [D("1.50"), D("2.00")]})
+    (tmp_path / "other.csv").write_text("segment,amount\n12,1.50\n13,2.00\n")
+    other = propose(tmp_path / "other.csv", QUICK)[0].source
+    catalog = Catalog.of({"ledger": frame}, [other], tmp_path)
+    asked = "segment has whole numbers, and is taken for codes: if they are figures, declare it under 'measures'"
+    told = [f"{name} was proposed from its data, which leave this open: {asked}" for name in ("ledger", "other")]
+    for first, second, said in (("ledger", "other", told), ("ledger", "ledger", told[:1])):
+        found = compare(catalog, CompareRequest(source_a=first, source_b=second), bounds=QUICK)
+        assert [(one.kind, one.message) for one in found.warnings] == [("to_be_said", text) for text in said]
+    assert list(query(catalog, QueryRequest(source="ledger"), bounds=QUICK).warnings) == told[:1]
+    declared = Source(
+        name="ledger", kind="frame", dimensions=(Dimension(name="segment"),), measures=(Measure(name="amount"),)
+    )
+    assert not query(Catalog.of({"ledger": frame}, [declared]), QueryRequest(source="ledger"), bounds=QUICK).warnings

@@ -61,7 +61,9 @@ def test_what_is_asked_for_each_is_told_for_each_also_where_some_are_left_out(
         ("for all companies except USD", ("currency", "!=", "USD")),
     ],
 )
-@pytest.mark.parametrize("question", ["Show the amount of fi_reporting {}", "Compare fi_reporting and bpc_reporting {}"])
+@pytest.mark.parametrize(
+    "question", ["Show the amount of fi_reporting {}", "Compare fi_reporting and bpc_reporting {}"]
+)
 def test_a_currency_that_is_left_out_is_no_value_of_what_is_told_for_each(
     question: str, limits: str, condition: tuple[str, str, Any]
 ) -> None:

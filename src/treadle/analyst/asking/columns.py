@@ -118,7 +118,8 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
         kind = "decimals" if engine_type.startswith("DECIMAL") else "floating-point numbers, sums are approximate"
         scale = re.search(r",\s*(\d+)\)", engine_type)
         decimals = min(12, int(scale[1])) if scale else None
-        return Guess("measure", f"holds {kind}", decimals=decimals, question=_named_as_codes(name, "added up"))
+        found = Guess("measure", f"holds {kind}", decimals=decimals, question=_named_as_codes(name, "added up"))
+        return _as_named(name, found)
     if engine_type == "VARCHAR" or re.fullmatch(r"U?[A-Z]*INT(EGER)?", engine_type):
         special = special_values(name, texts)
         if special:
@@ -238,11 +239,15 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
             told = f"amounts in {unit}, which several currencies are written with"
             return Guess("measure", told, decimals=min(decimals, 12), sign=unit, question=asked)
         return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
-    found_guess = _plain_guess(name, decimals, signed, texts, rows)
-    rated = found_guess.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
+    return _as_named(name, _plain_guess(name, decimals, signed, texts, rows))
+
+
+def _as_named(name: str, found: Guess) -> Guess:
+    """The guess of a column of numbers with what its name says: that they are no money, or have no sum."""
+    rated = found.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
     asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
-    question = asked if rated else found_guess.question
-    return replace(found_guess, money=not (_QUANTITIES.search(name) or _COUNTS.search(name)), question=question)
+    question = asked if rated else found.question
+    return replace(found, money=not (_QUANTITIES.search(name) or _COUNTS.search(name)), question=question)
 
 
 def _is_figure(name: str) -> bool:
@@ -318,20 +323,30 @@ def _is_cut_off(cell: object) -> bool:
 
 
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
-    """Returns a question if a column says whether amounts are debit or credit, and none of them has a sign."""
+    """Returns a question if a column says whether amounts are debit or credit, and their signs do not."""
     measures = [column for column, each in guesses.items() if each.role == "measure"]
-    amounts = [looked_at(text)[0] for column in measures for text in samples[column] if text is not None]
-    if not amounts or any("-" in text for text in amounts):
-        return ""
-    for column in guesses.keys() - set(measures):
-        texts = {text.strip(BLANKS) for text in samples[column] if text is not None} - {""}
-        if {text.casefold() for text in texts} in _SIDES:
-            sides = sorted(texts, key=lambda text: text.casefold()[0] in "hc")
-            return (
-                f"{column} has {sides[0]} and {sides[1]}, and no amount has a sign: if these are debit and credit, "
-                f"they are added up as if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
-            )
+    for column in guesses:
+        beside = [(text or "").strip(BLANKS) for text in samples[column]]
+        sides = sorted({*beside} - {""}, key=lambda text: text.casefold()[0] in "hc")
+        if column in measures or {text.casefold() for text in sides} not in _SIDES:
+            continue
+        below = [
+            [_is_below_zero(text) for side, text in zip(beside, samples[measure], strict=True) if text and side == one]
+            for measure in measures
+            for one in sides
+        ]
+        if not any(below) or any(sum(each) * 2 > len(each) for each in below):
+            return ""
+        signs = "most amounts of either have no minus" if any(map(any, below)) else "no amount has a sign"
+        return (
+            f"{column} has {sides[0]} and {sides[1]}, and {signs}: if these are debit and credit, they are added up as "
+            f"if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
+        )
     return ""
+
+
+def _is_below_zero(text: str) -> bool:
+    return "-" in looked_at(text)[0]
 
 
 def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def comparison_findings(
                 found.append(Claim(kind="not_examined", facts=told, filters=filters))
     for side in aligned.sides:
         found += _floating(session, side, aligned.at, "aligned", filters)
-    return found
+    return found + _to_be_said(aligned.sides)
 
 
 def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
@@ -96,7 +96,13 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
     for at, measure in enumerate(side.measures):
         found += _floating(session, side, at, "figures", filters)
         found += mixed_currencies(session, side, measure, filters)
-    return found
+    return found + _to_be_said([side])
+
+
+def _to_be_said(sides: Sequence[Side]) -> list[Claim]:
+    """What the data of sources leave open that nobody has declared; once of one that is on both sides."""
+    asked = dict.fromkeys((side.source.name, question) for side in sides for question in side.source.questions)
+    return [Claim(kind="to_be_said", facts={"side": name, "question": question}) for name, question in asked]
 
 
 def _floating(session: Session, side: Side, at: int, table: str, filters: Filters) -> Iterator[Claim]:

@@ -49,12 +49,15 @@ class Proposal(Struct, frozen=True):
     Attributes:
         source: the source.
         guesses: what each column was taken for and why.
-        questions: what the data leave open, for a person to say; until then nothing is taken for either.
     """
 
     source: Source
     guesses: dict[str, Guess]
-    questions: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What the data leave open, for a person to say; until then nothing is taken for either."""
+        return self.source.questions
 
 
 def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
@@ -164,7 +167,8 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
         told = "numbers, but a column called * cannot be added up: rename it"
         guesses["*"] = replace(star, role="dimension", reason=told)
     dimensions, measures = _members(guesses)
-    return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
+    found = replace(source, dimensions=dimensions, measures=measures, text=text, questions=questions)
+    return Proposal(found, guesses)
 
 
 def _with_signs(
@@ -228,18 +232,23 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
             break
     else:
         if marked or named:
-            found = replace(found, questions=(*found.questions, asked_totals((*marked, *named))))
+            found = _asking(found, asked_totals((*marked, *named)))
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))
         tried = _guessed(session, replace(source, text=text), decimal, signs)
         if adds_up(session, tried.source):
             sure = no_coincidence(session, tried.source)
-            asked = () if sure else (asked_totals(text.totals),)
-            found = replace(tried if sure else found, questions=(*found.questions, *asked))
+            found = _asking(tried, *found.questions) if sure else _asking(found, asked_totals(text.totals))
         elif has_nothing(session, source):
-            found = replace(found, questions=(*found.questions, asked_empty(text.totals)))
+            found = _asking(found, asked_empty(text.totals))
     return found
+
+
+def _asking(found: Proposal, *questions: str) -> Proposal:
+    """The proposal with more questions."""
+    every = tuple(dict.fromkeys((*found.questions, *questions)))
+    return replace(found, source=replace(found.source, questions=every))
 
 
 def asked_totals(marks: Sequence[str]) -> str:

@@ -240,6 +240,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         default_filters: hold unless a request filters the same dimension itself.
         tolerance: from where differences count, for all measures.
         text: how the text of a CSV file is to be read; its signs hold for text in other kinds too.
+        questions: what is still to be said of a source that was proposed from its data; each result warns of it.
     """
 
     name: str
@@ -253,6 +254,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
     default_filters: tuple[Filter, ...] = ()
     tolerance: Tolerance | None = None
     text: TextFormat = TextFormat()
+    questions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}

@@ -15,7 +15,7 @@ Kind = Literal[
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
     "nothing_between", "values_without_rows", "whole_periods",
-    "ordered_as_numbers",
+    "ordered_as_numbers", "to_be_said",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -356,6 +356,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
         "the rows are in the order of {measure} as a number, whatever its {dimension}: which amount of several "
         "currencies is more is not known"
     ),
+    "to_be_said": _plainly("{side} was proposed from its data, which leave this open: {question}"),
     "values_without_rows": _values_without_rows,
     "whole_periods": _whole_periods,
     "in_no_group": _in_no_group,
