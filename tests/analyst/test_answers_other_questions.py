@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -44,6 +45,31 @@ def test_a_value_may_hold_what_looks_like_a_condition_in_quotes() -> None:
     assert [one.value for one in filters_of("--where", given)] == [
         "a and b=c", "=1", "Salt and Pepper", ["R&D", "Sales"], ["A", "B"],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "op", "value"),
+    [
+        ("account not in (1, 2)", "not in", ["1", "2"]),
+        ("account in ('a,b')", "in", ["a,b"]),
+        ("account in (1)", "in", ["1"]),
+        ("account!=(1,2)", "not in", ["1", "2"]),
+        ("account=(1)", "=", "(1)"),
+        ('account in "(1)"', "in", ["(1)"]),
+        ("account in (a), b (c)", "in", ["(a)", "b (c)"]),
+        ("account between (1, 2)", "between", ["1", "2"]),
+    ],
+)
+def test_a_list_may_stand_in_parentheses(condition: str, op: str, value: object) -> None:
+    """`not in (1, 2)` left out the values "(1" and "2)", which no row has, and so nothing."""
+    (found,) = filters_of("--where", [condition])
+    assert (found.op, found.value) == (op, value)
+
+
+@pytest.mark.parametrize("op", ["in", "not in", "between"])
+def test_a_condition_is_read_again_as_it_is_told(op: Any) -> None:
+    told = Filter(dimension="account", op=op, value=["710300", "a, b"])
+    assert filters_of("--where", [str(told)]) == [told]
 
 
 MONTHS = "  a: {kind: csv, path: a.csv, dimensions: {month: {%s}}, measures: {amount: {decimals: 2}}}\n"

@@ -16,6 +16,7 @@ from treadle.analyst import (
     QueryResult,
     Source,
     TextFormat,
+    propose,
     query,
 )
 
@@ -193,3 +194,27 @@ def test_the_workbook_is_where_the_file_says(tmp_path: Path, how: str) -> None:
             query(catalog, QueryRequest(source="s"), bounds=QUICK)
     else:
         assert query(catalog, QueryRequest(source="s"), bounds=QUICK).totals["amount"] == 5
+
+
+BESIDE: list[list[Any]] = [
+    ["company", "amount", None, "account", "limit"], ["1001", 10, None, "A7", 5], ["1002", 5, None, "A8", 6],
+    [None, None, None, "A9", 7],
+]  # fmt: skip
+
+
+def test_two_tables_side_by_side_are_asked_about(tmp_path: Path) -> None:
+    book(tmp_path / "s.xlsx", BESIDE)
+    (question,) = propose(tmp_path / "s.xlsx", QUICK)[0].questions
+    assert question.startswith("column3 is empty, and rows stand on one side of it only, as of two tables: keep")
+    dimensions = (Dimension(name="company"),)
+    source = Source(
+        name="s", kind="xlsx", path="s.xlsx", text=TextFormat(totals=("",)), dimensions=dimensions,
+        measures=(Measure(name="amount"),),
+    )  # fmt: skip
+    found = query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["company"]), bounds=QUICK)
+    assert ([row["company"] for row in found.rows], found.source_rows) == (["1001", "1002"], 2)
+
+
+def test_an_empty_column_within_a_table_is_not_asked_about(tmp_path: Path) -> None:
+    book(tmp_path / "s.xlsx", BESIDE[:3])
+    assert propose(tmp_path / "s.xlsx", QUICK)[0].questions == ()

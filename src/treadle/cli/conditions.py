@@ -21,6 +21,7 @@ _WORDS = re.compile(
 )
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
 _VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
+_LIST = re.compile(r"\([^()]*\)|\[[^\[\]]*\]", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 # A second condition within the value of the first.
 _ANOTHER = re.compile(
@@ -70,11 +71,8 @@ def _condition(option: str, item: str) -> dict[str, Any]:
         if not value:
             raise _wrong(option, item, f"{op!r} needs a value")
         if op == "between":
-            ends = _ENDS.fullmatch(value)
-            if ends is None:
-                raise _wrong(option, item, "'between' needs two values with 'and' between them")
-            return condition | {"value": [_plain(ends["low"]), _plain(ends["high"])]}
-        return condition | {"value": _plain(value) if op in ("like", "under", "ytd", "qtd") else _values(value)}
+            return condition | {"value": _between(option, item, value)}
+        return condition | {"value": _plain(value) if op in ("like", "under", "ytd", "qtd") else _values(value, one=True)}
     match = _SIGNS.fullmatch(item)
     if match is None:
         raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")
@@ -88,14 +86,30 @@ def _condition(option: str, item: str) -> dict[str, Any]:
     return {"dimension": dimension, "op": op, "value": _plain(value)}
 
 
+def _between(option: str, item: str, value: str) -> list[str]:
+    """The ends of a range, as treadle writes them, too."""
+    listed = _values(value)
+    if _listed(value, one=False) != value and len(listed) == 2:
+        return listed
+    if ends := _ENDS.fullmatch(value):
+        return [_plain(ends["low"]), _plain(ends["high"])]
+    raise _wrong(option, item, "'between' needs two values with 'and' between them")
+
+
 def _wrong(option: str, item: str, why: str) -> click.BadParameter:
     return click.BadParameter(f"{item!r} cannot be read: {why}", param_hint=f"'{option}'")
 
 
-def _values(text: str) -> list[str]:
-    """The values between commas; a comma at the end ends none."""
-    found = [_plain(part) for part in _VALUES.findall(f"{text.strip()}")]
+def _values(text: str, *, one: bool = False) -> list[str]:
+    """The values between commas, which may stand in parentheses, `one` alone too; a comma at the end ends none."""
+    found = [_plain(part) for part in _VALUES.findall(_listed(text.strip(), one=one))]
     return found[:-1] if len(found) > 1 and found[-1] == "" else found
+
+
+def _listed(text: str, *, one: bool) -> str:
+    """What stands in the parentheses or brackets around a list, as SQL and treadle itself write one."""
+    bare = _QUOTED.sub("''", text)
+    return text[1:-1].strip() if _LIST.fullmatch(bare) and (one or "," in bare) else text
 
 
 def _plain(text: str) -> str:

@@ -46,7 +46,7 @@ _RATES = re.compile(
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
-_PERIODIC = re.compile(r"period|month|monat|fiscper|perio|jahrper", re.IGNORECASE)
+_PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
 _DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")

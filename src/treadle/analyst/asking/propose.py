@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, spelled_otherwise, unsigned
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
-from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
+from treadle.analyst.asking.text_format import number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place, no_file
@@ -161,7 +161,8 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(each.question for each in guesses.values() if each.question)
     # Those of a CSV file are looked at all together, and asked about.
     questions += () if source.kind == "csv" else spelled_otherwise(guesses, samples)
-    questions += tuple(filter(None, (unsigned(guesses, samples), currency_columns(guesses)[1])))
+    asked = (unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples))
+    questions += tuple(filter(None, asked))
     if (star := guesses.get("*")) and star.role == "measure":
         # As the column of a measure it would stand for whole rows.
         told = "numbers, but a column called * cannot be added up: rename it"

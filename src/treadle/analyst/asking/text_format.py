@@ -183,3 +183,31 @@ def _has_figures(fields: Sequence[str]) -> bool:
 def _written(cell: object) -> str:
     """A cell as text; a whole number without the point that Excel's have."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def side_by_side(samples: Mapping[str, Sequence[str | None]]) -> str:
+    """Returns a question if a column without name and value parts two tables: a row has something in only one of them.
+
+    Args:
+        samples: some values of each column, in the order of the columns.
+    """
+    columns = list(samples)
+    for at, column in enumerate(columns):
+        if column != f"column{at + 1}" or any(map(_has, samples[column])):
+            continue
+        left, right = (_rows_with(samples, names) for names in (columns[:at], columns[at + 1 :]))
+        if any(left) and any(right) and left != right:
+            return (
+                f"{column} is empty, and rows stand on one side of it only, as of two tables: keep the columns of one of "
+                f"them, and add 'totals: [\"\"]' under 'text', which leaves out the rows that have none of its dimensions"
+            )
+    return ""
+
+
+def _rows_with(samples: Mapping[str, Sequence[str | None]], names: Sequence[str]) -> list[bool]:
+    """Which rows have a value in any of these columns."""
+    return [any(map(_has, row)) for row in zip(*(samples[name] for name in names), strict=True)]
+
+
+def _has(text: str | None) -> bool:
+    return text is not None and text.strip() != ""
