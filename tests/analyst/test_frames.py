@@ -78,6 +78,14 @@ def test_a_column_of_several_types_is_refused() -> None:
         Catalog.of({"x": pandas.DataFrame({"v": [D("1"), 1.5, "x"]})})
 
 
+def test_python_objects_in_polars_are_refused() -> None:
+    """The keys were where the objects are in memory, which is another place each time."""
+    polars = pytest.importorskip("polars")
+    held = polars.Series("account", [D("1"), "x"], dtype=polars.Object)
+    with pytest.raises(AnalystError, match="column 'account' holds Python objects; cast it"):
+        Catalog.of({"x": polars.DataFrame([held, polars.Series("amount", [1, 2])])})
+
+
 @pytest.mark.parametrize(
     ("other", "told"),
     [

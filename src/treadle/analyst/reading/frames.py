@@ -32,12 +32,24 @@ def arrow_table(name: str, frame: object) -> Any:
         raise AnalystError(f"source {name!r} is a frame, which needs pyarrow: pip install 'treadle[frames]'") from error
     if isinstance(frame, pyarrow.RecordBatchReader):
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
+    _refuse_objects(name, frame)
     try:
         table = pyarrow.table(frame)
         _refuse_mixed_times(name, frame, [one.name for one in table.schema if pyarrow.types.is_temporal(one.type)])
         return _readable(pyarrow, table)
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
+
+
+def _refuse_objects(name: str, frame: Any) -> None:
+    """Raises AnalystError for a column of Python objects in Polars, of which Arrow gets where these are in memory."""
+    kinds: Any = frame.schema if hasattr(frame, "get_columns") else {}
+    column = next((column for column, kind in kinds.items() if str(kind) == "Object"), None)
+    if column is not None:
+        raise AnalystError(
+            f"source {name!r}: column {column!r} holds Python objects; cast it to text or to a number, or leave it out",
+            given=name,
+        )
 
 
 def _refuse_mixed_times(name: str, frame: Any, columns: list[str]) -> None:

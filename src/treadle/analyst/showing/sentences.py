@@ -344,8 +344,8 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     ),
     "duplicates": _duplicates,
     "approximate": _plainly(
-        "{measure} of {side} is approximate: its column holds floating-point numbers; differences that these can be "
-        "off by count as matches"
+        "{measure} of {side} is approximate: its column holds floating-point numbers, of which some ten decimals are "
+        "read; differences that these can be off by count as matches"
     ),
     "not_a_number": _not_a_number,
     "not_examined": _not_examined,
