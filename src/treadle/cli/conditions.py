@@ -72,7 +72,8 @@ def _condition(option: str, item: str) -> dict[str, Any]:
             raise _wrong(option, item, f"{op!r} needs a value")
         if op == "between":
             return condition | {"value": _between(option, item, value)}
-        return condition | {"value": _plain(value) if op in ("like", "under", "ytd", "qtd") else _values(value, one=True)}
+        alone = op in ("like", "under", "ytd", "qtd")
+        return condition | {"value": _plain(value) if alone else _values(value, one=True)}
     match = _SIGNS.fullmatch(item)
     if match is None:
         raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")

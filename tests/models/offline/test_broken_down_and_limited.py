@@ -71,6 +71,19 @@ def test_a_currency_that_is_left_out_is_no_value_of_what_is_told_for_each(
     assert held(asked(question.format(limits)).tool_calls_made[-1].arguments) == [condition]
 
 
+@pytest.mark.parametrize("limits", ["Exclude account 800100.", "Without account 800100.", "Not for account 800100."])
+def test_what_a_second_sentence_leaves_out_is_left_out(limits: str) -> None:
+    """The word "Exclude" was a company, and the account was all that was told."""
+    call = asked(f"Show the amount of fi_reporting for company 1001. {limits}").tool_calls_made[-1]
+    assert held(call.arguments) == [("company", "=", "1001"), ("account", "!=", "800100")]
+
+
+@pytest.mark.parametrize("limits", ["Ignore account 800100.", "Leave out account 800100.", "Skip account 800100."])
+def test_what_a_second_sentence_leaves_out_is_never_all_that_is_told(limits: str) -> None:
+    found = asked(f"Show the amount of fi_reporting for company 1001. {limits}")
+    assert not any(("account", "=", "800100") in held(call.arguments) for call in found.tool_calls_made)
+
+
 @pytest.mark.parametrize("question", [
     "Which accounts are missing in consolidation_mart for company 1001 in 202401?",
     "Which accounts are missing from consolidation_mart?",

@@ -198,8 +198,8 @@ def side_by_side(samples: Mapping[str, Sequence[str | None]]) -> str:
         left, right = (_rows_with(samples, names) for names in (columns[:at], columns[at + 1 :]))
         if any(left) and any(right) and left != right:
             return (
-                f"{column} is empty, and rows stand on one side of it only, as of two tables: keep the columns of one of "
-                f"them, and add 'totals: [\"\"]' under 'text', which leaves out the rows that have none of its dimensions"
+                f"{column} is empty, and rows stand on one side of it only, as of two tables: keep the columns of one "
+                f"of them, and add 'totals: [\"\"]' under 'text', which leaves out rows with none of its dimensions"
             )
     return ""
 

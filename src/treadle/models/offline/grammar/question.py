@@ -162,12 +162,12 @@ def split_clauses(text: str) -> tuple[str, ...]:
     if is_chain(text):
         return (text.strip(" ,\n\t"),)
     masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
-    pieces: list[str] = []
-    for start, end in _spans(masked, _SENTENCE, 0, len(text)):
-        pieces += [text[a:b] for a, b in _spans(masked, _JOIN, start, end)]
+    pieces = [text[a:b] for one in _spans(masked, _SENTENCE, 0, len(text)) for a, b in _spans(masked, _JOIN, *one)]
     for place in range(len(pieces) - 1, 0, -1):
         if _CONDITION.match(pieces[place - 1]) or _DENIAL.match(pieces[place]):
-            pieces[place - 1 : place + 1] = [f"{pieces[place - 1].rstrip(' .!?,')}, {pieces[place]}"]
+            # "Exclude" would be a name within a sentence.
+            more = _DENIAL.sub(lambda said: said[0].lower(), pieces[place])
+            pieces[place - 1 : place + 1] = [f"{pieces[place - 1].rstrip(' .!?,')}, {more}"]
     return tuple(piece.strip(" ,\n\t") for piece in pieces if re.search(r"\w", piece))
 
 
