@@ -7,6 +7,7 @@ import pytest
 
 from treadle import Agent, Conversation, RunResult, Skill, tool
 from treadle.analyst import Catalog, Dimension, Measure, Source, analyst_skill
+from treadle.models.offline.grammar.question import split_clauses
 
 ANALYST = analyst_skill()
 
@@ -76,6 +77,34 @@ def test_what_a_second_sentence_leaves_out_is_left_out(limits: str) -> None:
     """The word "Exclude" was a company, and the account was all that was told."""
     call = asked(f"Show the amount of fi_reporting for company 1001. {limits}").tool_calls_made[-1]
     assert held(call.arguments) == [("company", "=", "1001"), ("account", "!=", "800100")]
+
+
+@pytest.mark.parametrize(
+    ("question", "limits", "told"),
+    [
+        ("Compare fi_reporting and bpc_reporting; company 1001; period 202401", ["company", "period"], None),
+        ("Compare fi_reporting with bpc_reporting for company: 1001; period: 202401", ["company", "period"], None),
+        ("Compare fi_reporting and bpc_reporting. Company 1001, period 202401.", ["company", "period"], None),
+        ("Compare fi_reporting and bpc_reporting; for company 1001 and 1002", ["company"], None),
+        ("Compare fi_reporting and bpc_reporting for company 1001. By account.", ["company"], ["account"]),
+        ("Compare fi_reporting and bpc_reporting. Group by account and period.", [], ["account", "period"]),
+    ],
+)
+def test_what_only_limits_a_sentence_before_asks_for_nothing_itself(
+    question: str, limits: list[str], told: list[str] | None
+) -> None:
+    """All was compared, and one of the two sources asked for what the limits let pass."""
+    calls = [call for call in asked(question).tool_calls_made if call.name != "list_sources"]
+    (call,) = calls
+    assert ([name for name, _, _ in held(call.arguments)], call.arguments.get("dimensions")) == (limits, told)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Compare fi_reporting and bpc_reporting for company 1001. Company 1002?", "Is fi_reporting good? By whom?"],
+)
+def test_what_asks_for_more_of_the_same_is_no_limit(question: str) -> None:
+    assert len(split_clauses(question)) == 2
 
 
 @pytest.mark.parametrize("limits", ["Ignore account 800100.", "Leave out account 800100.", "Skip account 800100."])

@@ -12,6 +12,7 @@ from typing import Literal
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
+from treadle.models.offline.grammar.going_on import as_one
 from treadle.models.offline.grammar.meaning import UNITS, is_computing, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
@@ -129,16 +130,6 @@ _JOIN = re.compile(
     rf"|\s++and\s++(?=(?:{_ASK})\b)|\s*+\balso,?\s++(?=(?:{_ASK})\b))",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
-    r"^\W*(?:(?:and|but|or|not|only)\s+)?(?:if|when|suppose|given|assuming|for|in|at|on|of|during|throughout|within|"
-    r"before|after|since|until|till|through|from|between|with|without|except(?:ing)?|excluding|ignoring|omitting|"
-    r"leaving out|apart from|besides|other than|prior to|up to|as of|starting)\b[^?!]*$",
-    re.IGNORECASE,
-)
-_DENIAL = re.compile(
-    r"^\W*(?:(?:and|but|also|please)\s+)*(?:don['’]t|do not|never|ignore|exclude|omit|skip|disregard|leave out|not)\b",
-    re.IGNORECASE,
-)
 _ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(
@@ -164,10 +155,8 @@ def split_clauses(text: str) -> tuple[str, ...]:
     masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
     pieces = [text[a:b] for one in _spans(masked, _SENTENCE, 0, len(text)) for a, b in _spans(masked, _JOIN, *one)]
     for place in range(len(pieces) - 1, 0, -1):
-        if _CONDITION.match(pieces[place - 1]) or _DENIAL.match(pieces[place]):
-            # "Exclude" would be a name within a sentence.
-            more = _DENIAL.sub(lambda said: said[0].lower(), pieces[place])
-            pieces[place - 1 : place + 1] = [f"{pieces[place - 1].rstrip(' .!?,')}, {more}"]
+        if whole := as_one(pieces[place - 1], pieces[place]):
+            pieces[place - 1 : place + 1] = [whole]
     return tuple(piece.strip(" ,\n\t") for piece in pieces if re.search(r"\w", piece))
 
 
