@@ -73,6 +73,8 @@ SELECT EXISTS (
 ) AS due
 """
 
+_TIME: Final = "SELECT clock_timestamp() AS time"
+
 _FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
 
 _LOOK: Final = 0.05
@@ -112,6 +114,11 @@ class _Retries(BaseRetryStrategy):
 class _Jobs(JobManager):
     """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close."""
 
+    async def time(self) -> datetime:
+        """What the clock of the server shows, by which it gives out what is due."""
+        found: datetime = (await self.connector.execute_query_one_async(_TIME))["time"]
+        return found
+
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """See `JobManager`. Whoever waits for the lock of the job is told, which procrastinate leaves to be found."""
         with _given_away(job.id):
@@ -121,7 +128,8 @@ class _Jobs(JobManager):
                 await self.connector.execute_query_async(_FREE, channel=channel)
 
     async def retry_job_by_id_async(self, job_id: int, retry_at: datetime, *more: Any, **named: Any) -> None:
-        """See `JobManager`."""
+        """See `JobManager`. What is due is told by the server's clock, of which that of this worker may differ."""
+        retry_at += await self.time() - datetime.now(UTC)
         with _given_away(job_id):
             await super().retry_job_by_id_async(job_id, retry_at, *more, **named)
 
@@ -152,7 +160,7 @@ class PostgresWorker:
         self._deliveries, self._heartbeat = deliveries, heartbeat
         self._connector = connector(database)
         self._app = App(connector=self._connector)
-        self._app.job_manager = _Jobs(self._connector)
+        self._app.job_manager = self._jobs = _Jobs(self._connector)
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
         self._workers: list[_Worker] = []
         self._ending = False
@@ -221,14 +229,21 @@ class PostgresWorker:
             raise _Again
         if found.status == "held":
             # Its owner may be dead, and its lease not run out yet: there is an order until the run has ended.
-            later = time.time() + self._heartbeat / 10
+            later = (await self._jobs.time()).timestamp() + self._heartbeat / 10
             with suppress(AlreadyEnqueued):
                 await put(self._app, Order(run_id, agent, key, job.priority, later), None)
         log.info("run %s: %s %s", run_id, found.status, found.reason, extra=about_run(run_id, agent))
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:
         agent, run_id = self._deliveries.agents[schedule.agent], schedule.run_id(timestamp)
-        if time.time() - timestamp > MISSED:
+        now = (await self._jobs.time()).timestamp()
+        if timestamp > now:
+            # The clock of the worker that found it is ahead.
+            task = f"treadle.begin {schedule.name}"
+            again = self._app.configure_task(task, schedule_at=datetime.fromtimestamp(timestamp, UTC))
+            await again.defer_async(timestamp=timestamp)
+            return
+        if min(now, time.time()) - timestamp > MISSED:
             words = "run %s of schedule %s was missed, and is not begun any more"
             log.warning(words, run_id, schedule.name, extra=about_run(run_id, schedule.agent))
             return
@@ -335,7 +350,10 @@ class _Deferrer(PeriodicDeferrer):
 
     def get_timestamps(self, periodic_task: Any, since: int | None, until: float) -> Iterable[int]:
         """See `PeriodicDeferrer`."""
-        return super().get_timestamps(periodic_task, since and max(since, int(until - self.max_delay)), until)
+        if since is not None:
+            # Where the clock was ahead, the last is in the time to come: nothing would come until then.
+            since = max(since, int(until - self.max_delay)) if since <= until else None
+        return super().get_timestamps(periodic_task, since, until)
 
     async def wait(self, next_tick: float) -> None:
         """See `PeriodicDeferrer`."""
