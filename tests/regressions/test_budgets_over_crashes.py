@@ -1,12 +1,13 @@
 """What budgets tell of a run whose process died, where another has other budgets, or another day."""
 
 import asyncio
+import sqlite3
 import time
 
 import pytest
 from hanging import Hangs
 
-from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Usage
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, Usage
 from treadle.kernel.events import RunResumed
 from treadle.testing import ScriptedModel
 
@@ -95,3 +96,52 @@ async def test_a_run_counts_once_where_the_clock_is_set_back_to_the_day_before_r
     first = await agent.run("go")
     result = await agent.resume(first.run_id, message="more")
     assert sum(daily.spent(key).tokens for key in daily.purses()) == result.usage.total_tokens == 60
+
+
+@pytest.mark.parametrize(("how", "agent_of"), [("run", "same"), ("worker", "another"), ("below", "another")])
+async def test_what_a_run_that_ended_as_its_process_died_holds_is_no_reason_to_refuse_another(tmp_path, how, agent_of):
+    """Nobody asked for it again, as it had ended: so it stayed set aside, and the next was told that all is used."""
+    held = sqlite3.connect(tmp_path / "spent.db", isolation_level=None, check_same_thread=False)
+
+    def replies(request):
+        if request.messages[-1].text == "go":
+            # As a process that dies then: the budget cannot be told any more what the reply took.
+            held.execute("BEGIN IMMEDIATE")
+        return "done"
+
+    def called(name, journal, **more):
+        model = ScriptedModel(replies, usage=Usage(20, 10))
+        return Agent(model, name=name, journal=journal, settings=SETTINGS, **more)
+
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        worst = (await called("clerk", None, budget=Budget(tokens=10_000)).estimate("go")).tokens
+        budget = Budget(tokens=worst + 100, path=tmp_path / "spent.db")
+        first = await called("clerk", journal, budget=budget).run("go")
+        held.execute("ROLLBACK")
+        assert first.finished
+        assert budget.spent().held_tokens > 0
+
+        agent = called("clerk" if agent_of == "same" else "other", journal, budget=budget)
+        if how == "worker":
+            run_id = await agent.submit("and now", to=Anywhere())
+            result = await asyncio.wait_for(agent.drive(run_id), 10)
+        elif how == "below":
+            script = ScriptedModel([[(agent.name, {"task": "and now"})], "it is done"])
+            result = await Agent(script, name="boss", tools=[agent.as_tool()], journal=journal).run("do it")
+            assert result.messages[-2].text == "done"
+        else:
+            result = await agent.run("and now")
+        assert result.stop.reason == "answered"
+        assert (budget.spent().tokens, budget.spent().held_tokens) == (60, 0)
+        budget.close()
+    held.close()
+
+
+class Anywhere:
+    """A queue that takes all."""
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        pass

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.checks import all_budgets
@@ -14,7 +15,7 @@ from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
-from treadle.journal import Journal, JournalError
+from treadle.journal import Journal, JournalError, Leases
 from treadle.journal.families import read_below
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
@@ -50,7 +51,13 @@ async def settle_ended(
         log.warning(words, state.run_id, error, extra=about)
 
 
-async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configuration], journal: Journal) -> None:
+async def settle_left(
+    budgets: Sequence[Budget],
+    configs: Mapping[str, Configuration],
+    journal: Journal,
+    other: Configuration | None = None,
+    before: float = inf,
+) -> None:
     """Sets the rows of runs that ended as their process died, before its last word to a budget.
 
     What they had set aside would stay so until somebody asked for them, and nobody has a reason to.
@@ -59,6 +66,8 @@ async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configura
         budgets: in which it is looked for such.
         configs: the agents, by their names in the journal.
         journal: where the runs are kept, each with all that work for it.
+        other: the agent for all others; None to leave their runs.
+        before: those that have ended since are left, whose process may still be at its last word; Unix seconds.
     """
     seen = set[str]()
     try:
@@ -67,6 +76,10 @@ async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configura
             seen.update(run_id for row in rows for run_id in _tops(row))
     except BudgetUnavailable as error:
         log.warning("it cannot be told which runs that have ended have something set aside: %s", error)
+    try:
+        seen -= {*(await journal.holders([*seen]) if isinstance(journal, Leases) else ())}
+    except JournalError:
+        return
     for run_id in sorted(seen):
         try:
             events = await journal.read(run_id)
@@ -74,8 +87,9 @@ async def settle_left(budgets: Sequence[Budget], configs: Mapping[str, Configura
             # It is another journal's, or damaged, which whoever asks for it is told.
             continue
         state = fold_all(events)
-        if state.agent in configs:
-            await settle_ended(configs[state.agent], state, events, journal)
+        config = configs.get(state.agent, other)
+        if config is not None and events[-1].at <= before:
+            await settle_ended(config, state, events, journal)
 
 
 def _tops(row: str) -> Iterator[str]:

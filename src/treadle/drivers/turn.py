@@ -3,16 +3,21 @@
 Before each model call its worst case is set aside in the budgets that the run draws on. Of many runs at once the last
 would so find too little, though there is enough for all: most calls take less than they may. A person waits for the
 answer of `agent.run`, which is told at once that there is too little. A run in a queue has time: as long as calls of
-other runs are under way, it waits for what they give back.
+other runs are under way, it waits for what they give back. What nobody gives back, since the process died that carried
+a run to its end, is looked for once before anybody is told that there is too little, or waits.
 """
 
 import asyncio
 from functools import partial
 from typing import Final
 
+from treadle.drivers.checks import with_budgets
+from treadle.drivers.clock import steady
 from treadle.drivers.configuration import StepSettings
+from treadle.drivers.ended import settle_left
 from treadle.drivers.purse.claims import Claim, refused, refused_above, within
 from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.telling import LAST_WORD
 from treadle.drivers.run import Run
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import RunFinished, StepPrepared
@@ -22,6 +27,9 @@ WAIT: Final = 120.0
 
 _LONGEST_PAUSE: Final = 0.25
 
+_AGAIN: Final = 30.0
+"""Seconds until it is looked again which runs have ended: of a hundred that are refused together one looks."""
+
 
 async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings | None) -> StepPrepared | RunFinished:
     """What carries `command` out, as `Run.prepare`, when it is the run's turn.
@@ -30,7 +38,7 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
         BudgetUnavailable: the file or database of a budget cannot be used.
     """
     run.audience.look_again()
-    loop, pause = asyncio.get_running_loop(), 0.01
+    loop, pause, settled = asyncio.get_running_loop(), 0.01, False
     end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
     while loop.time() < end:
         before = await patiently(lambda: _taken_by_others(run))
@@ -41,9 +49,45 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
             # That one may have given back by now what it had set aside.
             if isinstance(found, StepPrepared) or not await patiently(partial(_may_have_room, run, event, before)):
                 return found
+        if not settled:
+            settled = True
+            await _settle_ended(run)
+            continue
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
-    return await patiently(lambda: run.prepare(command, chosen))
+    prepare = partial(run.prepare, command, chosen)
+    found = await patiently(prepare)
+    if settled or _is_whole(command, found) or not await _settle_ended(run):
+        return found
+    return await patiently(prepare)
+
+
+async def _settle_ended(run: Run) -> bool:
+    """Has budgets of several processes given back what runs hold there that have ended; whether that was looked for."""
+    top, now, journal = run, steady(), run.config.journal
+    shared = [purse.budget for purse in run.purses if purse.budget.ledger.store.where]
+    shared = [budget for budget in shared if now - budget.ledger.looked_at >= _AGAIN]
+    if journal is None or not shared or not await patiently(partial(_may_be_held, run)):
+        return False
+    for budget in shared:
+        budget.ledger.looked_at = now
+    while top.parent is not None:
+        top = top.parent
+    await settle_left(shared, {}, journal, with_budgets(top.config, shared), run.clock.now() - LAST_WORD)
+    return True
+
+
+def _is_whole(command: PrepareStep, event: StepPrepared | RunFinished) -> bool:
+    """Whether `event` is the call that was wanted, with as long a reply as it may have."""
+    if isinstance(event, RunFinished):
+        return False
+    return event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
+
+
+def _may_be_held(run: Run) -> bool:
+    """Whether what a run lacks may be what others hold."""
+    bounds = within(run)
+    return (bounds.tokens is not None or bounds.usd is not None) and any(purse.is_held() for purse in run.purses)
 
 
 def _taken_by_others(run: Run) -> list[Claim]:
@@ -66,5 +110,5 @@ def _is_to_be_asked(run: Run, command: PrepareStep, event: StepPrepared, before:
     bounds = within(run)
     if bounds.tokens is None and bounds.usd is None:
         return True
-    is_whole = event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
-    return (is_whole and refused(run, event.reserve) is None) or not _may_have_room(run, event, before)
+    fits = _is_whole(command, event) and refused(run, event.reserve) is None
+    return fits or not _may_have_room(run, event, before)
