@@ -11,9 +11,11 @@ from threading import Event, Thread
 import httpx2
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, external_tool, tool
 from treadle.cli.commands.runs_delete import prune
+from treadle.drivers.lease import undriven
 from treadle.journal import export_runs, import_runs
 from treadle.serve import app
 from treadle.testing import ScriptedModel
@@ -223,8 +225,70 @@ def test_a_run_that_goes_on_while_old_ones_are_pruned_stays(tmp_path, monkeypatc
     done = CliRunner().invoke(prune, ["--older-than", "0s", "--yes", "--journal", str(path)], obj=None)
     assert done.exit_code == 0, done.output
     assert f"run {stays} is not as it was any more, and stays" in done.stderr
+    # It does not stay.
+    assert gone not in done.stderr
     assert [line.run_id for line in asyncio.run(other.list())] == [stays]
     asyncio.run(other.close())
+
+
+@pytest.mark.parametrize("of_a_name", [False, True])
+def test_a_run_that_goes_on_right_before_its_turn_to_be_pruned_stays(tmp_path, monkeypatch, of_a_name):
+    """Of many that are deleted the last come long after they were looked at."""
+    path = tmp_path / "runs.db"
+
+    async def begun(journal):
+        return await Agent(ScriptedModel(lambda _: "done"), journal=journal).run("go")
+
+    async def first():
+        async with SqliteJournal(path) as journal:
+            return (await begun(journal)).run_id
+
+    stays, hold, changed = asyncio.run(first()), SqliteJournal.hold, list[str]()
+
+    async def changes(journal, run_id, *given, **more):
+        if not changed:
+            changed.append(run_id)
+            async with SqliteJournal(path) as other:
+                agent = Agent(ScriptedModel(lambda _: "done"), journal=other)
+                if of_a_name:
+                    events = await other.read(stays)
+                    await other.delete(stays)
+                    await other.append(stays, 0, [replace(event, at=event.at + 1) for event in events])
+                else:
+                    await agent.resume(stays, message="go on")
+        return await hold(journal, run_id, *given, **more)
+
+    monkeypatch.setattr(SqliteJournal, "hold", changes)
+    done = CliRunner().invoke(prune, ["--older-than", "0s", "--yes", "--journal", str(path)], obj=None)
+    assert changed == [stays]
+    assert (done.exit_code, f"run {stays} is not as it was any more, and stays" in done.stderr) == (0, True)
+
+    async def left():
+        async with SqliteJournal(path) as journal:
+            return [line.run_id for line in await journal.list()]
+
+    assert asyncio.run(left()) == [stays]
+
+
+async def test_a_run_that_another_process_deletes_as_well_is_not_said_to_be_under_way(tmp_path):
+    path = tmp_path / "runs.db"
+    async with SqliteJournal(path) as journal, SqliteJournal(path) as other:
+        run_id = (await Agent(ScriptedModel(["done"]), journal=journal).run("go")).run_id
+
+        async def deletes(begun):
+            async with undriven(other, run_id):
+                begun.set()
+                await asyncio.sleep(0.3)
+                await other.delete(run_id)
+
+        begun = asyncio.Event()
+        task = asyncio.get_running_loop().create_task(deletes(begun))
+        await begun.wait()
+        typed = ["--older-than", "0s", "--yes", "--journal", str(path)]
+        done = await asyncio.to_thread(CliRunner().invoke, prune, typed, obj=None)
+        await task
+        assert (done.exit_code, "under way" in done.stderr) == (0, False), done.stderr
+        assert await journal.list() == []
 
 
 async def test_a_run_that_a_person_pauses_while_another_server_starts_stays_paused(tmp_path):

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import click
@@ -23,6 +23,9 @@ from treadle.journal.standing import ENDED, Standing, standing
 
 _TOGETHER = 200
 """Runs that are deleted at once: they share a commit."""
+
+_LOOKS, _LOOK = 20, 0.05
+"""How often it is looked whether a run that somebody has is free, or gone, and the seconds between."""
 
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
@@ -110,12 +113,7 @@ async def _prune(named: str | None, before: float, statuses: Sequence[Standing],
         elif dry_run:
             note(f"{_count(run_ids)} would be deleted")
         elif _is_agreed(run_ids, yes):
-            # Somebody may have had one go on since it was shown, or have deleted it.
-            now = {runs[0].run_id: runs for runs in await families(journal)}
-            stay = [runs for runs in old if now.get(runs[0].run_id) != runs]
-            for runs in stay:
-                note(f"run {runs[0].run_id} is not as it was any more, and stays")
-            await _gone(journal, [line.run_id for runs in old if runs not in stay for line in runs])
+            await _gone(journal, run_ids, {line.run_id: line for line, *_ in old})
     return ExitCode.FINISHED
 
 
@@ -152,8 +150,13 @@ def _is_agreed(run_ids: Sequence[str], yes: bool) -> bool:
     return agreed
 
 
-async def _gone(journal: Journal, run_ids: Sequence[str]) -> None:
+async def _gone(journal: Journal, run_ids: Sequence[str], shown: Mapping[str, RunInfo] | None = None) -> None:
     """Deletes the runs, each of which nobody has go on meanwhile.
+
+    Args:
+        journal: that has them.
+        run_ids: the runs.
+        shown: how those at the top stood; one to which something has come since stays. None to take them as they are.
 
     Raises:
         click.UsageError: some are driven, or would leave money set aside, and stay.
@@ -164,7 +167,7 @@ async def _gone(journal: Journal, run_ids: Sequence[str]) -> None:
     tops, deleted, stay = [*under], 0, list[str]()
     for at in range(0, len(tops), _TOGETHER):
         some = tops[at : at + _TOGETHER]
-        for found in await asyncio.gather(*[_one_gone(journal, top, under[top]) for top in some]):
+        for found in await asyncio.gather(*[_one_gone(journal, top, under[top], shown) for top in some]):
             if isinstance(found, str):
                 stay.append(found)
             else:
@@ -176,22 +179,40 @@ async def _gone(journal: Journal, run_ids: Sequence[str]) -> None:
         raise click.UsageError("; ".join(stay))
 
 
-async def _one_gone(journal: Journal, top: str, runs: Sequence[str]) -> int | str:
+async def _one_gone(journal: Journal, top: str, runs: Sequence[str], shown: Mapping[str, RunInfo] | None) -> int | str:
     """How many of these runs, which are `top` or work for it, were deleted; or why none is."""
-    try:
-        async with undriven(journal, top):
-            if await may_hold_money(journal, top, runs):
-                return (
-                    f"run {top} was left in the middle under a budget, and what that set aside for it, if anything, "
-                    f"would stay so for ever: have it go on, or end it in Python with agent.cancel({top!r}), and the "
-                    "budget= that it was given if it was, and then delete it"
-                )
+    looks = _LOOKS
+    while True:
+        try:
+            async with undriven(journal, top):
+                if shown is not None and await _has_gone_on(journal, shown[top]):
+                    note(f"run {top} is not as it was any more, and stays")
+                    return 0
+                if await may_hold_money(journal, top, runs):
+                    return (
+                        f"run {top} was left in the middle under a budget, and what that set aside for it, if "
+                        "anything, would stay so for ever: have it go on, or end it in Python with "
+                        f"agent.cancel({top!r}), and the budget= that it was given if it was, and then delete it"
+                    )
+                return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+        except RunHeld as held:
+            # Somebody has it go on, or deletes it as well.
+            looks -= 1
+            if not looks:
+                who = "" if held.holder is None else f" in {held.holder}"
+                return f"run {top} is under way{who}: end it there first, or wait until it has ended"
+        except UnknownRun:
             return sum([await journal.delete(run_id) for run_id in reversed(runs)])
-    except RunHeld as held:
-        who = "" if held.holder is None else f" in {held.holder}"
-        return f"run {top} is under way{who}: end it there first, or wait until it has ended"
-    except UnknownRun:
-        return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+        await asyncio.sleep(_LOOK)
+
+
+async def _has_gone_on(journal: Journal, line: RunInfo) -> bool:
+    """Whether something has come to a run since, or it is another of that name."""
+    try:
+        last = await journal.read(line.run_id, line.events - 1)
+    except JournalDamaged:
+        return False
+    return [event.at for event in last] != [line.updated_at]
 
 
 def _agreed(question: str) -> bool:
