@@ -7,7 +7,8 @@ import time
 import pytest
 from hanging import Hangs
 
-from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, Usage
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, Usage, tool
+from treadle.drivers import turn
 from treadle.kernel.events import RunResumed
 from treadle.testing import ScriptedModel
 
@@ -98,30 +99,54 @@ async def test_a_run_counts_once_where_the_clock_is_set_back_to_the_day_before_r
     assert sum(daily.spent(key).tokens for key in daily.purses()) == result.usage.total_tokens == 60
 
 
-@pytest.mark.parametrize(("how", "agent_of"), [("run", "same"), ("worker", "another"), ("below", "another")])
-async def test_what_a_run_that_ended_as_its_process_died_holds_is_no_reason_to_refuse_another(tmp_path, how, agent_of):
+@pytest.mark.parametrize(
+    ("how", "agent_of", "rests"),
+    [
+        ("run", "same", "ended"),
+        ("run", "same", "waits"),
+        ("run", "same", "waits below"),
+        ("worker", "another", "waits"),
+        ("below", "another", "ended"),
+    ],
+)
+async def test_what_a_run_that_came_to_rest_as_its_process_died_holds_is_no_reason_to_refuse_another(
+    tmp_path, monkeypatch, how, agent_of, rests
+):
     """Nobody asked for it again, as it had ended: so it stayed set aside, and the next was told that all is used."""
+    monkeypatch.setattr(turn, "LAST_WORD", 0.0)
     held = sqlite3.connect(tmp_path / "spent.db", isolation_level=None, check_same_thread=False)
 
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        return "paid"
+
     def replies(request):
-        if request.messages[-1].text == "go":
-            # As a process that dies then: the budget cannot be told any more what the reply took.
-            held.execute("BEGIN IMMEDIATE")
-        return "done"
+        if request.messages[-1].text != "go":
+            return "done"
+        # As a process that dies then: the budget cannot be told any more what the reply took.
+        held.execute("BEGIN IMMEDIATE")
+        return "done" if rests == "ended" else [("pay", {})]
 
     def called(name, journal, **more):
         model = ScriptedModel(replies, usage=Usage(20, 10))
-        return Agent(model, name=name, journal=journal, settings=SETTINGS, **more)
+        return Agent(model, name=name, journal=journal, settings=SETTINGS, tools=[pay], **more)
 
     async with SqliteJournal(tmp_path / "runs.db") as journal:
         worst = (await called("clerk", None, budget=Budget(tokens=10_000)).estimate("go")).tokens
-        budget = Budget(tokens=worst + 100, path=tmp_path / "spent.db")
-        first = await called("clerk", journal, budget=budget).run("go")
+        budget = Budget(tokens=worst + 400, path=tmp_path / "spent.db")
+        clerk = called("clerk", journal, budget=budget)
+        before = clerk
+        if rests == "waits below":
+            tasks = ["go", "and now"]
+            script = ScriptedModel(lambda request: [("clerk", {"task": tasks.pop(0)})] if request.step == 0 else "done")
+            before = Agent(script, name="top", tools=[clerk.as_tool()], journal=journal)
+        first = await before.run("go")
         held.execute("ROLLBACK")
-        assert first.finished
+        assert first.stop.reason == ("answered" if rests == "ended" else "waiting")
         assert budget.spent().held_tokens > 0
 
-        agent = called("clerk" if agent_of == "same" else "other", journal, budget=budget)
+        agent = before if agent_of == "same" else called("other", journal, budget=budget)
         if how == "worker":
             run_id = await agent.submit("and now", to=Anywhere())
             result = await asyncio.wait_for(agent.drive(run_id), 10)
@@ -133,6 +158,9 @@ async def test_what_a_run_that_ended_as_its_process_died_holds_is_no_reason_to_r
             result = await agent.run("and now")
         assert result.stop.reason == "answered"
         assert (budget.spent().tokens, budget.spent().held_tokens) == (60, 0)
+        if first.pending:
+            await before.resume(first.run_id, approve=first.pending)
+            assert (budget.spent().tokens, budget.spent().held_tokens) == (90, 0)
         budget.close()
     held.close()
 

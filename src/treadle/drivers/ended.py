@@ -1,9 +1,10 @@
-"""Ended: what a budget is told of runs that have ended, where the process that carried them out could not."""
+"""Ended: what a budget is told of runs that have ended, or wait, where the process that carried them out could not."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
+from typing import Final
 
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.checks import all_budgets
@@ -21,11 +22,14 @@ from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 
+_AT_REST: Final = ("finished", "paused")
+"""The phases of a run that has no call under way: what it has used is all that it claims."""
+
 
 async def settle_ended(
     config: Configuration, state: RunState, events: Sequence[Event], journal: Journal | None
 ) -> None:
-    """Sets the rows of a run that is asked for, if it has ended, and of those below it that have.
+    """Sets the rows of a run that is asked for, if it has ended or waits, and of those below it that have or do.
 
     Where that is not possible now, it is logged: the next time that the run is asked for is as good.
 
@@ -39,7 +43,7 @@ async def settle_ended(
         return
     name = row_name(state.run_id, state.started_at)
     try:
-        rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase == "finished" else []
+        rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase in _AT_REST else []
         # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
         if rows and (journal is None or not await journal.read(state.run_id, len(events))):
             await patiently(partial(amend, rows), LAST_WORD)
@@ -58,7 +62,7 @@ async def settle_left(
     other: Configuration | None = None,
     before: float = inf,
 ) -> None:
-    """Sets the rows of runs that ended as their process died, before its last word to a budget.
+    """Sets the rows of runs that ended, or came to wait, as their process died, before its last word to a budget.
 
     What they had set aside would stay so until somebody asked for them, and nobody has a reason to.
 
@@ -107,7 +111,7 @@ async def _below(config: Configuration, state: RunState, name: str, journal: Jou
             continue
         inner = fold_all(events)
         called = row_name(run_id, inner.started_at, (state.run_id, name))
-        if inner.phase == "finished":
+        if inner.phase in _AT_REST:
             rows = amiss(below.budgets, run_id, called, used_in(inner))
             await patiently(partial(amend, rows), LAST_WORD)
         await _below(below, inner, called, journal)
