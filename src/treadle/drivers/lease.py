@@ -5,6 +5,7 @@ Sub-runs are driven under the lease of the run at the top. A run that is carried
 it is left.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
@@ -58,6 +59,11 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
                 other = await journal.hold(run_id, held.holder, held.seconds, takeover=True)
         if other is not None:
             raise RunHeld(run_id, other, where=where_of(journal))
+    except asyncio.CancelledError:
+        # The journal may have it all the same.
+        lease.begun = True
+        lease.give_back(over=False)
+        raise
     except BaseException:
         lease.give_back(over=True)
         raise

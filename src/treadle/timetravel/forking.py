@@ -1,7 +1,9 @@
 """Forking: a run that begins with the first steps of another, under the rules of its agent, and goes on by itself."""
 
+import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,15 +28,17 @@ from treadle.drivers.checks import (
 from treadle.drivers.clock import Clock
 from treadle.drivers.compact import chosen_policies
 from treadle.drivers.configuration import Configuration
+from treadle.drivers.dispatch import cancelled
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets, Whose, purses_of, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.telling import tell_whose
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.journal import Journal, MemoryJournal
+from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, RunForked
@@ -71,8 +75,22 @@ async def forked(config: Configuration, run: str | RunResult[Any], asked: Forked
     """A fork of `run`, taken up, and the events that it has. Raises as `begin_fork`."""
     begun = await begin_fork(config, run, asked)
     going_on = GoingOn(Answers(), deps=asked.deps, on_event=asked.on_event, budget=asked.budget, user=asked.user)
-    driven, earlier, _ = await taken_up(with_model(config, asked.model), begun, going_on)
+    async with _ended_if_cancelled(config, begun, asked):
+        driven, earlier, _ = await taken_up(with_model(config, asked.model), begun, going_on)
     return driven, earlier
+
+
+@asynccontextmanager
+async def _ended_if_cancelled(config: Configuration, fork: str | RunResult[Any], asked: Forked) -> AsyncIterator[None]:
+    """Ends a fork that is recorded where whoever asked for it goes away: nobody else knows of it, to have it go on."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if isinstance(fork, str):
+            # It may not have come to be recorded.
+            with suppress(JournalError, BudgetUnavailable):
+                await cancelled(config, fork, budget=asked.budget)
+        raise
 
 
 async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Forked) -> str | RunResult[Any]:
@@ -110,8 +128,9 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal
     await tell_whose(purses_of(config.budgets, (), whose, fork, run_id), run_id)
-    with told_as_its_own(kept):
-        await kept.fork(source.run_id, cut.seq, run_id, own)
+    async with _ended_if_cancelled(config, run_id, asked):
+        with told_as_its_own(kept):
+            await kept.fork(source.run_id, cut.seq, run_id, own)
     return run_id if config.journal is not None else result_of(fork.state, None, whole, kept)
 
 
