@@ -4,14 +4,18 @@ A fork was left as under way, and nobody knew of it
   -> test_a_fork_whose_caller_goes_away_is_not_left_under_way
 A run that waits was said to be under way by its lease, until that ran out
   -> test_a_run_whose_caller_goes_away_as_it_is_taken_up_is_nobodys
+A decision was recorded, and not that a worker is to go on: no worker looked for the run any more
+  -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
+  -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
 """
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from treadle import Agent, Budget, Price, SqliteJournal, Usage, ask_before, tool
-from treadle.journal import stuck_runs
+from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, ask_before, tool
+from treadle.journal import JournalUnavailable, stuck_runs
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +30,7 @@ class Cancels(SqliteJournal):
     """Has whoever calls cancelled once it has done what is `wanted`."""
 
     wanted = ""
+    caller = None
 
     async def _cancels(self, what):
         if what == self.wanted:
@@ -36,6 +41,13 @@ class Cancels(SqliteJournal):
     async def fork(self, *given, **more):
         await super().fork(*given, **more)
         await self._cancels("fork")
+
+    def put(self, run_id, seq, events, *more, **named):
+        done = super().put(run_id, seq, events, *more, **named)
+        if self.wanted in {type(event).__name__ for event in events}:
+            self.wanted = ""
+            self.caller.cancel()
+        return done
 
     async def hold(self, *given, **more):
         found = await super().hold(*given, **more)
@@ -82,6 +94,61 @@ async def test_a_run_whose_caller_goes_away_as_it_is_taken_up_is_nobodys(tmp_pat
         with pytest.raises(asyncio.CancelledError):
             await agent.resume(waits.run_id, approve=waits.pending)
         async with asyncio.timeout(5):
-            while await journal.holders([waits.run_id]):
+            while await journal.holders([waits.run_id]):  # noqa: ASYNC110 - it has no event for that
                 await asyncio.sleep(0.01)
         assert (await agent.resume(waits.run_id, approve=waits.pending)).text == "It is paid."
+
+
+class Anywhere:
+    """A queue that takes all."""
+
+    def __init__(self):
+        self.orders = []
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        self.orders.append(order)
+
+
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize("when", ["RunResumed", "ApprovalDecided", "RunPaused"])
+async def test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made(tmp_path, when, below):
+    async with Cancels(tmp_path / "runs.db") as journal:
+        agent = paying(journal)
+        if below:
+            script = ScriptedModel(lambda request: "ok" if request.step else [("clerk", {"task": "pay"})])
+            agent = Agent(script, tools=[paying(None, name="clerk").as_tool()], journal=journal)
+        waits = await agent.run("pay")
+        decides = agent.resubmit(waits.run_id, to=Anywhere(), approve=waits.pending)
+        journal.caller = asyncio.get_running_loop().create_task(decides)
+        journal.wanted = when
+        await asyncio.wait([journal.caller])
+        assert journal.caller.cancelled()
+        (line,) = [line for line in await journal.list() if line.parent is None]
+        assert (line.status, line.stop.detail) == ("waiting", "queued")
+        assert (await agent.drive(waits.run_id)).stop.reason == "answered"
+
+
+async def test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made():
+    class Dies(MemoryJournal):
+        left = float("inf")
+
+        async def append(self, *given, **more):
+            if self.left < 1:
+                raise JournalUnavailable("the process is gone")
+            await super().append(*given, **more)
+            self.left -= 1
+
+    journal, queue, left = Dies(), Anywhere(), 0
+    agent = paying(journal)
+    waits = await agent.run("pay")
+    while not queue.orders:
+        journal.left = left
+        with suppress(JournalUnavailable):
+            await agent.resubmit(waits.run_id, to=queue, approve=waits.pending)
+        (line,) = await journal.list()
+        assert (line.status, line.stop.reason) == ("waiting", "waiting")
+        left += 1
+    assert left == 2

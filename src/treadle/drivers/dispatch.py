@@ -246,14 +246,15 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
     order = _again(events)
     more = going_on.limits is not None or going_on.budget is not None or going_on.message is not None
     if going_on.answers or more:
-        run, _, to_do = await taken_up(config, run_id, going_on)
-        if not to_do:
+        done = list[bool]()
+
+        async def work() -> None:
+            done.append(await _queued_with(config, run_id, going_on._replace(queued=RunPaused(QUEUED, order))))
+
+        # Half of it would be a run that is under way, and that no worker looks for.
+        await undisturbed(work)
+        if not done.pop():
             return run_id
-        try:
-            run.feed(RunPaused(QUEUED, order))
-            await run.commit()
-        finally:
-            run.let_go()
     elif state.phase == "finished":
         return run_id
     elif _waits_for_somebody(events):
@@ -261,6 +262,19 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
         raise Misuse(f"run {run_id} waits ({waits}): say what was decided, with approve=, deny=, results= or message=")
     await to.dispatch(_order(run_id, state.agent, order))
     return run_id
+
+
+async def _queued_with(config: Configuration, run_id: str, going_on: GoingOn) -> bool:
+    """Records what was decided of a run, and that it waits for a worker; whether anything is left to do for it."""
+    run, _, to_do = await taken_up(config, run_id, going_on)
+    if to_do:
+        try:
+            if run.state.phase != "paused" and going_on.queued is not None:
+                run.feed(going_on.queued)
+                await run.commit()
+        finally:
+            run.let_go()
+    return to_do
 
 
 async def carried(

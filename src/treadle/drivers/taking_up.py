@@ -34,7 +34,7 @@ from treadle.journal import Journal
 from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunStarted
+from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Message
 from treadle.kernel.state import RunState
@@ -51,6 +51,7 @@ class GoingOn(NamedTuple):
     `origin` is what says the message, as it stands in the journal. With `last` it goes on only if it is the last run of
     its conversation, and with `seen` only if it has that many events still. One that is only `ended` does nothing more,
     so that any agent may do it that has its budgets. `as_said` gives back to its events what their journal redacted.
+    With `queued` it only waits for a worker then; where nothing is recorded of a run below, that is written with it.
     """
 
     answers: Answers = Answers()
@@ -69,6 +70,7 @@ class GoingOn(NamedTuple):
     seen: int | None = None
     ended: bool = False
     as_said: Callable[[Sequence[Event]], Sequence[Event]] = tuple
+    queued: RunPaused | None = None
 
 
 class Overtaken(Misuse):
@@ -231,6 +233,9 @@ def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
         run.feed(MessageAdded(question, going_on.origin, by=going_on.by))
     elif _has_nothing_to_answer(before):
         run.feed(NudgeGiven(ROOM))
+    # What is recorded of a run below is recorded under the lease of this one, which goes with its pause.
+    if going_on.queued is not None and not any("/" in call for call in going_on.answers.calls):
+        run.feed(going_on.queued)
 
 
 def _has_nothing_to_answer(state: RunState) -> bool:
