@@ -11,7 +11,10 @@ from needs import need
 
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
 from fleet import until
+from procrastinate.exceptions import ConnectorException
+from procrastinate.manager import JobManager
 
+from treadle import Agent
 from treadle.journal import JournalUnavailable, PostgresJournal
 from treadle.workers import PostgresQueue, Schedule
 
@@ -176,3 +179,35 @@ async def test_a_run_whose_journal_is_away_for_long_is_gone_on_with_when_it_is_t
         assert done == ["pay"]
         await queue.work(clerk(journal), once=True)
         assert (await clerk(journal).drive(run_id)).text == "It is done."
+
+
+@pytest.mark.parametrize("how", ["finished", "held"])
+async def test_an_order_is_closed_though_the_database_was_away_for_a_moment_as_its_run_had_ended(
+    clerk, done, journal, queue, database, monkeypatch, how
+):
+    """It stayed with its worker, as one that is under way: others of its key waited for as long as that lived."""
+    method = "finish_job_by_id_async" if how == "finished" else "retry_job_by_id_async"
+    tells, away, drive, held = getattr(JobManager, method), [1, 2], Agent.drive, []
+
+    async def tell(*given, **more):
+        if away:
+            away.pop()
+            raise ConnectorException
+        await tells(*given, **more)
+
+    async def drives(agent, run_id, **more):
+        if how == "held" and not held:
+            held.append(run_id)
+            raise JournalUnavailable("it is away")
+        return await drive(agent, run_id, **more)
+
+    monkeypatch.setattr(JobManager, method, tell)
+    monkeypatch.setattr(Agent, "drive", drives)
+    keyed = PostgresQueue(database.url, per_key=1)
+    async with keyed:
+        agent = clerk(journal)
+        await agent.submit("one", to=keyed, key="anna")
+        await agent.submit("two", to=keyed, key="anna")
+        async with Working(keyed, agent):
+            await asyncio.wait_for(until(lambda: len(done) == 2), 20)
+    assert not away

@@ -9,7 +9,7 @@ took over; nobody would then see that one die.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -112,7 +112,13 @@ class _Retries(BaseRetryStrategy):
 
 
 class _Jobs(JobManager):
-    """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close."""
+    """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close.
+
+    Attributes:
+        patience: seconds for which it is tried; after that this worker counts as gone.
+    """
+
+    patience = 0.0
 
     async def time(self) -> datetime:
         """What the clock of the server shows, by which it gives out what is due."""
@@ -121,17 +127,33 @@ class _Jobs(JobManager):
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """See `JobManager`. Whoever waits for the lock of the job is told, which procrastinate leaves to be found."""
-        with _given_away(job.id):
-            await super().finish_job(job, status, delete_job)
+        await self._told(job.id, partial(super().finish_job, job, status, delete_job))
         if job.lock is not None:
-            for channel in get_channel_for_queues([job.queue]):
-                await self.connector.execute_query_async(_FREE, channel=channel)
+            with suppress(ConnectorException):
+                for channel in get_channel_for_queues([job.queue]):
+                    await self.connector.execute_query_async(_FREE, channel=channel)
 
     async def retry_job_by_id_async(self, job_id: int, retry_at: datetime, *more: Any, **named: Any) -> None:
         """See `JobManager`. What is due is told by the server's clock, of which that of this worker may differ."""
-        retry_at += await self.time() - datetime.now(UTC)
-        with _given_away(job_id):
-            await super().retry_job_by_id_async(job_id, retry_at, *more, **named)
+        later, again = retry_at - datetime.now(UTC), super().retry_job_by_id_async
+
+        async def put_off() -> None:
+            await again(job_id, await self.time() + later, *more, **named)
+
+        await self._told(job_id, put_off)
+
+    async def _told(self, job_id: int | None, tell: Callable[[], Awaitable[None]]) -> None:
+        """Has the database told, which may be away for a moment: a job of a living worker nobody else looks after."""
+        end = time.monotonic() + self.patience
+        while True:
+            try:
+                with _given_away(job_id):
+                    await tell()
+                return
+            except ConnectorException:
+                if time.monotonic() >= end:
+                    raise
+            await asyncio.sleep(_LOOK)
 
 
 @contextmanager
@@ -161,6 +183,7 @@ class PostgresWorker:
         self._connector = connector(database)
         self._app = App(connector=self._connector)
         self._app.job_manager = self._jobs = _Jobs(self._connector)
+        self._jobs.patience = SILENT * heartbeat
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
         self._workers: list[_Worker] = []
         self._ending = False
