@@ -13,8 +13,9 @@ imported when the first question is asked.
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.check import Checked, check
 from treadle.analyst.asking.compare import CompareRequest, compare
+from treadle.analyst.asking.declaration import declaration
 from treadle.analyst.asking.drill import Drilled, DrillRequest, drill
-from treadle.analyst.asking.propose import Proposal, declaration, propose
+from treadle.analyst.asking.propose import Proposal, propose
 from treadle.analyst.asking.query import QueryRequest, QueryResult, query
 from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
 from treadle.analyst.asking.sample import sample_catalog

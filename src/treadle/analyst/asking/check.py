@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.doubts import asked_totals
 from treadle.analyst.asking.footing import usual_marks
-from treadle.analyst.asking.propose import asked_totals
 from treadle.analyst.asking.query import QueryRequest, query
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source

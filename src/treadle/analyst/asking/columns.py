@@ -4,7 +4,7 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
@@ -45,7 +45,6 @@ _RATES = re.compile(
     r"(^|_|\b)(price|preis|rate|kurs|zinssatz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)", re.IGNORECASE
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
-_SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
 _DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
@@ -53,10 +52,6 @@ _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
 _YEAR = re.compile(r"(19|20)\d\d")
 _YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
 _FEW, _CODE_LENGTH = 50, 4
-_KEPT_DIGITS = 15
-_SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
-
-
 # "Number of units sold" counts them; "number" by itself, or of one thing, may be its name.
 _COUNTS = re.compile(
     r"^\W*((number|no\.?|nr\.?|num|count)[\W_]+of[\W_]+.*[a-z]s\b|anzahl|count\b|(units|pieces)([\W_]|$))",
@@ -145,7 +140,7 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
     """What whole numbers under the name of a code are in a column that could hold fractions, such as the 400000.0 that
     pandas makes of 400000 where another row has none."""
     whole = [text.removesuffix(".0") for text in texts]
-    if not _CODES.search(name) or _is_figure(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
+    if not _CODES.search(name) or is_figure(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
         return None
     found = guess(name, "BIGINT", whole)
     if found.role != "dimension":
@@ -160,7 +155,7 @@ def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> li
     others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
     fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
     mostly = sum(text in others for text in texts) * 2 <= len(texts)
-    return others if mostly and (fractions or _is_figure(name)) and not _CODES.search(name) else []
+    return others if mostly and (fractions or is_figure(name)) and not _CODES.search(name) else []
 
 
 def special_values(name: str, texts: Sequence[str]) -> Guess | None:
@@ -176,7 +171,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     # What is carried forward stands in period 0; where all would, they are round numbers unless the name says else.
     named = _PERIODIC.search(name) and _CODES.search(name)
     carried = all(period[-2:] == "00" for period in periods) and not named
-    if len(periods) == len(distinct) and not carried and not _is_figure(name):
+    if len(periods) == len(distinct) and not carried and not is_figure(name):
         return Guess(
             "dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period",
             question=_or_weeks(name, periods),
@@ -190,13 +185,13 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
             "dimension", "looks like periods before their years, of which no format makes fiscal periods",
             question=f"{name} has periods such as {texts[0]}: a table that maps them to 2024001 puts them in order",
         )  # fmt: skip
-    if all(_YEAR.fullmatch(text) for text in distinct) and not _is_figure(name):
+    if all(_YEAR.fullmatch(text) for text in distinct) and not is_figure(name):
         return Guess("dimension", f"looks like years, such as {texts[0]}")
     if distinct <= CURRENCIES:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
     filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
     length = max(map(len, distinct))
-    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not _is_figure(name)):
+    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not is_figure(name)):
         return Guess(
             "dimension",
             f"numbers filled up with zeros to {length} characters, such as {filled_up[0]}: SAP's ALPHA",
@@ -250,7 +245,7 @@ def _as_named(name: str, found: Guess) -> Guess:
     return replace(found, money=not (_QUANTITIES.search(name) or _COUNTS.search(name)), question=question)
 
 
-def _is_figure(name: str) -> bool:
+def is_figure(name: str) -> bool:
     """Whether a name is that of a figure, and not of what one belongs to, such as a cost center or a sales order."""
     if _COUNTS.search(name):
         return True
@@ -260,7 +255,7 @@ def _is_figure(name: str) -> bool:
 
 def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], rows: int) -> Guess:
     distinct = len(set(texts))
-    if _is_figure(name):
+    if is_figure(name):
         return Guess("measure", "numbers, and its name is that of a figure", decimals=min(decimals, 12))
     if decimals:
         told, added = f"numbers with up to {decimals} decimals", _named_as_codes(name, "added up")
@@ -280,7 +275,7 @@ def _or_codes(name: str, texts: Sequence[str], found: Guess) -> Guess:
     """The guess, unless digits that are as many in each value are added up for want of a name that says
     so: figures differ in length."""
     lengths, distinct = set(map(len, texts)), set(texts)
-    if found.role != "measure" or _is_figure(name) or len(lengths) > 1:
+    if found.role != "measure" or is_figure(name) or len(lengths) > 1:
         return found
     if min(lengths) < _CODE_LENGTH or not all(text.isdecimal() for text in distinct):
         return found
@@ -294,96 +289,14 @@ def _taken_for_codes(name: str, what: str) -> str:
 
 def _named_as_codes(name: str, what: str) -> str:
     """A question if figures have a name that codes have."""
-    if _is_figure(name) or not _CODES.search(name):
+    if is_figure(name) or not _CODES.search(name):
         return ""
     told = f"{name} has numbers, which are {what}, but the name of a code"
     return f"{told}: if they are codes, declare it under 'dimensions'"
 
 
-def cut_off(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Returns a question if a column of an Excel file has whole numbers of more digits than Excel keeps.
-
-    Args:
-        columns: their names.
-        rows: the cells, as the file has them: what is text there has all of its digits.
-    """
-    for at, column in enumerate(columns):
-        long = next((cell for row in rows if _is_cut_off(cell := row[at])), None)
-        if long is not None and not _is_figure(column):
-            return (
-                f"{column} has {long:.0f}, and Excel keeps {_KEPT_DIGITS} digits of a number: if these are codes, "
-                f"those that differ behind them may be one here, until the cells are text"
-            )
-    return ""
-
-
-def _is_cut_off(cell: object) -> bool:
-    most = 10 ** (2 * _KEPT_DIGITS)
-    return isinstance(cell, (int, float)) and 10**_KEPT_DIGITS <= cell < most and float(cell).is_integer()
-
-
-def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
-    """Returns a question if a column says whether amounts are debit or credit, and their signs do not."""
-    measures = [column for column, each in guesses.items() if each.role == "measure"]
-    for column in guesses:
-        beside = [(text or "").strip(BLANKS) for text in samples[column]]
-        sides = sorted({*beside} - {""}, key=lambda text: text.casefold()[0] in "hc")
-        if column in measures or {text.casefold() for text in sides} not in _SIDES:
-            continue
-        below = [
-            [_is_below_zero(text) for side, text in zip(beside, samples[measure], strict=True) if text and side == one]
-            for measure in measures
-            for one in sides
-        ]
-        if not any(below) or any(sum(each) * 2 > len(each) for each in below):
-            return ""
-        signs = "most amounts of either have no minus" if any(map(any, below)) else "no amount has a sign"
-        return (
-            f"{column} has {sides[0]} and {sides[1]}, and {signs}: if these are debit and credit, they are added up as "
-            f"if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
-        )
-    return ""
-
-
-def _is_below_zero(text: str) -> bool:
-    return "-" in looked_at(text)[0]
-
-
-def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
-    """Returns a question for each column of text with the name of a figure, and amounts whose signs are not known."""
-    asked = []
-    for column, each in guesses.items():
-        texts = [text for value in samples[column] if (text := (value or "").strip(BLANKS))]
-        plain = each.role == "dimension" and not (each.format or each.type or each.question)
-        if plain and texts and _is_figure(column) and all(_SPELLED.fullmatch(text) for text in texts):
-            asked.append(
-                f"{column} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' "
-                f"and 'thousands' under 'text', and it under 'measures'"
-            )
-    return tuple(asked)
-
-
-def no_names(columns: Sequence[str]) -> str:
-    """Returns a question if the names of columns look like the values of a row; else an empty text."""
-    odd = [
-        name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
-    ]
-    whole = [name for name in columns if re.fullmatch(r"\d+", name.strip()) and not _YEAR.fullmatch(name.strip())]
-    first = int(whole[0]) if whole else 0
-    # Two amounts may be next to each other by chance.
-    counting = len(whole) > (1 if first < 2 else 2) and [int(name) - first for name in whole] == [*range(len(whole))]
-    odd += [name for name in whole if not counting and name not in odd]
-    if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
-        return ""
-    if all(period_of(name) for name in odd) and odd:
-        return ""
-    shown = ", ".join(columns[:3])
-    return (
-        f"the columns would be called {shown}: if that is a row, it does not count until a line with names precedes it"
-    )
-
-
-def _is_day(text: str) -> bool:
+def is_day(text: str) -> bool:
+    """Whether a text is a day of our time, in one of the usual spellings."""
     return any((day := day_of(text, spelling)) and _likely(day) for spelling in (*_SPELLINGS, "YYYY-MM-DD"))
 
 
@@ -410,7 +323,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
             "dimension", "looks like days in a spelling that can be read in several ways",
             question=f"{name} has days such as {example}: declare {ways}",
         )  # fmt: skip
-    if not found or (found == ["YYYYMMDD"] and _is_figure(name)):
+    if not found or (found == ["YYYYMMDD"] and is_figure(name)):
         return None
     asked = ""
     if found == ["YYYYMMDD"] and _CODES.search(name) and not (_DAILY.search(name) or _PERIODIC.search(name)):

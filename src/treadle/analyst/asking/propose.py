@@ -4,10 +4,9 @@ Looks at the first rows of a file or frame, guesses what each column is (`column
 `sources.yaml` that says why. Reads the files it is given and writes nothing.
 """
 
-import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,16 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, cut_off, guess, no_names, spelled_otherwise, unsigned
+from treadle.analyst.asking.columns import Guess, guess
 from treadle.analyst.asking.currency_columns import currency_columns
+from treadle.analyst.asking.doubts import (
+    asked_empty,
+    asked_totals,
+    cut_off,
+    no_names,
+    spelled_otherwise,
+    unsigned,
+)
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
@@ -95,37 +102,6 @@ def propose_frame(name: str, frame: object) -> Source:
     """Returns a source of kind "frame" with the dimensions and measures that its columns look like."""
     source = Source(name=name, kind="frame")
     return _proposed(Place(frames={name: frame}), source, None).source
-
-
-def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str:
-    """Returns the text of a `sources.yaml`.
-
-    Args:
-        proposals: the sources, each with its file.
-        folder: where the text will be kept; paths start from it.
-
-    Raises:
-        AnalystError: two sources have the same name.
-    """
-    lines = ["# Proposed from the data. Look through it: the comments say what each column was taken for and why.", ""]
-    roots: list[str] = []
-    parts: list[str] = []
-    names: set[str] = set()
-    for file, proposal in proposals:
-        source = proposal.source
-        if source.name.casefold() in names:
-            raise AnalystError(
-                f"two of the files would be called {source.name!r}; propose them one by one, and rename one"
-            )
-        names.add(source.name.casefold())
-        place = file.resolve()
-        inside = place.is_relative_to(folder.resolve())
-        if not inside and str(place.parent) not in roots:
-            roots.append(str(place.parent))
-        parts += _source_lines(proposal, str(place.relative_to(folder.resolve()) if inside else place))
-    if roots:
-        lines.append(f"roots: [{', '.join(map(_scalar, roots))}]")
-    return "\n".join([*lines, "sources:", *parts]) + "\n"
 
 
 def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
@@ -252,22 +228,6 @@ def _asking(found: Proposal, *questions: str) -> Proposal:
     return replace(found, source=replace(found.source, questions=every))
 
 
-def asked_totals(marks: Sequence[str]) -> str:
-    """Returns the question whether lines with these texts are totals; an empty one is that of those without a key."""
-    listed = ", ".join(map(_scalar, marks))
-    which = "without any key" if "" in marks else f"with {listed}"
-    return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
-
-
-def asked_empty(marks: Sequence[str]) -> str:
-    """Returns the question of lines in which nothing stands, as spreadsheets leave them below a table."""
-    listed = ", ".join(map(_scalar, marks))
-    return (
-        f"there are lines in which nothing stands, each of which counts as a row without a key: if no amount stands "
-        f"without a key, add 'totals: [{listed}]' under 'text', which leaves them out"
-    )
-
-
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
     if not columns:
         return {}
@@ -342,60 +302,3 @@ def _name(column: str, taken: set[str] | None = None) -> str:
 
 def _other(column: str, names: dict[str, str]) -> str:
     return "" if names[column] == column else column
-
-
-def _source_lines(proposal: Proposal, path: str) -> list[str]:
-    source = proposal.source
-    lines = [f"  {_scalar(source.name)}:", f"    kind: {source.kind}", f"    path: {_scalar(path)}"]
-    if source.table:
-        lines.append(f"    table: {_scalar(source.table)}")
-    usual = TextFormat()
-    fields = [(name, getattr(source.text, name)) for name in usual.__struct_fields__]
-    told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
-    if source.text.skip:
-        lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
-    if source.text.totals:
-        lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
-    lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
-    if told:
-        lines.append(f"    text: {{{', '.join(told)}}}")
-    lines.append("    dimensions:" if source.dimensions else "    dimensions: {}")
-    for item in source.dimensions:
-        parts = [("column", item.column), ("type", item.type or ""), ("format", str(item.format))]
-        lines += _member_lines(item.name, parts, proposal.guesses[item.source_column].reason)
-    lines.append("    measures:")
-    for measure in source.measures:
-        decimals = "" if measure.decimals is None else str(measure.decimals)
-        aggregation = "" if measure.aggregation == "sum" else measure.aggregation
-        parts = [("column", measure.column), ("aggregation", aggregation), ("currency", measure.currency)]
-        parts.append(("unit", measure.unit))
-        reason = (
-            proposal.guesses[measure.source_column].reason if measure.source_column != "*" else "no figure was found"
-        )
-        lines += _member_lines(measure.name, [*parts, ("decimals", decimals)], reason)
-    return lines
-
-
-def _member_lines(name: str, parts: Sequence[tuple[str, str]], reason: str) -> list[str]:
-    told = ", ".join(f"{field}: {_scalar(value)}" for field, value in parts if value)
-    return [_comment(reason, "      "), f"      {_scalar(name)}: {{{told}}}"]
-
-
-def _comment(text: str, indent: str) -> str:
-    printable = "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
-    return f"{indent}# {printable}"
-
-
-def _value(value: str | int | tuple[str, ...]) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_scalar, value))}]"
-    return str(value) if isinstance(value, int) else _scalar(value)
-
-
-def _scalar(text: str) -> str:
-    """The text as YAML: plain where nothing could be taken for something else, else in double quotes as JSON."""
-    plain = re.fullmatch(r"[A-Za-z_][\w./() -]*", text, re.ASCII) and text == text.strip()
-    words = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
-    return text if (plain and text.lower() not in words) or re.fullmatch(r"[0-9]{1,2}", text) else json.dumps(text)

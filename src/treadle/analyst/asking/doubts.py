@@ -1,0 +1,119 @@
+"""Doubts: what the columns of a table make one ask a person, where no column alone tells.
+
+Pure. Neighbours: `treadle.analyst.asking.columns`, which guesses what each column is; `treadle.analyst.asking.propose`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from treadle.analyst.asking.columns import Guess, is_day, is_figure
+from treadle.analyst.declared.days import BLANKS
+from treadle.analyst.declared.formats import period_of
+from treadle.analyst.declared.scalar import scalar
+from treadle.analyst.reading.number_spelling import looked_at
+
+_SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
+_SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
+
+
+_KEPT_DIGITS = 15
+_YEAR = re.compile(r"(19|20)\d\d")
+
+
+def cut_off(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Returns a question if a column of an Excel file has whole numbers of more digits than Excel keeps.
+
+    Args:
+        columns: their names.
+        rows: the cells, as the file has them: what is text there has all of its digits.
+    """
+    for at, column in enumerate(columns):
+        long = next((cell for row in rows if _is_cut_off(cell := row[at])), None)
+        if long is not None and not is_figure(column):
+            return (
+                f"{column} has {long:.0f}, and Excel keeps {_KEPT_DIGITS} digits of a number: if these are codes, "
+                f"those that differ behind them may be one here, until the cells are text"
+            )
+    return ""
+
+
+def _is_cut_off(cell: object) -> bool:
+    most = 10 ** (2 * _KEPT_DIGITS)
+    return isinstance(cell, (int, float)) and 10**_KEPT_DIGITS <= cell < most and float(cell).is_integer()
+
+
+def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
+    """Returns a question if a column says whether amounts are debit or credit, and their signs do not."""
+    measures = [column for column, each in guesses.items() if each.role == "measure"]
+    for column in guesses:
+        beside = [(text or "").strip(BLANKS) for text in samples[column]]
+        sides = sorted({*beside} - {""}, key=lambda text: text.casefold()[0] in "hc")
+        if column in measures or {text.casefold() for text in sides} not in _SIDES:
+            continue
+        below = [
+            [_is_below_zero(text) for side, text in zip(beside, samples[measure], strict=True) if text and side == one]
+            for measure in measures
+            for one in sides
+        ]
+        if not any(below) or any(sum(each) * 2 > len(each) for each in below):
+            return ""
+        signs = "most amounts of either have no minus" if any(map(any, below)) else "no amount has a sign"
+        return (
+            f"{column} has {sides[0]} and {sides[1]}, and {signs}: if these are debit and credit, they are added up as "
+            f"if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
+        )
+    return ""
+
+
+def _is_below_zero(text: str) -> bool:
+    return "-" in looked_at(text)[0]
+
+
+def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
+    """Returns a question for each column of text with the name of a figure, and amounts whose signs are not known."""
+    asked = []
+    for column, each in guesses.items():
+        texts = [text for value in samples[column] if (text := (value or "").strip(BLANKS))]
+        plain = each.role == "dimension" and not (each.format or each.type or each.question)
+        if plain and texts and is_figure(column) and all(_SPELLED.fullmatch(text) for text in texts):
+            asked.append(
+                f"{column} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' "
+                f"and 'thousands' under 'text', and it under 'measures'"
+            )
+    return tuple(asked)
+
+
+def no_names(columns: Sequence[str]) -> str:
+    """Returns a question if the names of columns look like the values of a row; else an empty text."""
+    odd = [
+        name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or is_day(name)
+    ]
+    whole = [name for name in columns if re.fullmatch(r"\d+", name.strip()) and not _YEAR.fullmatch(name.strip())]
+    first = int(whole[0]) if whole else 0
+    # Two amounts may be next to each other by chance.
+    counting = len(whole) > (1 if first < 2 else 2) and [int(name) - first for name in whole] == [*range(len(whole))]
+    odd += [name for name in whole if not counting and name not in odd]
+    if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
+        return ""
+    if all(period_of(name) for name in odd) and odd:
+        return ""
+    shown = ", ".join(columns[:3])
+    return (
+        f"the columns would be called {shown}: if that is a row, it does not count until a line with names precedes it"
+    )
+
+
+def asked_totals(marks: Sequence[str]) -> str:
+    """Returns the question whether lines with these texts are totals; an empty one is that of those without a key."""
+    listed = ", ".join(map(scalar, marks))
+    which = "without any key" if "" in marks else f"with {listed}"
+    return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
+
+
+def asked_empty(marks: Sequence[str]) -> str:
+    """Returns the question of lines in which nothing stands, as spreadsheets leave them below a table."""
+    listed = ", ".join(map(scalar, marks))
+    return (
+        f"there are lines in which nothing stands, each of which counts as a row without a key: if no amount stands "
+        f"without a key, add 'totals: [{listed}]' under 'text', which leaves them out"
+    )

@@ -1,0 +1,11 @@
+"""Scalar: a text as it is written in a declaration, so that YAML takes it for nothing else. Pure."""
+
+import json
+import re
+
+
+def scalar(text: str) -> str:
+    """The text as YAML: plain where nothing could be taken for something else, else in double quotes as JSON."""
+    plain = re.fullmatch(r"[A-Za-z_][\w./() -]*", text, re.ASCII) and text == text.strip()
+    words = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
+    return text if (plain and text.lower() not in words) or re.fullmatch(r"[0-9]{1,2}", text) else json.dumps(text)
