@@ -24,7 +24,7 @@ same by hand:
 import inspect
 import reprlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -53,6 +53,7 @@ from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
+    KINDS,
     Event,
     ModelFailed,
     ModelReplied,
@@ -72,8 +73,6 @@ from treadle.kernel.stop import Judgement, Limits, Stop
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
-
-_EVENTS: Final[frozenset[type]] = frozenset(get_args(Event))
 
 _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
@@ -222,23 +221,22 @@ class Run:
             IllegalEvent: the event cannot follow; nothing has changed.
             Misuse: it is neither an event, a whole reply nor a model's error; nothing has changed.
         """
-        new: Any = event
-        failure = self.error
-        if type(event) not in _EVENTS:
+        new, failure = cast(Any, event), self.error
+        if type(event) not in KINDS:
             if type(event) is not ModelReply and not isinstance(event, ModelError):
-                takes = "feed takes an event, or the ModelReply or ModelError that a model's stream ends with"
-                raise Misuse(f"{takes}; it was given {reprlib.repr(event)}, of type {type(event).__name__}")
+                given = f"it was given {reprlib.repr(event)}, of type {type(event).__name__}"
+                raise Misuse(f"feed takes an event, or the ModelReply or ModelError that a stream ends with; {given}")
             new, failure = self.asking.came(event)
         new = storable_event(new)
         if not new.at:
             new = replace(new, at=self.clock.now())
-        before, kind = self.state, type(new)
+        before = self.state
         self.state, self.error = fold(before, new), failure
         new = new if self._journal is None or self.redact is None else with_other(new, before, self.state)
         self._events.append(new)
-        if kind in _SETTLES:
+        if type(new) in _SETTLES:
             settle(self)
-        elif kind is ToolsListed:
+        elif type(new) is ToolsListed:
             self.config = _listed(self.config, self.state)
         self.audience.told(new, before)
         if self._over is not None and self.state.phase in ("finished", "paused"):

@@ -5,7 +5,7 @@ legal when; a stored event is JSON tagged by `event`.
 """
 
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -375,6 +375,7 @@ Event = (
     | RunForked
     | RunFinished
 )
+KINDS: Final[frozenset[type]] = frozenset(get_args(Event))
 
 _encoder = msgspec.json.Encoder(decimal_format="string")
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
