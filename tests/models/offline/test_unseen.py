@@ -199,7 +199,9 @@ def list_products(category: str | None = None, in_stock_only: bool = False) -> l
 
 def test_out_of_stock_is_not_in_stock() -> None:
     assert last(asked("List the products that are in stock", list_products))[1] == {"in_stock_only": True}
-    assert declined(asked("List the products that are out of stock", list_products), "list_products")
+    result = asked("List the products that are out of stock", list_products)
+    assert DECLINED.search(result.text)
+    assert all(not call.arguments.get("in_stock_only") for call in result.tool_calls_made)
 
 
 def list_mails(unread_only: bool = False) -> list[str]:

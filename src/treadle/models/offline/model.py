@@ -21,6 +21,7 @@ from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.followup import Meant, effective_question
 from treadle.models.offline.plan.outcome import Call, Plan
 from treadle.models.offline.plan.planner import Planner
+from treadle.models.offline.plan.recorded import plan_of_records
 from treadle.models.offline.plan.toolbox import Toolbox
 from treadle.models.offline.plan.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (
@@ -103,7 +104,12 @@ class OfflineModel:
         if meant.lost:
             return [], lost(meant.lost)
         plan = planner.plan(meant.text, forced=only is not None)
-        if not plan.calls and not any(outcome.done for outcome in plan.outcomes):
+        nothing = not plan.calls and not any(outcome.done for outcome in plan.outcomes)
+        changing = any(planner.changes(call.tool) for call in plan.calls)
+        records = None if only is not None or changing else plan_of_records(planner, meant.text, nothing)
+        if records is not None:
+            plan = records
+        elif nothing:
             meant, plan = _read_otherwise(meant, plan, planner)
         for added in turns[-1].interjections:
             if planner.is_plannable(added):

@@ -14,6 +14,7 @@ from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
 from treadle.models.offline.answer.empty_keys import empty_asked, with_empty_keys
 from treadle.models.offline.answer.partial import are_asked_for, part_of_a_list
+from treadle.models.offline.answer.reckoned import told_of_records
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
@@ -42,9 +43,7 @@ _RESULTS = ("result", "value", "answer", "output")
 _NOTES = ("warnings", "notes")
 _QUALIFIERS = ("currency", "timezone")
 _IN_WORDS = {"!=": "is not", "not in": "is not", "in": "=", "==": "=", "eq": "="}
-_ROWS = 10
-_FIELDS = 8
-_CELL = 60
+_ROWS, _FIELDS, _CELL = 10, 8, 60
 _ROW_WORDS = re.compile(r"\b(?:which|where|top|largest|biggest|list|by|per|each|differences)\b", re.IGNORECASE)
 
 
@@ -105,6 +104,8 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
         tool = box.named(exchange.tool)
         nothing = "\n".join(["Nothing was found for that.", *_notes(exchange.result)])
         text = nothing if is_nothing(exchange.result) else _result(exchange, outcome, tool)
+        if outcome.reckoning is not None:
+            text = told_of_records(*outcome.reckoning, exchange.tool, lambda rows: _rows("", rows, False))
         said.append("\n".join([text, *_asked_with(exchange, text)]))
     said += [f"In total: {outcome.total}"] if outcome.total is not None else []
     said += [_trouble(trouble) for trouble in outcome.troubles]

@@ -17,6 +17,7 @@ from treadle.models.offline.grammar.words import alike, closest, groups_of, is_f
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.dropping import dropped, without
 from treadle.models.offline.plan.planner import Planner
+from treadle.models.offline.plan.recorded import told_all
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
 from treadle.models.offline.plan.switches import switched
 from treadle.models.offline.plan.ties import PEOPLE
@@ -101,8 +102,10 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
         return _alone(question)
-    if (match := _OF_THEM.match(question)) is not None and _is_the_opposite(earlier, question):
-        # Of those that have not paid, nothing is known of what has.
+    if (match := _OF_THEM.match(question)) is not None and (
+        _is_the_opposite(earlier, question) or not told_all(planner, Turn(earlier, [], list(exchanges)))
+    ):
+        # Of those that have not paid, nothing is known of what has; nor are some that were told of all there are.
         return Meant(question, lost=(match[1],))
     if is_chain(earlier) or (_GOES_ON.match(question) and find_arithmetic(earlier) is not None):
         # What goes on with a sum has no number of it in place of another.

@@ -9,6 +9,8 @@ from decimal import Decimal
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.plan.account import Left
+from treadle.models.offline.plan.reckoning import Reckoning
+from treadle.models.offline.plan.table import Table
 from treadle.models.offline.plan.toolbox import KnownTool
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -35,8 +37,9 @@ class Outcome:
 
     `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
     looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, `left` what
-    no tool and no argument accounts for, once that is known, `total` what the results come to, if that is asked, and
-    `doubted` whether nothing was found of what may be something else.
+    no tool and no argument accounts for, once that is known, `total` what the results come to, if that is asked,
+    `reckoning` what was reckoned from records and these, and `doubted` whether nothing was found of what may be
+    something else.
     """
 
     clause: Clause
@@ -49,6 +52,7 @@ class Outcome:
     tools: list[KnownTool] = field(default_factory=list)
     left: Left | None = None
     total: Decimal | None = None
+    reckoning: tuple[Table, Reckoning] | None = None
     doubted: bool = False
 
     def take(self, other: "Outcome") -> None:

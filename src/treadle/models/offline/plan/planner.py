@@ -23,6 +23,7 @@ from treadle.models.offline.plan.corrections import as_written, corrected_by
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
+from treadle.models.offline.plan.listers import Listers
 from treadle.models.offline.plan.lookups import is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import in_other_units
@@ -40,8 +41,7 @@ from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
 from treadle.models.offline.plan.untold import may_tell, told_of
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
-_DEPTH = 3
-_CORRECTIONS = 6
+_DEPTH, _CORRECTIONS = 3, 6
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 
@@ -56,6 +56,7 @@ class Planner:
         self.listed = {exchange.tool for exchange in everything if not exchange.failed}
         self.vocabulary = Vocabulary(box, everything)
         self.chooser = Chooser(box, self.vocabulary)
+        self.listers = Listers(self.chooser, self._was_read)
         self.goals = Goals(self.chooser, today, self._was_read)
 
     def is_plannable(self, text: str) -> bool:
@@ -112,8 +113,7 @@ class Planner:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
         filling = fill(tool, clause, self.vocabulary, self.box)
         outcome = Outcome(clause, renamed=dict(filling.renamed), used=list(filling.used), tools=[tool])
-        lister = self._discovery(tool, clause, filling, source)
-        if lister is not None:
+        if (lister := self.listers.worth_reading(tool, clause, filling, source)) is not None:
             outcome.calls.append(Call(lister.name, {}))
             outcome.left = Left()
             return outcome
@@ -312,22 +312,6 @@ class Planner:
                     return spread
         return ()
 
-    def _discovery(
-        self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None
-    ) -> KnownTool | None:
-        """A list worth reading first: of names that the call needs and nobody has told yet."""
-        for param in () if filling.unknown else tool.params:
-            structured = param.shape in ("names", "filters", "mapping") and not param.enum
-            loose = bool(clause.values) or param.shape in ("filters", "mapping")
-            needed = structured and (param.required or param.name in filling.arguments or loose)
-            lacking = param in filling.missing and param.shape == "text" and source is None
-            if not needed and (not lacking or self.chooser.providers(tool, param, clause)):
-                continue
-            lister = self.chooser.lister(param, tool)
-            if lister is not None and not self._was_read(lister):
-                return lister
-        return None
-
     def _obtain(
         self,
         tool: KnownTool,
@@ -400,7 +384,7 @@ class Planner:
                 corrected = None
             if corrected is None or corrected == arguments:
                 hint = hint_of(made)
-                lister = self._recovery(tool) if hint is None else None
+                lister = self.listers.after_a_refusal(tool) if hint is None else None
                 if lister is not None:
                     outcome.calls.append(Call(lister.name, {}))
                 else:
@@ -408,14 +392,6 @@ class Planner:
                 return
             arguments = corrected
         outcome.troubles.append(Trouble(f"{tool.name} did not accept any of the names tried."))
-
-    def _recovery(self, tool: KnownTool) -> KnownTool | None:
-        unknown = [p for p in tool.params if p.shape == "text" and not p.enum and not self.vocabulary.names(p.nouns)]
-        listers = [self.chooser.lister(param, tool) for param in unknown]
-        return next(
-            (lister for lister in listers if lister and not self._was_read(lister)),
-            None,
-        )
 
     def _was_read(self, lister: KnownTool) -> bool:
         return lister.name in self.listed or self._made(lister.name, {}) is not None

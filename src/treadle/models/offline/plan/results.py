@@ -18,7 +18,7 @@ from treadle.models.offline.plan.addresses import is_address, receives
 from treadle.models.offline.plan.toolbox import Param, content_stems
 from treadle.models.offline.plan.transcript import Exchange
 
-_MONEY = frozenset(
+MONEY = frozenset(
     stem(word)
     for word in sorted(
         word_set("amount total price value cost diff difference sum balance salary revenue budget a b net")
@@ -266,7 +266,7 @@ def figure(value: Any, name: str) -> str:
         return "yes" if value else "no"
     text = str(value)
     words = parts(name)
-    grouped = {stem(word) for word in words} & _MONEY and not set(words) & _LABELS
+    grouped = {stem(word) for word in words} & MONEY and not set(words) & _LABELS
     if grouped and "." in text and _DECIMAL.match(text):
         whole, point, rest = text.partition(".")
         if len(whole.lstrip("-")) >= 5:

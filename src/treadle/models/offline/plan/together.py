@@ -21,7 +21,7 @@ _TOGETHER = re.compile(
     re.IGNORECASE,
 )
 # What of two things is no sum of theirs.
-_NOT_ADDED = frozenset(
+NOT_ADDED = frozenset(
     stem(word)
     for word in word_set(
         "rate percent percentage share ratio average mean median temperature humidity speed age level score grade rank "
@@ -46,6 +46,6 @@ def total_of(done: Sequence[Exchange], tool: KnownTool) -> Decimal | None:
     """What the figures come to; None if one of them is none, or they are not to be added."""
     figures = [headline(each.result) for each in done]
     known = [figure for figure in figures if figure is not None]
-    if len(known) < len(figures) or _NOT_ADDED & {*tool.name_stems, *(w for out in tool.outputs for w in out.stems)}:
+    if len(known) < len(figures) or NOT_ADDED & {*tool.name_stems, *(w for out in tool.outputs for w in out.stems)}:
         return None
     return sum(known, Decimal(0))

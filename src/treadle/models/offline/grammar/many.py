@@ -1,0 +1,70 @@
+"""What asks something of many things at once: how many, the mean, the sum, which are more than that, which was first.
+
+Forms and short lists of words, and nothing of tools. Read by `plan.picking`, `plan.reckonable` and `plan.reckoning`.
+"""
+
+import re
+
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import Token
+
+HOW_MANY = re.compile(r"\b(?:how many|(?:the )?number of)\b|^\W*count\b", re.IGNORECASE)
+HOW_MUCH = re.compile(r"\bhow much\b", re.IGNORECASE)
+MEAN = re.compile(r"\b(?:on average|average|mean)\b", re.IGNORECASE)
+SUM = re.compile(
+    r"\b(?:in (?:total|all)|total|sum of|combined|altogether|all together|together|overall)\b", re.IGNORECASE
+)
+APART = re.compile(
+    r"\b(?:how (?:much|many) (?:more|less|fewer|[a-z]+er)\b(?=.*\bthan\b)|difference (?=(?:in|between)\b))",
+    re.IGNORECASE,
+)
+ASKING = re.compile(
+    r"^\W*(?:(?:so|please|now) )*(?:(?:in |of )?(?:which|what)\b|what['’]s\b|who\b|who['’]s\b|how (?:many|much)\b|"
+    r"(?:show|list|tell|give|name|find|count|calculate|compute|get)\b|the\b)",
+    re.IGNORECASE,
+)
+LISTING = re.compile(
+    r"^\W*(?:(?:so|please|now) )*(?:which|who|list|show|name|find|what (?!is\b|was\b|has\b|does\b)\w+s)\b",
+    re.IGNORECASE,
+)
+# They hold a sentence together. "To", "from", "or", "was", "will" and their like say more than that.
+FILLERS = word_set(
+    "a an the of in at on by for with is are has have do does we you i our my me us there that which who what "
+    "and all please tell show give list name find count calculate compute get"
+)
+PLACING = word_set("to from in at on for by of")
+BOUND = re.compile(
+    r"\b(?:(?P<ge>at least|no less than|no fewer than)|(?P<le>at most|up to|no more than)|"
+    r"(?P<gt>more than|over|above|(?:greater|higher|larger|bigger|longer) than|after)|"
+    r"(?P<lt>(?:less|fewer|lower|smaller|shorter) than|under|below|before)|(?P<by>(?:(?:more|less) )?[a-z]+ than)) "
+    r"(?P<number>\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?)(?![\w%])",
+    re.IGNORECASE,
+)
+DAYS = word_set("after before")
+NEGATED = re.compile(r"(?:\bnot|n['’]t)(?: yet)?\s+$", re.IGNORECASE)
+LACKING = re.compile(r"\b(?:(without)(?: an?| any)?|(out of)|(negative)) ", re.IGNORECASE)
+NUMBER_OF = re.compile(r"\bnumber of (?=[a-z])", re.IGNORECASE)
+BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
+FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)
+# "Tickets 1 and 3": a noun, and the numbers that its things are called by.
+NUMBERED = re.compile(r"\b([a-z]+) (\d+(?:(?:,? and |, )\d+)*)\b(?![.,]\d)", re.IGNORECASE)
+SIGNS = re.compile(r"[*%#~≈&+]")
+OF_WHAT = re.compile(r"^\W*what (?:is|are) the ([a-z]+(?: [a-z]+)?) of (?=the\b)", re.IGNORECASE)
+FORMS = (MEAN, SUM, APART, FIRST)
+MANY_PEOPLE = word_set("people persons")
+
+
+def works(clause: Clause, token: Token) -> bool:
+    """Whether a word says that people work somewhere: then it is where they do that tells which of them are meant."""
+    return token.low in ("work", "works") and clause.words_after(token.end, 1) in (("in",), ("at",), ("for",))
+
+
+def is_written_large(token: Token) -> bool:
+    """Whether a word has a capital where it opens nothing: of "the average salary in IT" the last is no "it"."""
+    return token.start > 0 and token.text[0].isupper() and token.text != "I"
+
+
+def is_own(clause: Clause, token: Token) -> bool:
+    """Whether a token is only the end of "what's" or of "Nord's"."""
+    return token.low == "s" and clause.text[token.start - 1 : token.start] in ("'", "’")

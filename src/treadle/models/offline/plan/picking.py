@@ -1,0 +1,319 @@
+"""Which records a clause speaks of: those with a value, those of which something is so, those beyond a bound.
+
+Each word that it takes for a condition is taken from the clause; what is left `reckoning` has to account for.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from treadle.models.offline.grammar import many
+from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.meaning import is_turning, opposites_of
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
+from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.table import UNITS, Column, Table, is_called
+from treadle.models.offline.plan.ties import PEOPLE
+
+_TITLES = frozenset(stem(word) for word in TITLE_WORDS | TEXT_WORDS | {"name", "label"})
+_NUMBERS = frozenset(stem(word) for word in word_set("id number no nr position index"))
+_STATING = word_set("is are not been the many which what all of list show with high low")
+# Whether the first or the last of these is the highest is not plain.
+RANKS = frozenset(stem(word) for word in word_set("rank ranking priority position grade"))
+_PEOPLE = frozenset(stem(word) for word in (PERSON_WORDS | PEOPLE | word_set("people donor earner")) - {"to", "name"})
+_QUALIFIERS = frozenset(
+    stem(word) for word in word_set("unit daily day nightly night hourly hour monthly month per current")
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What of each record is to be so, in words, and of which records it is."""
+
+    column: Column
+    said: str
+    held: tuple[bool, ...]
+
+
+class Picking:
+    """The conditions of a clause on the records of a table, and the words that they took."""
+
+    def __init__(
+        self,
+        clause: Clause,
+        table: Table,
+        nouns: frozenset[str],
+        used: Sequence[tuple[int, int]],
+        leads: frozenset[str],
+    ) -> None:
+        self.clause, self.text, self.table = clause, clause.text, table
+        label = table.label
+        self.nouns = nouns | (frozenset(label.nouns) - {"name", "title"} if label is not None else frozenset())
+        self.leads = leads
+        self.taken = [*used, *((token.start, token.end) for token in clause.tokens if many.is_own(clause, token))]
+        self.dated = any(v.period is not None and overlaps(v.start, v.end, used) for v in clause.values)
+        self.conditions: list[Condition] = []
+        self.named: list[tuple[Column, int]] = []
+        self.called: list[int] = []
+
+    def _place_used(self) -> None:
+        """Takes the words that only lead what went into the call: "from Berlin to Rome"."""
+        for start, _ in list(self.taken):
+            led = next((token for token in reversed(self.clause.tokens) if token.end <= start), None)
+            if led is None or self.text[led.end : start].strip():
+                continue
+            if led.low in many.PLACING or led.stem in self.leads:
+                self.taken.append((led.start, led.end))
+
+    def _is_taken(self, start: int, end: int) -> bool:
+        return overlaps(start, end, self.taken)
+
+    def _free(self) -> list[Token]:
+        return [token for token in self.clause.tokens if not self._is_taken(token.start, token.end)]
+
+    def _before(self, start: int) -> str:
+        """The words before, without articles and "is"."""
+        return next(
+            (t.low for t in reversed(self.clause.tokens) if t.end <= start and t.low not in ("the", "a", "an")), ""
+        )
+
+    def _add(self, column: Column, said: str, keeps: Callable[[int], bool]) -> bool:
+        """Adds a condition; of two on one column it is not plain what they mean together."""
+        if any(each.column is column for each in self.conditions):
+            return False
+        self.conditions.append(Condition(column, said, tuple(keeps(row) for row in range(len(self.table.rows)))))
+        return True
+
+    def _numbered(self) -> None:
+        """Takes the numbers that records are called by, behind the noun for them."""
+        label = self.table.label
+        keys = [each for each in self.table.columns if each.numbers and each.is_unique and set(each.nouns) <= _NUMBERS]
+        key = label if label is not None and label.numbers else self._sole(keys)
+        for match in many.NUMBERED.finditer(self.text) if key is not None else ():
+            numbers = [Decimal(text) for text in re.findall(r"\d+", match[2])]
+            known = [key.numbers.index(each) for each in numbers if key is not None and each in key.numbers]
+            if stem(match[1]) in self.nouns and len(known) == len(numbers) and not self._is_taken(*match.span()):
+                self.called += known
+                self.taken.append(match.span())
+
+    def _bounds(self) -> bool:
+        """Reads "more than 30" and its like; whether all of them say of what."""
+        for match in many.BOUND.finditer(self.text):
+            if self._is_taken(*match.span()):
+                continue
+            way = next(name for name in ("ge", "le", "gt", "lt", "by") if match[name])
+            found = self._bounded(match, way)
+            if found is None:
+                return False
+            column, upwards, spans = found
+            self.taken += [match.span(), *spans]
+            if not self._add(
+                column, f"{column.label} {match.group()}", self._beyond(column, match["number"], way, upwards)
+            ):
+                return False
+        return True
+
+    def _bounded(self, match: re.Match[str], way: str) -> tuple[Column, bool, list[tuple[int, int]]] | None:
+        """The column that a bound is on, whether more of it is meant, and the words that say so."""
+        dated = "-" in match["number"] or (match[0].split()[0].lower() in many.DAYS)
+        if way == "by":
+            degree = find_degree(match.group())
+            by = self._told_by(degree) if degree is not None else None
+            return (*by, []) if by is not None and by[0].numbers else None
+        after = [token for token in self.clause.tokens if token.start >= match.end()][:2]
+        inside = after[0].low == "in" if after else False
+        before = [token for token in self.clause.tokens if token.end <= match.start()]
+        while before and before[-1].low in ("is", "are", "of", "a", "an", "the"):
+            before.pop()
+        if dated:
+            days = [c for c in self.table.columns if c.is_day or (c.numbers and "year" in c.stems)]
+            days = [each for each in days if each.is_day == ("-" in match["number"])]
+            named = [each for each in days if before and before[-1].stem in each.nouns]
+            made = [each for each in days if set(each.nouns) <= MADE | {"on", "at"}]
+            plain = not before or before[-1].stem in MADE | self.nouns
+            day = self._sole(named) or (self._sole(made) if plain else None)
+            said = [(t.start, t.end) for t in before[-1:] if named or t.stem in MADE]
+            return (day, True, said) if day is not None else None
+        if before and (deed := measures_of_deed(before[-1].low)):
+            told = self._sole([each for each in self.table.measures if self._tells(each, deed)])
+            return (told, True, [(before[-1].start, before[-1].end)]) if told is not None else None
+        for run in (before[-2:], before[-1:], after[1:2] if inside else after[:2], [] if inside else after[:1]):
+            beside = run and (run[-1].end <= match.start() or run[0].start - match.end() == 1 or inside)
+            column = self._column(run) if beside else None
+            if column is not None and column.numbers:
+                return column, True, [(run[0].start, run[-1].end)]
+        return None
+
+    @staticmethod
+    def _beyond(column: Column, number: str, way: str, upwards: bool) -> Callable[[int], bool]:
+        if column.is_day:
+            return lambda row: (
+                str(column.values[row])[:10] > number if way == "gt" else str(column.values[row])[:10] < number
+            )
+        limit = Decimal(number.replace(",", ""))
+        way = ("gt" if upwards else "lt") if way == "by" else way
+
+        def keeps(row: int) -> bool:
+            value = column.numbers[row]
+            return {"ge": value >= limit, "le": value <= limit, "gt": value > limit}.get(way, value < limit)
+
+        return keeps
+
+    def _values(self) -> bool:
+        """Reads what stands in a column, longest first; whether each stands in one column only."""
+        for size in range(5, 0, -1):
+            tokens = self.clause.tokens
+            for place in range(len(tokens) - size + 1):
+                run = tokens[place : place + size]
+                start, end = run[0].start, run[-1].end
+                if any(self._is_taken(token.start, token.end) for token in run):
+                    continue
+                loose = size == 1 and is_function_word(run[0].text) and not many.is_written_large(run[0])
+                loose = loose and self._before(start) not in ("is", "are")
+                if loose or (size == 1 and is_turning(run[0].text)):
+                    continue
+                written = self.text[start:end]
+                found = [c for c in self.table.columns if any(is_called(written, value) for value in c.values)]
+                if not found or (len(found) == 1 and self._names_records(run, found[0])):
+                    continue
+                if len(found) > 1 or not self._holds(found[0], written, start, end):
+                    return False
+        return True
+
+    def _names_records(self, run: Sequence[Token], column: Column) -> bool:
+        """Whether a word is the noun for the records all the same."""
+        return len(run) == 1 and run[0].stem in self.nouns and column is not self.table.label
+
+    def _holds(self, column: Column, written: str, start: int, end: int) -> bool:
+        """Takes a value of a column as a condition, or as what a record is called by."""
+        if column is self.table.label:
+            rows = [row for row, value in enumerate(column.values) if is_called(written, value)]
+            self.called += rows
+            self.taken.append((start, end))
+            self._possessive(end)
+            return len(rows) == 1
+        if not self._is_state(start, end, written):
+            return False
+        others = [each for each in self.table.columns if each not in (column, self.table.label) and each.is_named]
+        others = [each for each in others if not set(each.nouns) <= _TITLES and each.label not in UNITS]
+        beside = self._beside(column, start, end)
+        if column.is_named and others and beside is None:
+            # Of whom it is told may be another than who is meant.
+            return False
+        negated = many.NEGATED.search(self.text[:start])
+        self.taken += [(start, end), *([beside] if beside else []), *([negated.span()] if negated else [])]
+        self._possessive(end)
+        said = f"{column.label} {'not ' if negated else ''}{next(v for v in column.values if is_called(written, v))}"
+        return self._add(column, said, lambda row: is_called(written, column.values[row]) is not bool(negated))
+
+    def _is_state(self, start: int, end: int, written: str) -> bool:
+        """Whether a word that may be a verb says what records are: "closed tickets", and not "has Mia closed"."""
+        if not (is_verb(written) or written.lower().endswith(("ed", "en"))):
+            return True
+        after = next((token.stem for token in self.clause.tokens if token.start >= end), "")
+        return after in self.nouns or self._before(start) in _STATING
+
+    def _possessive(self, end: int) -> None:
+        match = re.compile(r"['’]s?\b|['’](?=\s)").match(self.text, end)
+        self.taken += [match.span()] if match is not None else []
+
+    def _beside(self, column: Column, start: int, end: int) -> tuple[int, int] | None:
+        """The noun of a column beside its value: "high priority", "category kitchen"."""
+        tokens = self.clause.tokens
+        for token in tokens:
+            after = token.start >= end and self.text[end : token.start].strip() == ""
+            between = self.text[token.end : start].strip().lower() if token.end <= start else None
+            named = any(alike(token.stem, noun) >= 0.8 for noun in column.nouns)
+            if named and (after or between in ("", "is", "are", "of", "to", "by")):
+                return token.start, end if token.end <= start else token.end
+        return None
+
+    def _flags(self) -> bool:
+        """Reads what is said to be so, or not so, of each record."""
+        for token in self._free():
+            found = [
+                (each, so) for each in self.table.columns if each.is_flag and (so := _says(token, each)) is not None
+            ]
+            if not found:
+                continue
+            if len(found) > 1 or not self._is_state(token.start, token.end, token.text):
+                return False
+            column, so = found[0]
+            negated = many.NEGATED.search(self.text[: token.start])
+            self.taken += [(token.start, token.end), *([negated.span()] if negated else [])]
+            so = so is not bool(negated)
+            said = f"{column.label}: {'yes' if so else 'no'}"
+            values = column.values
+            if not self._add(column, said, lambda row, values=values, so=so: values[row] is so):  # type: ignore[misc]
+                return False
+        return True
+
+    def _lacking(self) -> bool:
+        """Reads "without stops", "out of stock" and "negative balance"."""
+        for match in many.LACKING.finditer(self.text):
+            after = [token for token in self.clause.tokens if token.start >= match.end()]
+            run = next((run for run in (after[:2], after[:1]) if self._column(run) is not None), [])
+            column = self._column(run)
+            if column is None or not column.numbers:
+                return False
+            self.taken += [match.span(), (run[0].start, run[-1].end)]
+            below = bool(match[3])
+            numbers = column.numbers
+            keeps = (lambda row, n=numbers: n[row] < 0) if below else (lambda row, n=numbers: n[row] == 0)
+            if not self._add(column, f"{column.label} {'below 0' if below else '0'}", keeps):
+                return False
+        return True
+
+    def _column(self, run: Sequence[Token]) -> Column | None:
+        """The only column that words name: all of its words, or one that no other column has."""
+        stems = tuple(token.stem for token in run)
+        if not stems:
+            return None
+        whole = [each for each in self.table.columns if stems in (each.stems, each.nouns)]
+        if whole:
+            return self._sole(whole)
+        part = [each for each in self.table.columns if stems[-1] in each.nouns and set(stems) <= set(each.nouns)]
+        return self._sole(part)
+
+    @staticmethod
+    def _sole(columns: Sequence[Column]) -> Column | None:
+        return columns[0] if len(columns) == 1 else None
+
+    @staticmethod
+    def _tells(column: Column, told: Collection[str]) -> bool:
+        """Whether a column tells a degree, and not that of a part: no cost of shipping tells what is expensive."""
+        return bool(set(column.nouns) & set(told)) and set(column.nouns) <= {*told, *_QUALIFIERS, "on", "at"}
+
+    def _told_by(self, said: Superlative) -> tuple[Column, bool] | None:
+        """The only column that tells a degree, and whether the most of it is meant."""
+        able = [each for each in self.table.columns if (each.numbers or each.is_day) and each is not self.table.label]
+        found = [each for each in able if self._tells(each, said.told)]
+        column = self._sole(found)
+        return None if column is None else (column, next(said.told[word] for word in column.nouns if word in said.told))
+
+    def _rows(self) -> tuple[int, ...]:
+        """The records of which all is so."""
+        rows = range(len(self.table.rows))
+        return tuple(row for row in rows if all(condition.held[row] for condition in self.conditions))
+
+
+def is_of_people(nouns: Collection[str]) -> bool:
+    """Whether nouns are for people."""
+    return bool(_PEOPLE & set(nouns))
+
+
+def _says(token: Token, column: Column) -> bool | None:
+    """What a word says of a flag: that it is so, that it is not, or nothing."""
+    words = [each for each in column.nouns if each not in ("is", "has")]
+    if len(words) != 1:
+        return None
+    if token.stem == words[0] or token.low == column.label:
+        return True
+    opposed = {stem(word) for word in opposites_of(token.low)} & set(words)
+    prefixed = any(
+        token.low.startswith(sign) and stem(token.low.removeprefix(sign)) == words[0] for sign in ("un", "in", "non-")
+    )
+    return False if opposed or prefixed else None

@@ -1,0 +1,258 @@
+"""What a clause asks of a table: how many records, the most of a figure, its mean, its sum, what lies between two.
+
+Closed: each word of the clause has to be the operation, a column, a value of a column, the noun for the records, or on
+a short list of words that hold a sentence together. With any other there is no answer. Called by `records`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from treadle.models.offline.grammar import many
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.superlatives import (
+    MADE,
+    Superlative,
+    find_degree,
+    find_superlatives,
+    measures_of_deed,
+)
+from treadle.models.offline.grammar.words import Token, stem
+from treadle.models.offline.plan.picking import RANKS, Condition, Picking, is_of_people
+from treadle.models.offline.plan.results import MONEY
+from treadle.models.offline.plan.table import Column, Table
+from treadle.models.offline.plan.together import NOT_ADDED
+
+Operation = Literal["count", "mean", "sum", "most", "rows", "values", "apart"]
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What a clause asks of a table, and the records that it is told of.
+
+    Attributes:
+        operation: what is asked.
+        column: the figure that it is asked of; None for a number of records, and for the records themselves.
+        rows: the numbers of the records.
+        conditions: what they were picked by.
+        most: whether the most of the figure is meant, else the least.
+        asked: the columns whose values are asked for.
+    """
+
+    operation: Operation
+    column: Column | None
+    rows: tuple[int, ...]
+    conditions: tuple[Condition, ...] = ()
+    most: bool = True
+    asked: tuple[Column, ...] = ()
+
+
+def reckoned(
+    clause: Clause,
+    table: Table,
+    nouns: frozenset[str],
+    used: Sequence[tuple[int, int]] = (),
+    leads: frozenset[str] = frozenset(),
+) -> Reckoning | None:
+    """What a clause asks of a table; None if it has a word for which the table has nothing, or two readings.
+
+    Args:
+        clause: the clause.
+        table: the records.
+        nouns: the stems of the nouns for the records.
+        used: the stretches that went into the arguments of the call that returned them.
+        leads: the stems of the nouns that may stand before these: "project" of "project Apollo".
+    """
+    return _Reader(clause, table, nouns, used, leads).read()
+
+
+class _Reader(Picking):
+    def read(self) -> Reckoning | None:
+        """The reading that accounts for every word."""
+        if many.ASKING.match(self.text) is None or self.clause.is_yes_or_no or many.SIGNS.search(self.text):
+            return None
+        self._place_used()
+        superlatives = find_superlatives(self.text)
+        apart = many.APART.search(self.text)
+        if apart is not None:
+            return self._apart(apart)
+        self._numbered()
+        if not self._bounds() or not self._values() or not self._flags() or not self._lacking():
+            return None
+        if (first := many.FIRST.search(self.text)) is not None:
+            return self._first(first)
+        superlatives = [each for each in superlatives if not self._is_taken(each.start, each.end)]
+        mean, total = self._operations()
+        if len(superlatives) > 1 or (superlatives and (mean or total)):
+            return None
+        if superlatives:
+            return self._most(superlatives[0])
+        counting = many.HOW_MANY.search(self.text) is not None
+        if mean or (total and not (counting and self._counts_records())):
+            return self._worked_out("mean" if mean else "sum")
+        return self._counted() if counting else self._picked()
+
+    # What is said
+    def _operations(self) -> tuple[bool, bool]:
+        """Whether a mean and whether a sum is asked for; their words are taken."""
+        mean, total = many.MEAN.search(self.text), None
+        ranked = mean is not None or bool(find_superlatives(self.text))
+        for match in many.SUM.finditer(self.text):
+            word = stem(match.group())
+            own = any(word in each.stems for each in self.table.columns)
+            if not self._is_taken(*match.span()) and not (ranked and own):
+                total = match
+                self.taken += [] if own else [match.span()]
+        self.taken += [mean.span()] if mean else []
+        for match in many.NUMBER_OF.finditer(self.text) if mean or total else ():
+            self.taken.append(match.span())
+        return mean is not None, total is not None
+
+    # Columns
+    def _measure(self, anything: bool = False) -> Column | None:
+        """The figure, or anything, that is named among the words left, which it takes; None if none is."""
+        free = self._free()
+        for size in (3, 2, 1):
+            for place in range(len(free) - size + 1):
+                run = free[place : place + size]
+                column = self._column(run)
+                together = re.fullmatch(r"[\w\s-]*", self.text[run[0].start : run[-1].end]) is not None
+                figure = column is not None and (anything or column.numbers or column.is_day)
+                if column is None or not together or column is self.table.label or not figure:
+                    continue
+                self.taken.append((run[0].start, run[-1].end))
+                return column
+        for token in free:
+            if deed := measures_of_deed(token.low):
+                self.taken.append((token.start, token.end))
+                return self._sole([each for each in self.table.measures if self._tells(each, deed)])
+        return None
+
+    # What is asked
+    def _done(
+        self, operation: Operation, column: Column | None, rows: Sequence[int], **more: object
+    ) -> Reckoning | None:
+        """The reckoning, if every word is accounted for."""
+        mean = operation == "mean"
+        for place, token in enumerate(free := self._free()):
+            noun = token.stem in self.nouns or (token.low in many.MANY_PEOPLE and self._of_people())
+            who = token.low == "who" and not self._of_people()
+            each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
+            works = many.works(self.clause, token) and self._of_people()
+            filler = token.low in many.FILLERS and not many.is_written_large(token)
+            past = token.low in ("was", "were") and (self.dated or self._is_past(token))
+            if who or not (past or noun or each or works or filler or token.low in ("how", "many", "much", "number")):
+                return None
+        return Reckoning(operation, column, tuple(rows), tuple(self.conditions), **more)  # type: ignore[arg-type]
+
+    def _is_past(self, token: Token) -> bool:
+        """Whether "was" belongs to a day that is told: "Who was hired first?"."""
+        after = next((each for each in self.clause.tokens if each.start >= token.end), None)
+        days = {word for each in self.table.columns if each.is_day for word in each.nouns}
+        return after is not None and after.stem in days | MADE and self._is_taken(after.start, after.end)
+
+    def _of_people(self) -> bool:
+        """Whether the records are people, one each."""
+        label = self.table.label
+        return label is not None and is_of_people({*label.nouns, *self.nouns})
+
+    def _most(self, said: Superlative) -> Reckoning | None:
+        self.taken.append((said.start, said.end))
+        asked = many.OF_WHAT.match(self.text)
+        if self.called or many.HOW_MANY.search(self.text):
+            return None
+        if said.told:
+            told = self._told_by(said)
+            if told is None:
+                return None
+            column, most = told
+        else:
+            named = self._measure()
+            sole = self._sole(self.table.measures) if said.sized else None
+            if named is None and (sole is None or not any(t.stem in self.nouns for t in self._free())):
+                return None
+            column, most = named or sole, said.most  # type: ignore[assignment]
+        rows, values = self._rows(), column.numbers or column.values
+        if asked is not None and said.start >= asked.end():
+            # What is told of the record tells it.
+            run = [token for token in self.clause.tokens if asked.start(1) <= token.start < asked.end(1)]
+            told_of = self._column(run)
+            told_too = told_of is not None and all(told_of.values[row] not in (None, "") for row in rows)
+            self.taken += [asked.span(1)] if told_too else []
+        if RANKS & set(column.nouns):
+            return None
+        if not rows or (not column.is_day and self.table.unit_of(column, rows, MONEY) is None):
+            return None
+        best = (max if most else min)(values[row] for row in rows)
+        return self._done("most", column, [row for row in rows if values[row] == best], most=most)
+
+    def _first(self, match: re.Match[str]) -> Reckoning | None:
+        """The first or the last by a day that is named: "Which lease ends first?"."""
+        run = [token for token in self.clause.tokens if token.start == match.start(1)]
+        column, rows = self._column(run), self._rows()
+        if column is None or not column.is_day or not rows or self.called:
+            return None
+        self.taken.append(match.span())
+        best = (min if match[2] else max)(str(column.values[row]) for row in rows)
+        return self._done("most", column, [r for r in rows if column.values[r] == best], most=not match[2])
+
+    def _worked_out(self, operation: Literal["mean", "sum"]) -> Reckoning | None:
+        column = self._measure()
+        if column is None:
+            money = [each for each in self.table.measures if set(each.nouns) & MONEY]
+            column = self._sole(money) if operation == "sum" and many.HOW_MANY.search(self.text) is None else None
+            sole = many.NUMBER_OF.search(self.text) is None and any(t.stem in self.nouns for t in self._free())
+            column = self._sole(self.table.measures) if operation == "mean" and sole else column
+        if self.called and (self.conditions or len(set(self.called)) < len(self.called)):
+            return None
+        rows = tuple(self.called) or self._rows()
+        if column is None or not column.numbers or not rows or column.is_key:
+            return None
+        added = operation == "mean" or not NOT_ADDED & set(column.nouns)
+        unit = self.table.unit_of(column, rows, MONEY)
+        return self._done(operation, column, rows) if added and unit is not None else None
+
+    def _counted(self) -> Reckoning | None:
+        counted = self._counts_records()
+        if counted and self.conditions and not self.called:
+            # What a condition is said of stands behind "how many".
+            return self._done("count", None, self._rows())
+        return None if counted else self._told()
+
+    def _counts_records(self) -> bool:
+        """Whether it is the records of which a number is asked for."""
+        match = many.HOW_MANY.search(self.text)
+        behind = [token for token in self._free() if match is not None and token.start >= match.end()]
+        head = next((token for token in behind if token.low not in many.FILLERS), None)
+        return head is not None and (head.stem in self.nouns or head.low in many.MANY_PEOPLE)
+
+    def _picked(self) -> Reckoning | None:
+        if self.called:
+            return self._told()
+        picks = bool(self.conditions) and many.LISTING.match(self.text) is not None
+        return self._done("rows", None, rows) if picks and (rows := self._rows()) else None
+
+    def _told(self) -> Reckoning | None:
+        """The values of records that are called by name."""
+        column = self._measure(anything=True)
+        if column is None or self.conditions or not self.called or len(set(self.called)) < len(self.called):
+            return None
+        return self._done("values", None, self.called, asked=(column,))
+
+    def _apart(self, match: re.Match[str]) -> Reckoning | None:
+        if not self._values() or self.conditions or len(set(self.called)) != 2:
+            return None
+        column = None
+        words = match.group().lower().split()
+        self.taken.append(match.span())
+        if words[0] == "how" and words[-1] not in ("more", "less", "fewer"):
+            told = find_degree(f"{words[-1]} than")
+            found = self._told_by(told) if told is not None else None
+            column = found[0] if found is not None else None
+        else:
+            column = self._measure() or self._sole(self.table.measures)
+        self.taken += [each.span() for each in many.BETWEEN.finditer(self.text)]
+        if column is None or not column.numbers or self.table.unit_of(column, self.called, MONEY) is None:
+            return None
+        return self._done("apart", column, self.called)

@@ -1,0 +1,121 @@
+"""What is asked of the records that a tool tells of: which tool that is, whether it has been asked, and the reckoning.
+
+Called by `planner`. `reckoning` reads the clause, once there is a result; before that only its form and its nouns are
+known, which are enough for a call of a tool that just reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import parts, singular, stem, tokens
+from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.arguments import fill
+from treadle.models.offline.plan.choice import is_final
+from treadle.models.offline.plan.outcome import Call, Outcome
+from treadle.models.offline.plan.picking import is_of_people
+from treadle.models.offline.plan.reckonable import may_be_reckoned
+from treadle.models.offline.plan.reckoning import reckoned
+from treadle.models.offline.plan.results import only_list, rows_of
+from treadle.models.offline.plan.table import table_of
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
+from treadle.models.offline.plan.transcript import Exchange
+from treadle.models.offline.plan.vocabulary import Vocabulary
+
+_PAGING = word_set("limit page offset top max maximum size count cursor first per n k results")
+_WHOLE: tuple[Any, ...] = ("all", "any", "", None, False, [])
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A tool that may tell of the records, what it is to be called with, and the stretches that went into that."""
+
+    tool: KnownTool
+    arguments: Json
+    used: Sequence[tuple[int, int]]
+
+
+def of_records(
+    clause: Clause, box: Toolbox, vocabulary: Vocabulary, exchanges: Sequence[Exchange], fresh: bool
+) -> Outcome | None:
+    """The answer that records give to a clause, or the call that may tell them; None if there is neither.
+
+    Args:
+        clause: the whole question.
+        box: the tools offered.
+        vocabulary: the names known to be valid.
+        exchanges: the calls made for the question so far.
+        fresh: whether nothing else can be planned for the clause, so that a call is worth it.
+    """
+    able = [asked for tool in box.tools if (asked := _asked(tool, clause, box, vocabulary)) is not None]
+    told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges)) is not None]
+    if told or not fresh:
+        return told[0] if len(told) == 1 else None
+    able = [asked for asked in able if _may_tell(asked, clause)]
+    said = {token.stem for token in clause.tokens}
+    named = [asked for asked in able if said & {*asked.tool.name_stems, *_output_nouns(asked.tool)}]
+    best = named or able
+    if len(best) != 1 or _made(best[0], exchanges) is not None:
+        return None
+    return Outcome(clause, calls=[Call(best[0].tool.name, best[0].arguments)], tools=[best[0].tool])
+
+
+def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary) -> _Asked | None:
+    """How a tool would be asked for its records; None if it may change something, or tell only some of them."""
+    if tool.may_change or is_final(tool) or any(p.shape in ("filters", "mapping", "names") for p in tool.params):
+        return None
+    if any(fits.is_free_text(param) for param in tool.required):
+        return None
+    if not all(param.required or _leaves_all(param) for param in tool.params):
+        return None
+    if not tool.required:
+        return _Asked(tool, {}, ())
+    filling = fill(tool, clause, vocabulary, box)
+    whole = not (filling.missing or filling.unclear or filling.spread or filling.doubtful or filling.unknown)
+    given = filling.arguments.keys() == {param.name for param in tool.required}
+    return _Asked(tool, filling.arguments, filling.used) if whole and given else None
+
+
+def _may_tell(asked: _Asked, clause: Clause) -> bool:
+    """Whether the records of a tool may have what a clause asks of them."""
+    tool = asked.tool
+    many = {token.low for token in clause.tokens if singular(token.low) != token.low}
+    told = {token.low for token in tokens(tool.spec.description)}
+    if not tool.required:
+        told |= {word for word in many if stem(word) in tool.name_stems}
+    who = clause.tokens[0].low == "who" and not tool.required and is_of_people(tool.name_stems)
+    loosely = who or bool(many & told)
+    return may_be_reckoned(clause, asked.tool.name_stems, asked.used, loosely)
+
+
+def _leaves_all(param: Param) -> bool:
+    """Whether a call without a parameter leaves nothing out."""
+    default = param.schema.get("default")
+    return default in _WHOLE and not (_PAGING & set(parts(param.name)))
+
+
+def _output_nouns(tool: KnownTool) -> frozenset[str]:
+    return frozenset(word for output in tool.outputs for word in output.stems)
+
+
+def _made(asked: _Asked, exchanges: Sequence[Exchange]) -> Exchange | None:
+    return next((e for e in reversed(exchanges) if e.tool == asked.tool.name and e.planned == asked.arguments), None)
+
+
+def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange]) -> Outcome | None:
+    """What the records that a tool told say to a clause."""
+    made = _made(asked, exchanges)
+    table = table_of(made.result) if made is not None and not made.failed else None
+    if made is None or table is None:
+        return None
+    nouns = asked.tool.name_stems
+    if not only_list(made.result):
+        nouns = tuple(stem(word) for name, _ in rows_of(made.result) for word in parts(name))
+    leads = frozenset(asked.tool.name_stems).union(*(param.nouns for param in asked.tool.params))
+    reckoning = reckoned(clause, table, frozenset(nouns), asked.used, leads)
+    if reckoning is None:
+        return None
+    return Outcome(clause, done=[made], tools=[asked.tool], used=list(asked.used), reckoning=(table, reckoning))
