@@ -13,6 +13,7 @@ from decimal import Decimal
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
 from treadle.models.offline.answer.declined import decline, foreign, lost, too_long
 from treadle.models.offline.answer.written import structured, write_up
+from treadle.models.offline.grammar.joined import find_joined
 from treadle.models.offline.grammar.language import is_german
 from treadle.models.offline.grammar.sides import of_each
 from treadle.models.offline.grammar.spelling import plainly, respelled
@@ -22,6 +23,7 @@ from treadle.models.offline.plan.followup import Meant, effective_question
 from treadle.models.offline.plan.outcome import Call, Plan
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import plan_of_records
+from treadle.models.offline.plan.together import worked_out
 from treadle.models.offline.plan.toolbox import Toolbox
 from treadle.models.offline.plan.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (
@@ -34,6 +36,9 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 from treadle.models.profile import ModelProfile
+
+# What one has, where it is not said.
+_OWNED = ("balance", "credit", "stock")
 
 
 class OfflineModel:
@@ -149,6 +154,8 @@ def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, 
     figure of each of the things that it compares.
     """
     plain = plainly(meant.text)
+    if (worked := _worked_out(plain or meant.text, planner)) is not None:
+        return worked
     compared = of_each(plain)
     told = [f"{tool.name} {tool.spec.description}" for tool in planner.box.tools]
     told += [f"{param.name} {param.description}" for tool in planner.box.tools for param in tool.params]
@@ -163,6 +170,24 @@ def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, 
         if figures and not lacking and not any(planner.changes(call.tool) for call in again.calls):
             return Meant(better, True), again
     return meant, plan
+
+
+def _worked_out(question: str, planner: Planner) -> tuple[Meant, Plan] | None:
+    """The plan for what two figures come to, or the calls that tell them; None if there is none, or several."""
+    readings = find_joined(question, _OWNED)
+    found: list[tuple[Meant, Plan]] = []
+    for joined in readings:
+        plan = planner.plan(joined.question)
+        lacking = plan.unplanned or any(each.troubles or (each.left and each.left.forbids) for each in plan.outcomes)
+        if lacking or len(plan.outcomes) != 1 or any(planner.changes(call.tool) for call in plan.calls):
+            continue
+        whole = plan.outcomes[0]
+        if plan.calls:
+            found.append((Meant(joined.question, True), plan))
+        elif (worked := worked_out(whole.done, joined.working, joined.what)) is not None:
+            whole.comes_to = worked
+            found.append((Meant(joined.question, True), plan))
+    return found[0] if len(found) == 1 or (found and len({each.text for each, _ in found}) == 1) else None
 
 
 def _takes_for_a_name(plan: Plan, question: str) -> bool:

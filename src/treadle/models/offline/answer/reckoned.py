@@ -10,6 +10,7 @@ from typing import Any
 from treadle.models.offline.plan.reckoning import Reckoning
 from treadle.models.offline.plan.results import MONEY, figure
 from treadle.models.offline.plan.table import Column, Table
+from treadle.models.offline.plan.together import WorkedOut
 
 _PLACES = 2
 
@@ -47,6 +48,13 @@ def told_of_records(table: Table, found: Reckoning, tool: str, listed: Callable[
         which, worked_out = "Average", worked_out / len(numbers)
     of = f"of {len(numbers)}" + (f" of the {len(table.rows)}" if under else "") + f" that {tool} tells of"
     return f"{which} of {label}: {_number(worked_out, numbers, money)} ({of}{f'; {under}' if under else ''})"
+
+
+def told_of_both(found: WorkedOut) -> str:
+    """What the figures told above come to."""
+    unit = f" {found.unit}" if found.unit else ""
+    more = f" ({found.more} has more)" if found.more else ""
+    return f"{found.word}: {_number(found.number, (found.number,), unit)}{more}"
 
 
 def _apart(table: Table, found: Reckoning, money: str) -> str:

@@ -14,7 +14,7 @@ from treadle.kernel.messages import Json
 from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
 from treadle.models.offline.answer.empty_keys import empty_asked, with_empty_keys
 from treadle.models.offline.answer.partial import are_asked_for, part_of_a_list
-from treadle.models.offline.answer.reckoned import told_of_records
+from treadle.models.offline.answer.reckoned import told_of_both, told_of_records
 from treadle.models.offline.answer.row_numbers import how_many_are_listed, number_of_rows
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.periods import is_to_date
@@ -107,7 +107,7 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
         if outcome.reckoning is not None:
             text = told_of_records(*outcome.reckoning, exchange.tool, lambda rows: _rows("", rows, False))
         said.append("\n".join([text, *_asked_with(exchange, text)]))
-    said += [f"In total: {outcome.total}"] if outcome.total is not None else []
+    said += [told_of_both(outcome.comes_to)] if outcome.comes_to is not None else []
     said += [_trouble(trouble) for trouble in outcome.troubles]
     left = outcome.left or Left()
     if left.forbids:

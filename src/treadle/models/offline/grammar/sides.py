@@ -69,7 +69,7 @@ def of_each(text: str) -> list[str]:
             continue
         said = match.groupdict()
         names = [name for name in (said.get("one"), said.get("more"), said.get("other")) if name]
-        if any(not _is_name(name) for name in names):
+        if any(not is_name(name) for name in names):
             continue
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         if frame == "many":
@@ -81,7 +81,7 @@ def of_each(text: str) -> list[str]:
     return []
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     """Whether words may be what a thing is called, and do not say when, where, of what or how it is."""
     words = text.lower().split()
     joined = [word for word in words if word != "and"]

@@ -4,13 +4,13 @@
 """
 
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.plan.account import Left
 from treadle.models.offline.plan.reckoning import Reckoning
 from treadle.models.offline.plan.table import Table
+from treadle.models.offline.plan.together import WorkedOut
 from treadle.models.offline.plan.toolbox import KnownTool
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -37,7 +37,7 @@ class Outcome:
 
     `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
     looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, `left` what
-    no tool and no argument accounts for, once that is known, `total` what the results come to, if that is asked,
+    no tool and no argument accounts for, once that is known, `comes_to` what the results come to, if that is asked,
     `reckoning` what was reckoned from records and these, and `doubted` whether nothing was found of what may be
     something else.
     """
@@ -51,7 +51,7 @@ class Outcome:
     used: list[tuple[int, int]] = field(default_factory=list)
     tools: list[KnownTool] = field(default_factory=list)
     left: Left | None = None
-    total: Decimal | None = None
+    comes_to: WorkedOut | None = None
     reckoning: tuple[Table, Reckoning] | None = None
     doubted: bool = False
 

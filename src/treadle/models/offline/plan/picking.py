@@ -211,7 +211,7 @@ class Picking:
 
     def _is_state(self, start: int, end: int, written: str) -> bool:
         """Whether a word that may be a verb says what records are: "closed tickets", and not "has Mia closed"."""
-        if not (is_verb(written) or written.lower().endswith(("ed", "en"))):
+        if written != written.lower() or not (is_verb(written) or written.endswith("ed")):
             return True
         after = next((token.stem for token in self.clause.tokens if token.start >= end), "")
         return after in self.nouns or self._before(start) in _STATING

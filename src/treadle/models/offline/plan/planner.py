@@ -177,8 +177,8 @@ class Planner:
             text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
             outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
         if together is not None and len(outcome.done) == len(several):
-            outcome.total = total_of(outcome.done, tool)
-            if outcome.total is None:
+            outcome.comes_to = total_of(outcome.done, tool)
+            if outcome.comes_to is None:
                 outcome.done.clear()
                 outcome.left = Left((together.group().strip(),))
         return outcome
@@ -218,8 +218,8 @@ class Planner:
         for each in outcomes:
             whole.take(each)
         finished = all(each.done for each in outcomes) and not whole.calls and not whole.troubles
-        whole.total = price_of_all([each.done[-1] for each in outcomes]) if finished else None
-        if not all(of_one(tool) for tool in known) or (finished and whole.total is None):
+        whole.comes_to = price_of_all([each.done[-1] for each in outcomes]) if finished else None
+        if not all(of_one(tool) for tool in known) or (finished and whole.comes_to is None):
             return None
         return Plan([whole], [])
 

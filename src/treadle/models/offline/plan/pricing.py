@@ -17,6 +17,7 @@ from treadle.models.offline.plan.founded import values_in
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.results import fields_of, headline, number_of
 from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.together import WorkedOut
 from treadle.models.offline.plan.toolbox import KnownTool
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -54,7 +55,7 @@ def times(tools: Sequence[KnownTool], number: int | float, figure: int | float) 
     return None
 
 
-def price_of_all(done: Sequence[Exchange]) -> Decimal | None:
+def price_of_all(done: Sequence[Exchange]) -> WorkedOut | None:
     """What the prices of several things come to; None if one tells no single one, or they are in several currencies."""
     figures = [_price(each.result) for each in done]
     money = {code for each in done for value in values_in(each.result) for code in _currencies(value)}
@@ -62,7 +63,9 @@ def price_of_all(done: Sequence[Exchange]) -> Decimal | None:
     if len(known) < len(figures) or len(money) > 1:
         return None
     # What floats leave behind the last cent is no part of a price.
-    return Decimal(f"{round(sum(known, Decimal(0)), _DIGITS).normalize():f}")
+    return WorkedOut(
+        "In total", Decimal(f"{round(sum(known, Decimal(0)), _DIGITS).normalize():f}"), next(iter(money), "")
+    )
 
 
 def of_one(tool: KnownTool) -> bool:

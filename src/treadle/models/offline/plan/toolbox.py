@@ -58,6 +58,7 @@ _OF_ONE = {
         re.IGNORECASE,
     ),
 }
+_OF_ONES = re.compile(r"\b(\w+) of an? (\w+)(?=\W|$)", re.IGNORECASE)
 _NEVER = re.compile(r"(?!)")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
@@ -273,9 +274,12 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     properties = root.get("properties", {})
     # "Set" opens a name as a verb only.
     taken = {stem(name) for name in properties} | {stem("set")}
+    # The `name` of `set_salary(name, salary)` is no salary's, nor that of `get_salary(name)`, "salary of an employee".
+    owned = _OF_ONES.search(spec.description) if nouns else None
+    owners = (stem(owned[2]),) if owned is not None and stem(owned[1]) == nouns[-1] else ()
+    called = tuple(noun for noun in nouns if noun not in taken)
     params = tuple(
-        # The `name` of `set_salary(name, salary)` is no salary's.
-        _param(name, resolve(schema, root), root, name in required, tuple(noun for noun in nouns if noun not in taken))
+        _param(name, resolve(schema, root), root, name in required, (name == "name" and owners) or called)
         for name, schema in properties.items()
     )
     outputs = tuple(read_outputs(spec.output_schema or {}, spec.output_schema or {}, 0))
