@@ -98,7 +98,14 @@ def list_tickets() -> list[dict[str, Any]]:
     ]
 
 
+@tool(effect="read")
+def list_songs() -> list[str]:
+    """The songs of the playlist, in order."""
+    return ["Hurt", "Jolene", "Zombie"]
+
+
 TOOLS = {
+    "songs": list_songs,
     "products": list_products,
     "orders": get_orders,
     "employees": list_employees,
@@ -147,6 +154,10 @@ def asked(of: str, *questions: str) -> str:
         ("employees", "Who was hired first?", "Earliest hired: 2017-01-10"),
         ("employees", "Who earns more than 50000?", "2 of the 3"),
         ("flights", "What is the cheapest flight from Berlin to Rome?", "AF2"),
+        ("flights", "What is the cheapest flight from Berlin to Rome without stops?", "210"),
+        ("songs", "What are songs 1 and 3?", "item 1: Hurt; item 3: Zombie"),
+        ("songs", "What is the second song?", "item 2: Jolene"),
+        ("songs", "What is the last song?", "item 3: Zombie"),
         ("flights", "How many flights from Berlin to Rome cost more than 200?", "1 of the 2"),
     ],
 )
@@ -176,6 +187,9 @@ def test_what_is_asked_of_records_is_worked_out(of: str, question: str, told: st
         ("employees", "How many employees were hired?"),
         ("flights", "What is the cheapest flight to Rome?"),
         ("bills", "What is the total amount of the bills?"),
+        ("songs", "What is the fifth song?"),
+        ("songs", "What are songs 2 and 4?"),
+        ("songs", "What is the second best song?"),
         ("visits", "What is the average number of minutes of the visits?"),
         ("offers", "Which offer is the cheapest?"),
         ("offers", "What is the average price of the offers?"),

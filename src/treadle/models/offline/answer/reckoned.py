@@ -73,6 +73,8 @@ def _values(table: Table, row: int, asked: Sequence[Column]) -> str:
     called = "" if label is None else str(label.values[row])
     if label is not None and label.numbers:
         called = f"{label.label} {called}"
+    if table.plain:
+        return f"{called}: {', '.join(str(each.values[row]) for each in asked)}"
     return f"{called}: " + ", ".join(f"{each.label} {_value(each.values[row], each)}" for each in asked)
 
 

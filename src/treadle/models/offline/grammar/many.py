@@ -49,6 +49,8 @@ BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)
 # "Tickets 1 and 3": a noun, and the numbers that its things are called by.
 NUMBERED = re.compile(r"\b([a-z]+) (\d+(?:(?:,? and |, )\d+)*)\b(?![.,]\d)", re.IGNORECASE)
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)}|last) ([a-z]+)\b", re.IGNORECASE)
 SIGNS = re.compile(r"[*%#~≈&+]")
 OF_WHAT = re.compile(r"^\W*what (?:is|are) the ([a-z]+(?: [a-z]+)?) of (?=the\b)", re.IGNORECASE)
 FORMS = (MEAN, SUM, APART, FIRST)

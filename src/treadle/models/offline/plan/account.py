@@ -310,7 +310,8 @@ class _Speech:
 
     def accounts(self, token: Token) -> bool:
         """Whether a tool speaks of the word."""
-        low, word = token.low, token.stem
+        # "To-do" is the word of `list_todos`.
+        low, word = token.low, token.stem if "-" not in token.low else stem(token.low.replace("-", ""))
         if meaning.is_negation(low):
             return False
         if low == "who" and (any(word in self.own for word in self.who) or self.people & self.names):

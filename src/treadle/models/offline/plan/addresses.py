@@ -29,7 +29,9 @@ def receives(param: Param) -> bool:
 def takes_address(tool: KnownTool, param: Param) -> bool:
     """Whether a parameter takes an email address, by its name or by what is said of it."""
     said = _TOLD.search(param.description) or _TO_ADDRESS.search(tool.spec.description)
-    return receives(param) and (is_address(param.stems) or said is not None)
+    # "Address of the recipient", of what sends a mail.
+    mailed = {_MAIL, stem("mail")} & set(tool.name_stems) and re.search(r"\baddress", param.description, re.IGNORECASE)
+    return receives(param) and (is_address(param.stems) or said is not None or bool(mailed))
 
 
 def tells_address(tool: KnownTool) -> bool:

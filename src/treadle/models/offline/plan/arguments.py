@@ -12,12 +12,7 @@ from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import TIMES, is_computing
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import (
-    closest,
-    likeness,
-    singular,
-    stem,
-)
+from treadle.models.offline.grammar.words import closest, likeness, singular, stem
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.bounds import find_bounds
 from treadle.models.offline.plan.calendar import Spelling, in_numbers
@@ -42,6 +37,7 @@ from treadle.models.offline.plan.structures import (
 from treadle.models.offline.plan.switches import switched
 from treadle.models.offline.plan.ties import is_led_astray, is_numbered, settle
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
+from treadle.models.offline.plan.units import fill_units
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
@@ -82,6 +78,7 @@ class _Filler:
                 self.out.used += expression_span(self.clause.arithmetic, self.clause.text, numbers)
         if operation_of(self.tool) is not None:
             return self._operands()
+        fill_units(self.tool, self._open("text"), self.clause, self.out)
         siblings = Siblings(self.clause, self.vocabulary, self.can, self.out)
         self._paired = siblings.groups(self._open("text"))
         for group in self._paired:

@@ -3,12 +3,15 @@
 Called by `planner`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.filling import Filling
-from treadle.models.offline.plan.toolbox import KnownTool
+from treadle.models.offline.plan.table import is_called, table_of
+from treadle.models.offline.plan.toolbox import KnownTool, Param
+from treadle.models.offline.plan.transcript import Exchange
+from treadle.models.offline.plan.twice import noun_of
 
 
 class Listers:
@@ -21,7 +24,12 @@ class Listers:
     def worth_reading(
         self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None
     ) -> KnownTool | None:
-        """A list worth reading first: of names that the call needs and nobody has told yet."""
+        """A list worth reading first: of names that the call needs and nobody has told yet, or of what is to be changed
+        where what is named may be another thing: in "Set the salary of Sales to 50" no employee, but a department."""
+        for param, _ in _named(tool, filling):
+            lister = self._chooser.lister(param, tool)
+            if lister is not None and _takes_others(lister, param) and not self._was_read(lister):
+                return lister
         for param in () if filling.unknown else tool.params:
             structured = param.shape in ("names", "filters", "mapping") and not param.enum
             loose = bool(clause.values) or param.shape in ("filters", "mapping")
@@ -40,3 +48,33 @@ class Listers:
         unknown = [p for p in tool.params if p.shape == "text" and not p.enum and not names(p.nouns)]
         listers = [self._chooser.lister(param, tool) for param in unknown]
         return next((lister for lister in listers if lister and not self._was_read(lister)), None)
+
+
+def another_thing(tool: KnownTool, filling: Filling, exchanges: Sequence[Exchange]) -> str | None:
+    """Why a change is not made to what a list knows as another thing only; None if none is.
+
+    Args:
+        tool: the tool that is to be called.
+        filling: what the clause gives it.
+        exchanges: the calls made so far.
+    """
+    tables = [table for made in exchanges if not made.failed and (table := table_of(made.result)) is not None]
+    for param, value in _named(tool, filling):
+        for table in tables:
+            found = [column for column in table.columns if any(is_called(value.text, each) for each in column.values)]
+            known = [c for c in table.columns if c is table.label or set(param.nouns) & set(c.nouns)]
+            if found and known and not any(column in known for column in found):
+                return f"'{value.text}' is a {found[0].label}, and no {noun_of(param)}"
+    return None
+
+
+def _named(tool: KnownTool, filling: Filling) -> list[tuple[Param, Value]]:
+    """What is to be changed, where a name alone says it."""
+    given = [(param, value) for param, value in filling.given if param.required and param.shape == "text"]
+    return [pair for pair in given if pair[1].kind == "name"] if tool.change is not None else []
+
+
+def _takes_others(lister: KnownTool, param: Param) -> bool:
+    """Whether a list can be narrowed by the name of something else."""
+    others = [each for each in lister.params if each.shape == "text" and not each.enum]
+    return any(not set(each.nouns) & set(param.nouns) for each in others)

@@ -4,8 +4,10 @@
 Called by `toolbox`.
 """
 
+import re
+
 from treadle.models.offline.grammar.english import CHANGES, word_set
-from treadle.models.offline.grammar.words import is_function_word, parts
+from treadle.models.offline.grammar.words import is_function_word, parts, stem
 
 # Words by which a tool is called that are no verbs.
 _DESCRIBING = word_set(
@@ -20,6 +22,14 @@ _FIGURES = word_set("total rate status history")
 _MEASURED = word_set(
     "price balance moisture temperature humidity rate cost total count level weight height width length depth distance "
     "speed pressure volume area average score fare fee duration consumption usage stock quantity age size value"
+)
+_OWNED = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"\b(?P<what>\w+) of an? (?P<whose>\w+)",
+        r"\b(?P<whose>\w+)['’]s (?P<what>\w+)",
+        r"\b(?P<whose>\w+)['’]s \w+ (?P<what>\w+)",
+    )
 )
 _CHANGING = frozenset().union(*CHANGES)
 _DONE_TO = word_set("add make run")
@@ -54,3 +64,15 @@ def is_done_to(verb: str, summary: str) -> bool:
     """Whether a description that opens with a verb by which tools tell things as well says what is done to something:
     "Adds a comment to a ticket", but not "Makes a list"."""
     return verb in _DONE_TO and not _INFORMING & {*parts(summary)}
+
+
+def owner_told(description: str, nouns: tuple[str, ...]) -> tuple[str, ...]:
+    """The stem of whose thing a tool speaks of: the employee of "the salary of an employee", "an employee's salary".
+
+    Args:
+        description: what the tool says of itself.
+        nouns: the stem of the thing.
+    """
+    found = [(match["whose"], match["what"]) for form in _OWNED for match in form.finditer(description)]
+    whose = next((whose for whose, what in found if stem(what) in nouns), "")
+    return (stem("person" if whose.lower() in ("somebody", "someone") else whose),) if whose else ()

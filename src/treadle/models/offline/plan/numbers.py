@@ -41,6 +41,13 @@ _DEGREE = stem("degrees")
 _SCALES = frozenset(stem(word) for word in word_set("celsius fahrenheit temperature"))
 _CENTS = re.compile(r"\.\d\d$")
 _PAID = frozenset(stem(word) for word in word_set("amount price sum money fee"))
+# What is called by a number: "Flat 12".
+_NUMBERED = word_set(
+    "flat room apartment unit house building block suite office floor table seat desk booth gate line platform pier "
+    "bus van car truck bike boat plane train tram taxi lane track bay dock team group class year grade level player "
+    "agent station channel studio court store shop branch site plot lot order ticket invoice bill account case project "
+    "phase stage week day month quarter section ward bed tank server node machine box locker unit no nr number"
+)
 _COUNTS = frozenset(
     stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
 )
@@ -208,11 +215,15 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
 
 
 def _is_behind_name(value: Value, clause: Clause) -> bool:
-    """Whether an amount of money, with its cents, stands right behind a name."""
+    """Whether an amount of money stands right behind a name: one with its cents, or the last word of an order that has
+    nothing between its verb and the name, "Pay Dana 50", where no number belongs to the name as in "Flat 12"."""
     names = [other for other in clause.values if other.kind == "name" and other.end <= value.start]
-    return _CENTS.search(value.text) is not None and any(
-        not clause.text[name.end : value.start].strip() for name in names
-    )
+    name = next((other for other in names if not clause.text[other.end : value.start].strip()), None)
+    if name is None or _CENTS.search(value.text) is not None:
+        return name is not None
+    first = clause.words_before(name.start, 1) == (clause.command,) and len(names) == 1
+    ends = not clause.text[value.end :].strip(" .!")
+    return first and ends and not _NUMBERED & {word.lower() for word in name.text.split()}
 
 
 def unit_after(value: Value, clause: Clause) -> str | None:

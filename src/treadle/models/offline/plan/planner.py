@@ -23,7 +23,7 @@ from treadle.models.offline.plan.corrections import as_written, corrected_by
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.listers import Listers
+from treadle.models.offline.plan.listers import Listers, another_thing
 from treadle.models.offline.plan.lookups import is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import in_other_units
@@ -122,7 +122,7 @@ class Planner:
             told = f"It is not clear which of '{one.text}' and '{other.text}' is the {noun_of(this)} and which the"
             outcome.troubles.append(Trouble(f"{told} {noun_of(that)}."))
             return outcome
-        if (doubt := in_the_way(tool, clause, filling)) is not None:
+        if doubt := in_the_way(tool, clause, filling) or another_thing(tool, filling, self.exchanges):
             outcome.troubles.append(Trouble(doubt))
             return outcome
         if (change := find_change(clause)) is not None and takes_times(tool):
@@ -163,7 +163,7 @@ class Planner:
         if tool.change is not None and _EITHER.search(clause.text[first.end : last.start]):
             outcome.troubles.append(Trouble(f"It is not clear whether '{first.text}' or '{last.text}' is meant."))
             return outcome
-        if tool.change is not None and (amount := shared_number(tool, filling)) and "each" not in clause.text.lower():
+        if tool.change is not None and (amount := shared_number(tool, filling, clause)):
             outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
             return outcome
         outcome.used.append((first.start, last.end))

@@ -25,7 +25,8 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
     text = clause.text
     counted = [match.span() for match in many.HOW_MANY.finditer(text)]
     said = counted + [match.span() for form in many.FORMS for match in form.finditer(text)]
-    said += [match.span() for match in many.NUMBERED.finditer(text) if stem(match[1]) in nouns]
+    said += [match.span() for match in many.NUMBERED.finditer(text) if stem(match[1]) in {*nouns, "item"}]
+    said += [match.span() for match in many.ORDINAL.finditer(text) if stem(match[2]) in {*nouns, "item"}]
     said += [(each.start, each.end) for each in find_superlatives(text)]
     listing = many.LISTING.match(text) is not None and loosely
     if many.ASKING.match(text) is None or clause.is_yes_or_no or not (said or listing) or many.SIGNS.search(text):
@@ -34,6 +35,9 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
         return False
     forms = (many.BOUND, many.LACKING, many.HOW_MUCH, *((many.BETWEEN,) if many.APART.search(text) else ()))
     said += [match.span() for form in forms for match in form.finditer(text)]
+    lacking = [match.end() for match in many.LACKING.finditer(text)]
+    # "Stops" is no verb in "without stops".
+    said += [(token.start, token.end) for token in clause.tokens if token.start in lacking]
     spans = [*used, *said]
     free = [token for token in clause.tokens if not overlaps(token.start, token.end, spans)]
     starts = [start for start, _ in used]

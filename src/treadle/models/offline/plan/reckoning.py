@@ -78,6 +78,8 @@ class _Reader(Picking):
         if apart is not None:
             return self._apart(apart)
         self._numbered()
+        if self.table.plain:
+            return self._placed()
         if not self._bounds() or not self._values() or not self._flags() or not self._lacking():
             return None
         if (first := many.FIRST.search(self.text)) is not None:
@@ -239,6 +241,17 @@ class _Reader(Picking):
         if column is None or self.conditions or not self.called or len(set(self.called)) < len(self.called):
             return None
         return self._done("values", None, self.called, asked=(column,))
+
+    def _placed(self) -> Reckoning | None:
+        """What stands at places of a list: "items 1 and 3", "the second song"."""
+        for match in many.ORDINAL.finditer(self.text):
+            place = many.ORDINALS.index(match[1].lower()) if match[1].lower() in many.ORDINALS else -1
+            if place < len(self.table.rows) and stem(match[2]) in self.nouns and not self._is_taken(*match.span()):
+                self.called.append(place % len(self.table.rows))
+                self.taken.append(match.span())
+        if not self.called or len(set(self.called)) < len(self.called):
+            return None
+        return self._done("values", None, self.called, asked=self.table.columns[1:])
 
     def _apart(self, match: re.Match[str]) -> Reckoning | None:
         if not self._values() or self.conditions or len(set(self.called)) != 2:

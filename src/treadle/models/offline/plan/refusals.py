@@ -357,9 +357,15 @@ def _says_by_whom(clause: Clause, one: Value, other: Value) -> bool:
     return led == ("by",) or (done_to and led in (("for",), ("with",)))
 
 
-def shared_number(tool: KnownTool, filling: Filling) -> str:
+def shared_number(tool: KnownTool, filling: Filling, clause: Clause) -> str:
     """The number, if any, that a call for each of several things would be given again and again."""
+    if "each" in clause.text.lower():
+        return ""
     spread = {value.text for value in filling.spread}
+    free = [v.text for v in clause.values if v.kind == "number" and not overlaps(v.start, v.end, filling.used)]
+    if free and any(param.shape == "number" and param.required for param in filling.missing):
+        # As in "Pay Ann and Ben 50".
+        return free[0]
     numbers = [
         str(filling.arguments[p.name]) for p in tool.params if p.shape == "number" and p.name in filling.arguments
     ]

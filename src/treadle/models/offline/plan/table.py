@@ -81,10 +81,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Records, and their fields."""
+    """Records, and their fields; `plain` if they are names that were listed, in their order."""
 
     rows: tuple[dict[str, Any], ...]
     columns: tuple[Column, ...]
+    plain: bool = False
 
     @cached_property
     def label(self) -> Column | None:
@@ -119,6 +120,11 @@ def table_of(result: Any) -> Table | None:
     """The records that a result is a list of, or that it has as its only list; None if it has none, or may not have
     all of them."""
     rows = only_list(result)
+    if rows and all(isinstance(row, str) for row in rows):
+        # Names, of which each has but its place.
+        numbers, texts = tuple(range(1, len(rows) + 1)), tuple(rows)
+        listed = tuple({"item": number, "text": text} for number, text in zip(numbers, texts, strict=True))
+        return Table(listed, (Column(("item",), numbers), Column(("text",), texts)), plain=True)
     if not rows and isinstance(result, dict):
         lists = rows_of(result)
         beside = {word for found in fields_of(result) for name in found.path for word in parts(name)}

@@ -133,7 +133,9 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     )
     if not integer or not before:
         return False
-    said = re.findall(rf"\b{re.escape(before[0])} (?:of (?:an? |the )?)?(\w+)", tool.spec.description, re.IGNORECASE)
+    said = re.findall(
+        rf"\b{re.escape(before[0])} (?:(?:of|at) (?:an? |the )?)?(\w+)", tool.spec.description, re.IGNORECASE
+    )
     # "Item 2" of "a todo item".
     said += re.findall(rf"\b(\w+) {re.escape(before[0])}\b", tool.spec.description, re.IGNORECASE)
     return any(stem(word) in param.nouns for word in said)

@@ -23,7 +23,7 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
-from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to
+from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to, owner_told
 from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
@@ -58,7 +58,6 @@ _OF_ONE = {
         re.IGNORECASE,
     ),
 }
-_OF_ONES = re.compile(r"\b(\w+) of an? (\w+)(?=\W|$)", re.IGNORECASE)
 _NEVER = re.compile(r"(?!)")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
@@ -272,11 +271,9 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     name_words = parts(spec.name)
     nouns = tuple(stem(word) for word in name_words if not is_verb(word) and not is_function_word(word))
     properties = root.get("properties", {})
-    # "Set" opens a name as a verb only.
-    taken = {stem(name) for name in properties} | {stem("set")}
+    taken = {stem(name) for name in properties} | {stem("set")}  # "Set" opens a name as a verb only.
     # The `name` of `set_salary(name, salary)` is no salary's, nor that of `get_salary(name)`, "salary of an employee".
-    owned = _OF_ONES.search(spec.description) if nouns else None
-    owners = (stem(owned[2]),) if owned is not None and stem(owned[1]) == nouns[-1] else ()
+    owners = owner_told(spec.description, nouns[-1:])
     called = tuple(noun for noun in nouns if noun not in taken)
     params = tuple(
         _param(name, resolve(schema, root), root, name in required, (name == "name" and owners) or called)
