@@ -61,6 +61,7 @@ def test_what_a_list_knows_as_another_thing_is_not_changed() -> None:
     assert "'Sales' is a department, and no employee" in told(
         "Set the salary of Sales to 50", list_employees, set_salary
     )
+    assert "'IT' is a department" in told("Set the salary of IT to 50", list_employees, set_salary)
     assert DONE == []
     told("Set the salary of Cy to 50000", list_employees, set_salary)
     assert DONE == [("Cy", 50000)]
@@ -70,6 +71,8 @@ def test_whose_salary_it_is_tells_whom_a_name_is_of() -> None:
     told("Raise Cy's salary by 5 percent", raise_salary)
     assert DONE == [("Cy", 5)]
     assert DECLINED.search(told("Raise the salary by 5 percent", raise_salary))
+    assert "is a percentage" in told("Raise Cy's salary by 5", raise_salary)
+    assert DONE == []
 
 
 @pytest.mark.parametrize(

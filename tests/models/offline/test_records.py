@@ -104,7 +104,18 @@ def list_songs() -> list[str]:
     return ["Hurt", "Jolene", "Zombie"]
 
 
+@tool(effect="read")
+def list_servers() -> list[dict[str, Any]]:
+    """Lists servers, with their memory in GB."""
+    return [
+        {"host": "web-1", "region": "eu", "memory_gb": 4},
+        {"host": "web-2", "region": "us", "memory_gb": 8},
+        {"host": "db-1", "region": "us", "memory_gb": 64},
+    ]
+
+
 TOOLS = {
+    "servers": list_servers,
     "songs": list_songs,
     "products": list_products,
     "orders": get_orders,
@@ -157,6 +168,8 @@ def asked(of: str, *questions: str) -> str:
         ("flights", "What is the cheapest flight from Berlin to Rome without stops?", "210"),
         ("songs", "What are songs 1 and 3?", "item 1: Hurt; item 3: Zombie"),
         ("songs", "What is the second song?", "item 2: Jolene"),
+        ("servers", "What is the total memory of the eu servers?", "4 (of 1 of the 3"),
+        ("servers", "What is the total memory of the US servers?", "72 (of 2 of the 3"),
         ("songs", "What is the last song?", "item 3: Zombie"),
         ("flights", "How many flights from Berlin to Rome cost more than 200?", "1 of the 2"),
     ],
@@ -187,6 +200,7 @@ def test_what_is_asked_of_records_is_worked_out(of: str, question: str, told: st
         ("employees", "How many employees were hired?"),
         ("flights", "What is the cheapest flight to Rome?"),
         ("bills", "What is the total amount of the bills?"),
+        ("servers", "Which server has the lowest memory in us?"),
         ("songs", "What is the fifth song?"),
         ("songs", "What are songs 2 and 4?"),
         ("songs", "What is the second best song?"),

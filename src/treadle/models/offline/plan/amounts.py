@@ -43,11 +43,21 @@ def in_the_way(tool: KnownTool, clause: Clause, filling: Filling) -> str | None:
             )
         if tool.may_change and (marked := _marked(clause.text, value)) is not None:
             return f"It is not clear which number '{marked}' is."
+        if tool.change is not None and _is_no_percent(tool, clause, value):
+            return f"It is not clear whether '{value.text}' is a percentage."
     below = [param for param in tool.params if _is_negative(filling.arguments.get(param.name))]
     if tool.change is None or all(_takes_negative(tool, param) for param in below):
         return None
     name = below[0].name
     return f"{tool.name} does not say that its `{name}` may be below zero, as {filling.arguments[name]} is."
+
+
+def _is_no_percent(tool: KnownTool, clause: Clause, value: Value) -> bool:
+    """Whether something is raised by a number without a percent sign, of a tool that takes a percentage only."""
+    numbers = [param for param in tool.params if param.shape == "number"]
+    takes = len(numbers) == 1 and bool({"percent", "percentag", "pct"} & set(numbers[0].stems))
+    plain = re.match(r"\s*(?:%|per ?cent|percentage)", clause.text[value.end :], re.IGNORECASE) is None
+    return takes and plain and clause.words_before(value.start, 1) == ("by",)
 
 
 def _has_two_readings(tool: KnownTool, clause: Clause, value: Value) -> bool:

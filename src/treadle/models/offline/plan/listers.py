@@ -71,7 +71,7 @@ def another_thing(tool: KnownTool, filling: Filling, exchanges: Sequence[Exchang
 def _named(tool: KnownTool, filling: Filling) -> list[tuple[Param, Value]]:
     """What is to be changed, where a name alone says it."""
     given = [(param, value) for param, value in filling.given if param.required and param.shape == "text"]
-    return [pair for pair in given if pair[1].kind == "name"] if tool.change is not None else []
+    return [pair for pair in given if pair[1].kind in ("name", "code")] if tool.change is not None else []
 
 
 def _takes_others(lister: KnownTool, param: Param) -> bool:

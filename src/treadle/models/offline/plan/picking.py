@@ -173,6 +173,8 @@ class Picking:
                     continue
                 loose = size == 1 and is_function_word(run[0].text) and not many.is_written_large(run[0])
                 loose = loose and self._before(start) not in ("is", "are")
+                if loose and self._may_be_a_value(run[0]):
+                    return False
                 if loose or (size == 1 and is_turning(run[0].text)):
                     continue
                 written = self.text[start:end]
@@ -182,6 +184,15 @@ class Picking:
                 if len(found) > 1 or not self._holds(found[0], written, start, end):
                     return False
         return True
+
+    def _may_be_a_value(self, token: Token) -> bool:
+        """Whether a word that holds a sentence together is a value as well, as "us" in "the servers in us": a code in
+        capitals only where a place may stand, and a letter as it is written."""
+        held = [value for column in self.table.columns for value in column.values if is_called(token.text, value)]
+        if len(token.text) == 1:
+            return token.text in held
+        led = self._before(token.start) in many.PLACING
+        return any(led or value != value.upper() for value in held)
 
     def _names_records(self, run: Sequence[Token], column: Column) -> bool:
         """Whether a word is the noun for the records all the same."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, singular, stem, tokens
@@ -50,6 +51,8 @@ def of_records(
         exchanges: the calls made for the question so far.
         fresh: whether nothing else can be planned for the clause, so that a call is worth it.
     """
+    if many.ASKING.match(clause.text) is None:
+        return None
     able = [asked for tool in box.tools if (asked := _asked(tool, clause, box, vocabulary)) is not None]
     told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges)) is not None]
     if told or not fresh:
