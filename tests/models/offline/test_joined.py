@@ -56,6 +56,7 @@ def asked(question: str, reads: Any) -> str:
     ("question", "reads", "told"),
     [
         ("How much more does Dana have than Omar?", get_balance, "Difference: 249.5 EUR (Dana has more)"),
+        ("Who has more, Dana or Omar?", get_balance, "Difference: 249.5 EUR (Dana has more)"),
         ("What is the difference between the balances of Omar and Dana?", get_balance, "249.5 EUR (Dana has more)"),
         ("What do Dana and Omar have in total?", get_balance, "In total: 2150.5 EUR"),
         ("What is the total balance of Dana and Omar?", get_balance, "In total: 2150.5 EUR"),

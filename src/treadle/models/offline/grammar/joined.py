@@ -36,6 +36,7 @@ _HAVING = tuple(
     (re.compile(f"{form}{_END}", re.IGNORECASE), working)
     for form, working in (
         (rf"^\W*how much more (?:do|does) {_THE}(?P<one>{_NAME}) have than {_THE}(?P<other>{_NAME})", "Difference"),
+        (rf"^\W*who has more,? {_THE}(?P<one>{_NAME}) or {_THE}(?P<other>{_NAME})", "Difference"),
         (rf"^\W*(?:what|how much) do {_TWO} have (?:in total|together|altogether|in all)", "In total"),
     )
 )

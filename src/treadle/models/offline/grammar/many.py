@@ -41,9 +41,11 @@ BOUND = re.compile(
     r"(?P<number>\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?)(?![\w%])",
     re.IGNORECASE,
 )
+_NUMBER = r"\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?"
+RANGE = re.compile(rf"\bbetween (?P<number>{_NUMBER}) and (?P<upto>{_NUMBER})(?![\w%])", re.IGNORECASE)
 DAYS = word_set("after before")
 NEGATED = re.compile(r"(?:\bnot|n['’]t)(?: yet)?\s+$", re.IGNORECASE)
-LACKING = re.compile(r"\b(?:(without)(?: an?| any)?|(out of)|(negative)) ", re.IGNORECASE)
+LACKING = re.compile(r"\b(?:(without)(?: an?| any)?|(out of)|(negative)|(in)(?= stock\b)) ", re.IGNORECASE)
 NUMBER_OF = re.compile(r"\bnumber of (?=[a-z])", re.IGNORECASE)
 BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)

@@ -77,7 +77,7 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     after = next((token for token in clause.tokens if token.start >= verb.end), None)
     first, second, *_ = (*parts(tool.name), "", "")
     said = {token.low for token in clause.tokens if not _is_quoted(clause, token.start)}
-    if verb.low == first and second in _PARTICLES and second not in said:
+    if verb.low == first and second in _PARTICLES and not {second, f"{second}to"} & said:
         return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
     last = clause.tokens[-1]

@@ -29,6 +29,10 @@ _QUALIFIERS = frozenset(
 )
 
 
+Keeps = Callable[[int], bool]
+"""Whether a condition holds of a record, by its number."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """What of each record is to be so, in words, and of which records it is."""
@@ -101,18 +105,25 @@ class Picking:
 
     def _bounds(self) -> bool:
         """Reads "more than 30" and its like; whether all of them say of what."""
-        for match in many.BOUND.finditer(self.text):
+        for match in (*many.BOUND.finditer(self.text), *many.RANGE.finditer(self.text)):
             if self._is_taken(*match.span()):
                 continue
-            way = next(name for name in ("ge", "le", "gt", "lt", "by") if match[name])
+            said = match.groupdict()
+            way = next((name for name in ("ge", "le", "gt", "lt", "by") if said.get(name)), "between")
             found = self._bounded(match, way)
             if found is None:
                 return False
             column, upwards, spans = found
             self.taken += [match.span(), *spans]
-            if not self._add(
-                column, f"{column.label} {match.group()}", self._beyond(column, match["number"], way, upwards)
-            ):
+            keeps = self._beyond(column, match["number"], way, upwards)
+            if way == "between":
+                above, upto = self._beyond(column, match["number"], "ge", True), match["upto"]
+                below = self._beyond(column, upto, "le", True)
+
+                def keeps(row: int, above: Keeps = above, below: Keeps = below) -> bool:
+                    return above(row) and below(row)
+
+            if not self._add(column, f"{column.label} {match.group()}", keeps):
                 return False
         return True
 
@@ -149,6 +160,10 @@ class Picking:
 
     @staticmethod
     def _beyond(column: Column, number: str, way: str, upwards: bool) -> Callable[[int], bool]:
+        if column.is_day and way in ("ge", "le"):
+            return lambda row: (
+                (str(column.values[row])[:10] >= number) is (way == "ge") or str(column.values[row])[:10] == number
+            )
         if column.is_day:
             return lambda row: (
                 str(column.values[row])[:10] > number if way == "gt" else str(column.values[row])[:10] < number
@@ -245,6 +260,13 @@ class Picking:
     def _flags(self) -> bool:
         """Reads what is said to be so, or not so, of each record."""
         for token in self._free():
+            lacking = [c for c in self.table.columns if None in c.values and _lacks(token, c)]
+            if len(lacking) == 1 and self._is_state(token.start, token.end, token.text):
+                values = lacking[0].values
+                self.taken.append((token.start, token.end))
+                if not self._add(lacking[0], f"no {lacking[0].label}", lambda row, v=values: v[row] is None):  # type: ignore[misc]
+                    return False
+                continue
             found = [
                 (each, so) for each in self.table.columns if each.is_flag and (so := _says(token, each)) is not None
             ]
@@ -266,15 +288,21 @@ class Picking:
         """Reads "without stops", "out of stock" and "negative balance"."""
         for match in many.LACKING.finditer(self.text):
             after = [token for token in self.clause.tokens if token.start >= match.end()]
+            if after and self._is_taken(after[0].start, after[0].end):
+                # "Less than 5 in stock" is a bound.
+                continue
             run = next((run for run in (after[:2], after[:1]) if self._column(run) is not None), [])
             column = self._column(run)
             if column is None or not column.numbers:
                 return False
             self.taken += [match.span(), (run[0].start, run[-1].end)]
-            below = bool(match[3])
-            numbers = column.numbers
-            keeps = (lambda row, n=numbers: n[row] < 0) if below else (lambda row, n=numbers: n[row] == 0)
-            if not self._add(column, f"{column.label} {'below 0' if below else '0'}", keeps):
+            how = "below 0" if match[3] else "above 0" if match[4] else "0"
+            signs = {"below 0": (-1,), "above 0": (1,), "0": (0,)}[how]
+
+            def keeps(row: int, numbers: tuple[Decimal, ...] = column.numbers, signs: tuple[int, ...] = signs) -> bool:
+                return (numbers[row] > 0) - (numbers[row] < 0) in signs
+
+            if not self._add(column, f"{column.label} {how}", keeps):
                 return False
         return True
 
@@ -314,6 +342,12 @@ class Picking:
 def is_of_people(nouns: Collection[str]) -> bool:
     """Whether nouns are for people."""
     return bool(_PEOPLE & set(nouns))
+
+
+def _lacks(token: Token, column: Column) -> bool:
+    """Whether a word says that there is none of a column, as "unassigned" says of an assignee."""
+    bare = stem(token.low.removeprefix("un"))
+    return token.low.startswith("un") and any(alike(bare, noun) >= 0.8 for noun in column.nouns)
 
 
 def _says(token: Token, column: Column) -> bool | None:

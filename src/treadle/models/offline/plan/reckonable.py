@@ -33,7 +33,7 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
         return False
     if any({stem(word) for word in opposites_of(token.low)} & set(nouns) for token in clause.tokens):
         return False
-    forms = (many.BOUND, many.LACKING, many.HOW_MUCH, *((many.BETWEEN,) if many.APART.search(text) else ()))
+    forms = (many.BOUND, many.RANGE, many.LACKING, many.HOW_MUCH, *((many.BETWEEN,) if many.APART.search(text) else ()))
     said += [match.span() for form in forms for match in form.finditer(text)]
     lacking = [match.end() for match in many.LACKING.finditer(text)]
     # "Stops" is no verb in "without stops".
