@@ -67,10 +67,33 @@ def test_what_a_list_knows_as_another_thing_is_not_changed() -> None:
     assert DONE == [("Cy", 50000)]
 
 
+@tool(effect="read")
+def list_teams() -> list[dict[str, Any]]:
+    """Teams with lead, budget and headcount."""
+    return [{"team": "Core", "lead": "Ann", "budget": 90000}, {"team": "Web", "lead": "Ben", "budget": 60000}]
+
+
+@tool(effect="write")
+def set_budget(team: str, budget: float) -> str:
+    """Set the yearly budget of a team."""
+    DONE.append((team, budget))
+    return "set"
+
+
+def test_the_lead_of_a_team_is_not_the_team() -> None:
+    assert "'Ann' is a lead, and no team" in told("Set the budget of Ann to 95000", list_teams, set_budget)
+    assert DONE == []
+    told("Set the budget of Core to 95000", list_teams, set_budget)
+    assert DONE == [("Core", 95000)]
+
+
 def test_whose_salary_it_is_tells_whom_a_name_is_of() -> None:
     told("Raise Cy's salary by 5 percent", raise_salary)
     assert DONE == [("Cy", 5)]
     assert DECLINED.search(told("Raise the salary by 5 percent", raise_salary))
+    for whose in ("the manager", "Cy's manager", "the best employee", "everybody", "Sales staff"):
+        told(f"Raise the salary of {whose} by 5 percent", raise_salary)
+        assert DONE == [], whose
     assert "is a percentage" in told("Raise Cy's salary by 5", raise_salary)
     assert DONE == []
 

@@ -31,7 +31,7 @@ LISTING = re.compile(
 # They hold a sentence together. "To", "from", "or", "was", "will" and their like say more than that.
 FILLERS = word_set(
     "a an the of in at on by for with is are has have do does we you i our my me us there that which who what "
-    "and all please tell show give list name find count calculate compute get"
+    "been still currently now and all please tell show give list name find count calculate compute get"
 )
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(

@@ -3,6 +3,7 @@
 Called by `planner`.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from treadle.models.offline.grammar.question import Clause, Value
@@ -75,6 +76,8 @@ def _named(tool: KnownTool, filling: Filling) -> list[tuple[Param, Value]]:
 
 
 def _takes_others(lister: KnownTool, param: Param) -> bool:
-    """Whether a list can be narrowed by the name of something else."""
+    """Whether a list can be narrowed by the name of something else, or says with what it tells of each."""
+    if re.search(r"\bwith\b.*,", lister.summary) is not None:
+        return True
     others = [each for each in lister.params if each.shape == "text" and not each.enum]
     return any(not set(each.nouns) & set(param.nouns) for each in others)

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_turning, opposites_of
+from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
@@ -20,6 +20,7 @@ from treadle.models.offline.plan.ties import PEOPLE
 
 _TITLES = frozenset(stem(word) for word in TITLE_WORDS | TEXT_WORDS | {"name", "label"})
 _NUMBERS = frozenset(stem(word) for word in word_set("id number no nr position index"))
+_PASSED = word_set("the a an still currently now")
 _STATING = word_set("is are not been the many which what all of list show with high low")
 # Whether the first or the last of these is the highest is not plain.
 RANKS = frozenset(stem(word) for word in word_set("rank ranking priority position grade"))
@@ -55,6 +56,8 @@ class Picking:
     ) -> None:
         self.clause, self.text, self.table = clause, clause.text, table
         label = table.label
+        people = [column for column in table.columns if column.is_named and column.is_unique]
+        nouns = nouns.union(*(set(column.nouns) & _PEOPLE for column in people))
         self.nouns = nouns | (frozenset(label.nouns) - {"name", "title"} if label is not None else frozenset())
         self.leads = leads
         self.taken = [*used, *((token.start, token.end) for token in clause.tokens if many.is_own(clause, token))]
@@ -80,9 +83,7 @@ class Picking:
 
     def _before(self, start: int) -> str:
         """The words before, without articles and "is"."""
-        return next(
-            (t.low for t in reversed(self.clause.tokens) if t.end <= start and t.low not in ("the", "a", "an")), ""
-        )
+        return next((t.low for t in reversed(self.clause.tokens) if t.end <= start and t.low not in _PASSED), "")
 
     def _add(self, column: Column, said: str, keeps: Callable[[int], bool]) -> bool:
         """Adds a condition; of two on one column it is not plain what they mean together."""
@@ -226,7 +227,7 @@ class Picking:
         others = [each for each in self.table.columns if each not in (column, self.table.label) and each.is_named]
         others = [each for each in others if not set(each.nouns) <= _TITLES and each.label not in UNITS]
         beside = self._beside(column, start, end)
-        if column.is_named and others and beside is None:
+        if column.is_named and others and beside is None and not is_calendar_name(written):
             # Of whom it is told may be another than who is meant.
             return False
         negated = many.NEGATED.search(self.text[:start])

@@ -73,8 +73,8 @@ def _is_open(clause: Clause, token: Token) -> bool:
 def _is_so(clause: Clause, token: Token, nouns: Collection[str]) -> bool:
     """Whether a word says what records are, as "open" in "Which orders are open?", though it may be a verb."""
     after = [each.stem for each in clause.tokens if each.start >= token.end][:1]
-    before = (*clause.words_before(token.start, 1), "")[0]
-    being = before in ("is", "are", "not", "the", "total", "average", "mean", "combined")
+    before = next((w for w in clause.words_before(token.start, 2) if w not in ("still", "currently", "now")), "")
+    being = before in ("is", "are", "been", "not", "the", "total", "average", "mean", "combined")
     led = token.low == "to" and before.endswith("ed")
     return led or (not is_turning(token.text) and (being or bool(set(after) & set(nouns))))
 

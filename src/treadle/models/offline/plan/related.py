@@ -90,6 +90,8 @@ def told_by_another(
                 found += _owner_of_it(clause, match, tool, param)
             if tool.may_change and value not in told and not _CREATING & {*parts(clause.text.lower())}:
                 found += _described_by(clause.text, match, param)
+            if tool.may_change and value not in told and clause.opening in _STEPPING:
+                found += _by_his_part(clause.text, match, param)
             if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
@@ -154,6 +156,15 @@ def _described_by(text: str, match: re.Match[str], param: Param) -> Iterator[str
         return
     if behind is not None and stem(behind[1].lower()) in param.nouns:
         yield match.group() + behind.group()
+
+
+def _by_his_part(text: str, match: re.Match[str], param: Param) -> Iterator[str]:
+    """Somebody whose figure is changed and who is told by what he is: of "the salary of the manager" nobody's name is
+    said."""
+    somebody = any(stem(word) in param.nouns for word in PERSON_WORDS)
+    plain = match.group().islower() and match.group().isalpha()
+    if somebody and plain and _BEHIND.search(text[: match.start()]) is not None:
+        yield match.group()
 
 
 def _described(text: str, value: str, param: Param) -> Iterator[str]:

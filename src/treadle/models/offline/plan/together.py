@@ -84,7 +84,7 @@ def worked_out(done: Sequence[Exchange], word: str, what: str) -> WorkedOut | No
     for made in done:
         fields = [(found, number) for found in fields_of(made.result) if (number := number_of(found.value)) is not None]
         said = [pair for pair in fields if (asked <= set(pair[0].stems) if asked else _HAD & set(pair[0].stems))]
-        if not fields and (number := number_of(made.result)) is not None:
+        if not isinstance(made.result, dict | list) and (number := number_of(made.result)) is not None:
             told.append(((), number))
         elif len(said) == 1:
             told.append((said[0][0].path, said[0][1]))

@@ -273,7 +273,7 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     properties = root.get("properties", {})
     taken = {stem(name) for name in properties} | {stem("set")}  # "Set" opens a name as a verb only.
     # The `name` of `set_salary(name, salary)` is no salary's, nor that of `get_salary(name)`, "salary of an employee".
-    owners = owner_told(spec.description, nouns[-1:])
+    owners = owner_told(spec.description, tuple(noun for noun in nouns[-1:] if noun not in taken))
     called = tuple(noun for noun in nouns if noun not in taken)
     params = tuple(
         _param(name, resolve(schema, root), root, name in required, (name == "name" and owners) or called)
