@@ -87,6 +87,11 @@ def test_the_lead_of_a_team_is_not_the_team() -> None:
     assert DONE == [("Core", 95000)]
 
 
+def test_the_staff_of_a_department_is_nobody() -> None:
+    told("Set the salary of Sales staff to 50", set_salary)
+    assert DONE == []
+
+
 def test_whose_salary_it_is_tells_whom_a_name_is_of() -> None:
     told("Raise Cy's salary by 5 percent", raise_salary)
     assert DONE == [("Cy", 5)]

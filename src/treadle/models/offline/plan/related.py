@@ -53,6 +53,7 @@ _WHOSE_NUMBER = re.compile(r"['’]s?\s+[$€£]?\d[\d.,]*(?=\W|$)")
 _OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
 _WHAT = re.compile(r"\b(?:what|who|whom|which|how)\s+(?:the\s+)?$", re.IGNORECASE)
+_STAFF = re.compile(r"\s+(?:staff|team|crew|personnel|people|department|employees|workers|members)\b", re.IGNORECASE)
 _BEHIND = re.compile(rf"\b{_ARTICLE}\s+$", re.IGNORECASE)
 _DESCRIBED = re.compile(
     r"^\W*(?:please\s+)?(\w+)\s+the\s+(\w+)\s+(?:of|at|in|from|with|near|by|for|before|after|behind|beside)\b\s+",
@@ -90,7 +91,7 @@ def told_by_another(
                 found += _owner_of_it(clause, match, tool, param)
             if tool.may_change and value not in told and not _CREATING & {*parts(clause.text.lower())}:
                 found += _described_by(clause.text, match, param)
-            if tool.may_change and value not in told and clause.opening in _STEPPING:
+            if tool.may_change and value not in told and clause.opening in _STEPPING | _SETTING:
                 found += _by_his_part(clause.text, match, param)
             if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
@@ -159,12 +160,13 @@ def _described_by(text: str, match: re.Match[str], param: Param) -> Iterator[str
 
 
 def _by_his_part(text: str, match: re.Match[str], param: Param) -> Iterator[str]:
-    """Somebody whose figure is changed and who is told by what he is: of "the salary of the manager" nobody's name is
-    said."""
+    """Somebody whose figure is changed and who is told by what he is: of "the salary of the manager", or of "Sales
+    staff", nobody's name is said."""
     somebody = any(stem(word) in param.nouns for word in PERSON_WORDS)
     plain = match.group().islower() and match.group().isalpha()
-    if somebody and plain and _BEHIND.search(text[: match.start()]) is not None:
-        yield match.group()
+    staff = _STAFF.match(text, match.end())
+    if somebody and (staff is not None or (plain and _BEHIND.search(text[: match.start()]) is not None)):
+        yield match.group() + (staff.group() if staff is not None else "")
 
 
 def _described(text: str, value: str, param: Param) -> Iterator[str]:
