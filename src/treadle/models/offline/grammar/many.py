@@ -56,6 +56,7 @@ ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)}|last) ([a-z]+)\b", re.IGNORECASE
 SIGNS = re.compile(r"[*%#~≈&+]")
 OF_WHAT = re.compile(r"^\W*what (?:is|are) the ([a-z]+(?: [a-z]+)?) of (?=the\b)", re.IGNORECASE)
 FORMS = (MEAN, SUM, APART, FIRST)
+TOLD_TO = ("show", "tell", "give", "list", "find", "get")
 MANY_PEOPLE = word_set("people persons")
 
 

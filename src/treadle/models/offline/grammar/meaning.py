@@ -176,7 +176,7 @@ _PHRASES = re.compile(
     r"\b(?:up to|as of|at (?:most|least)|more than|less than|fewer than|greater than|year[- ]to[- ]date|other than|"
     r"as (?:many|much) (?=[^?.!]*\bas\b)|way round|out of|on average|"
     r"(?<!\w )(?:why )?(?:did|had|were) you|(?<!\w )(?:why )?have you(?! (?:got|any))|"
-    r"instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa|"
+    r"in (?:us|in|on)|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa|"
     r"(?:can|could|may|should|shall|must|able to|possible to|enough to|allowed to) (?:(?:i|we|you|they|one|anyone) )?"
     r"(?:still |really )?(?:buy|afford|order|purchase|sell|pay|ship|deliver|reserve|book)|each(?=\W*$)|"
     r"(?:and|or|plus) (?:the )?(?:rest|remainder)(?=\W*$)|"

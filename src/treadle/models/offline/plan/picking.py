@@ -197,6 +197,9 @@ class Picking:
                 found = [c for c in self.table.columns if any(is_called(written, value) for value in c.values)]
                 if not found or (len(found) == 1 and self._names_records(run, found[0])):
                     continue
+                if size == 1 and any(each.nouns == (run[0].stem,) for each in self.table.columns):
+                    # It may be the name of a field as well.
+                    return False
                 if len(found) > 1 or not self._holds(found[0], written, start, end):
                     return False
         return True

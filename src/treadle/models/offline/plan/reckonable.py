@@ -31,6 +31,9 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
     listing = many.LISTING.match(text) is not None and loosely
     if many.ASKING.match(text) is None or clause.is_yes_or_no or not (said or listing) or many.SIGNS.search(text):
         return False
+    if any(overlaps(*match.span(), used) for form in (many.BOUND, many.RANGE) for match in form.finditer(text)):
+        # One end of it would go into the call.
+        return False
     if any({stem(word) for word in opposites_of(token.low)} & set(nouns) for token in clause.tokens):
         return False
     forms = (many.BOUND, many.RANGE, many.LACKING, many.HOW_MUCH, *((many.BETWEEN,) if many.APART.search(text) else ()))

@@ -101,6 +101,9 @@ class _Reader(Picking):
         mean, total = many.MEAN.search(self.text), None
         ranked = mean is not None or bool(find_superlatives(self.text))
         for match in many.SUM.finditer(self.text):
+            if match.start() > 0 and match.group()[0].isupper():
+                # "The orders of Total" are somebody's.
+                continue
             word = stem(match.group())
             own = any(word in each.stems for each in self.table.columns)
             if not self._is_taken(*match.span()) and not (ranked and own):
@@ -143,6 +146,11 @@ class _Reader(Picking):
             each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
             works = many.works(self.clause, token) and self._of_people()
             filler = token.low in many.FILLERS and not many.is_written_large(token)
+            if token.low in ("us", "me") and self._before(token.start) not in many.TOLD_TO:
+                # "In us" is somewhere.
+                return None
+            if token.low in many.PLACING and self._before(token.start) in many.PLACING:
+                return None
             past = token.low in ("was", "were") and (self.dated or self._is_past(token))
             if who or not (past or noun or each or works or filler or token.low in ("how", "many", "much", "number")):
                 return None
