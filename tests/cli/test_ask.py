@@ -182,6 +182,13 @@ def test_a_function_that_makes_a_model_and_a_file_with_tools(treadle: Any) -> No
     assert (done.code, done.out) == (0, "made by a function\n")
 
 
+@pytest.mark.parametrize("path", ["./script.py", ".script.py", "../{folder}/script.py"])
+def test_a_path_may_begin_with_a_dot(treadle: Any, path: str) -> None:
+    (treadle.folder / ".script.py").write_text((treadle.folder / "script.py").read_text())
+    named = path.format(folder=treadle.folder.name)
+    assert treadle("ask", "?", "--model", f"{named}:answers", "--tools", named).out == "The answer is 42.\n"
+
+
 def test_instructions_come_first(treadle: Any) -> None:
     treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.", "--skill", "basics")
     [first, *_] = json.loads(treadle("show", "last", "--json").out)

@@ -51,12 +51,13 @@ def _imported(where: str, target: str, option: str) -> ModuleType:
     from treadle.tools.errors import describe_exception
 
     search_here()
-    if not where.strip() or where.startswith("."):
+    is_path = where.endswith(".py")
+    if not where.strip() or (where.startswith(".") and not is_path):
         raise _no_module(where, option)
     # A module may make an agent whose model wants its key at once.
     take_keys()
     try:
-        return _from_file(Path(where), option) if where.endswith(".py") else importlib.import_module(where)
+        return _from_file(Path(where), option) if is_path else importlib.import_module(where)
     except click.BadParameter:
         raise
     except ModuleNotFoundError as error:
