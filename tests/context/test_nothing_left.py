@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, StepSettings, tool
+from treadle import Agent, StepSettings, Text, tool
 from treadle.context.policies import Edit
 from treadle.models import SystemMessage, UserMessage
 from treadle.testing import ScriptedModel
@@ -43,6 +43,13 @@ def test_the_question_is_asked_again_and_not_what_treadle_said_after_it(given: A
     assert result.text == "Nothing."
     said = [message.text for message in model.requests[3].messages if not isinstance(message, SystemMessage)]
     assert said == ["What is a kettle?"]
+
+
+def test_a_question_in_a_list_of_parts_is_asked_again_too() -> None:
+    model = ScriptedModel(["It boils water."])
+    parts: Any = [Text("What is a kettle?")]
+    result = Agent(model, prepare_step=lambda _: StepSettings(messages=[])).run_sync(UserMessage(parts))
+    assert (result.text, model.requests[0].messages[-1].text) == ("It boils water.", "What is a kettle?")
 
 
 def test_what_was_said_under_way_is_the_last_that_was_asked() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from treadle import Agent, tool
 from treadle.testing import ScriptedModel
@@ -73,6 +73,25 @@ def test_a_number_is_no_time(kind: Any, wrap: Any, right: str, number: Any) -> N
 ])  # fmt: skip
 def test_what_the_model_is_told_to_write_is_taken(kind: Any, given: Any, taken: Any) -> None:
     assert called(kind, given) == ([taken], "booked")
+
+
+class Renamed(BaseModel):
+    day: date
+
+    @model_validator(mode="before")
+    @classmethod
+    def in_small_letters(cls, values: Any) -> Any:
+        return {name.lower(): value for name, value in values.items()}
+
+
+@pytest.mark.parametrize(("kind", "given"), [
+    (Renamed, {"day": 0}),
+    (Annotated[list[date], BeforeValidator(sorted)], [0]),
+])  # fmt: skip
+def test_a_number_is_no_time_within_what_a_function_of_ones_own_is_given_first(kind: Any, given: Any) -> None:
+    taken, told = called(kind, given)
+    assert taken == []
+    assert "should be written as text such as 2024-01-31, not as a number" in told
 
 
 def test_a_number_in_the_answer_is_no_time() -> None:

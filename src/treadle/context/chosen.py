@@ -1,12 +1,12 @@
 """Chosen: what a function or a policy chose of a run's messages, made a history that every provider takes. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
-def rejoined(chosen: Sequence[Message], history: Sequence[Message], asked: Iterable[UserMessage] = ()) -> list[Message]:
+def rejoined(chosen: Sequence[Message], history: Sequence[Message], asked: Collection[UserMessage] = ()) -> list[Message]:
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
     A result that was kept brings the assistant message along that asked for it, and there is always something to
@@ -24,7 +24,7 @@ def rejoined(chosen: Sequence[Message], history: Sequence[Message], asked: Itera
     return with_an_end(completed(out), history, asked)
 
 
-def with_an_end(made: list[Message], history: Sequence[Message], asked: Iterable[UserMessage] = ()) -> list[Message]:
+def with_an_end(made: list[Message], history: Sequence[Message], asked: Collection[UserMessage] = ()) -> list[Message]:
     """`made` with something to answer at its end: if there is nothing, the last that a person said in `history`.
 
     That is the last of what was `asked`, and only where nothing of that is left another, which may be a note of ours.
@@ -34,9 +34,9 @@ def with_an_end(made: list[Message], history: Sequence[Message], asked: Iterable
     if made and isinstance(made[-1], ends):
         return made
     said = [message for message in history if isinstance(message, UserMessage) and message.says_something]
-    people = frozenset(asked)
-    said = [message for message in said if message in people] or said
-    return [*made, *said[-1:]] if said else completed(history)
+    if not said:
+        return completed(history)
+    return [*made, next((message for message in reversed(said) if message in asked), said[-1])]
 
 
 def _is_paused(history: Sequence[Message]) -> bool:

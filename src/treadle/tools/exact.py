@@ -130,7 +130,7 @@ class _Walk:
                 key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key), users)
                 for key, one in value.items()
             }
-        if self.times and not users and (right := _time_in(nodes)):
+        if self.times and (right := _time_in(nodes)):
             self.lost.append(Lost(path, str(value), f"should be written as text such as {right}, not as a number"))
         elif isinstance(value, LosslessFloat):
             return self.number([node.get("type") for node in nodes], value, path, users)
