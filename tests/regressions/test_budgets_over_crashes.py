@@ -165,6 +165,63 @@ async def test_what_a_run_that_came_to_rest_as_its_process_died_holds_is_no_reas
     held.close()
 
 
+async def test_what_a_run_holds_that_is_gone_on_with_in_that_moment_is_not_given_back(tmp_path, monkeypatch):
+    """Its row was set to what it had used when it waited, though its next call was under way by then."""
+    monkeypatch.setattr(turn, "LAST_WORD", 0.0)
+    held = sqlite3.connect(tmp_path / "spent.db", isolation_level=None, check_same_thread=False)
+    asked, answers, going_on = asyncio.Event(), asyncio.Event(), []
+
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        return "paid"
+
+    class Meanwhile(SqliteJournal):
+        meanwhile = None
+
+        async def read(self, run_id, start=0):
+            found = await super().read(run_id, start)
+            if "." in run_id and self.meanwhile is not None:
+                resumes, self.meanwhile = self.meanwhile, None
+                going_on.append(asyncio.get_running_loop().create_task(resumes))
+                await asyncio.wait_for(asked.wait(), 10)
+            return found
+
+    class Clerk(ScriptedModel):
+        async def stream(self, request):
+            if request.step == 1:
+                asked.set()
+                await answers.wait()
+            async for event in super().stream(request):
+                yield event
+
+    def replies(request):
+        if request.messages[-1].text != "go":
+            return "done"
+        held.execute("BEGIN IMMEDIATE")
+        return [("pay", {})]
+
+    def clerk(**more):
+        return Agent(Clerk(replies, usage=Usage(20, 10)), name="clerk", settings=SETTINGS, tools=[pay], **more)
+
+    async with Meanwhile(tmp_path / "runs.db") as journal:
+        worst = (await clerk(budget=Budget(tokens=10_000)).estimate("go")).tokens
+        budget, tasks = Budget(tokens=worst + 400, path=tmp_path / "spent.db"), ["go", "and now"]
+        script = ScriptedModel(lambda request: "done" if request.step else [("clerk", {"task": tasks.pop(0)})])
+        top = Agent(script, name="top", tools=[clerk(budget=budget).as_tool()], journal=journal)
+        first = await top.run("go")
+        held.execute("ROLLBACK")
+        journal.meanwhile = top.resume(first.run_id, approve=first.pending)
+        await top.run("and now")
+        assert len(going_on) == 1
+        assert budget.spent().held_tokens >= SETTINGS.max_tokens
+        answers.set()
+        assert (await going_on[0]).stop.reason == "answered"
+        assert (budget.spent().tokens, budget.spent().held_tokens) == (90, 0)
+        budget.close()
+    held.close()
+
+
 class Anywhere:
     """A queue that takes all."""
 

@@ -6,7 +6,9 @@ from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
-def rejoined(chosen: Sequence[Message], history: Sequence[Message], asked: Collection[UserMessage] = ()) -> list[Message]:
+def rejoined(
+    chosen: Sequence[Message], history: Sequence[Message], asked: Collection[UserMessage] = ()
+) -> list[Message]:
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
     A result that was kept brings the assistant message along that asked for it, and there is always something to

@@ -43,10 +43,7 @@ async def settle_ended(
         return
     name = row_name(state.run_id, state.started_at)
     try:
-        rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase in _AT_REST else []
-        # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
-        if rows and (journal is None or not await journal.read(state.run_id, len(events))):
-            await patiently(partial(amend, rows), LAST_WORD)
+        await _set_right(config, state, len(events), name, journal)
         if journal is not None:
             await _below(config, state, name, journal)
     except (BudgetUnavailable, JournalError) as error:
@@ -102,6 +99,14 @@ def _tops(row: str) -> Iterator[str]:
     yield from (row[: found.start()] for found in re.finditer("@", row))
 
 
+async def _set_right(config: Configuration, state: RunState, events: int, name: str, journal: Journal | None) -> None:
+    """Sets the rows of a run of so many events, called `name`, if it has come to rest."""
+    rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase in _AT_REST else []
+    # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
+    if rows and (journal is None or not await journal.read(state.run_id, events)):
+        await patiently(partial(amend, rows), LAST_WORD)
+
+
 async def _below(config: Configuration, state: RunState, name: str, journal: Journal) -> None:
     for run_id, below in _runs_below(config, state):
         if next(all_budgets(below), None) is None:
@@ -111,9 +116,7 @@ async def _below(config: Configuration, state: RunState, name: str, journal: Jou
             continue
         inner = fold_all(events)
         called = row_name(run_id, inner.started_at, (state.run_id, name))
-        if inner.phase in _AT_REST:
-            rows = amiss(below.budgets, run_id, called, used_in(inner))
-            await patiently(partial(amend, rows), LAST_WORD)
+        await _set_right(below, inner, len(events), called, journal)
         await _below(below, inner, called, journal)
 
 
