@@ -80,3 +80,34 @@ def test_a_call_beside_one_whose_hook_raises_what_is_no_exception_comes_to_its_e
 
     result = asyncio.run(go())
     assert (result.text, written) == ("all", [0, 1])
+
+
+def test_a_call_before_one_whose_rule_raises_what_is_no_exception_is_made() -> None:
+    """It was recorded as begun and never was: a person was asked whether it is to run again."""
+    written: list[int] = []
+    journal = MemoryJournal()
+
+    @tool(effect="write", parallel=True)
+    async def write(n: int) -> str:
+        """Writes."""
+        written.append(n)
+        return f"wrote {n}"
+
+    def forbidden(arguments: Any) -> bool:
+        if arguments["n"] == 1 and not raised:
+            raised.append(arguments)
+            raise NoException("not here")
+        return False
+
+    raised: list[Any] = []
+    script = ScriptedModel(lambda request: "all" if request.step else [("write", {"n": 0}), ("write", {"n": 1})])
+    agent = Agent(script, tools=[write], approvals=[deny("write", when=forbidden)], journal=journal)
+
+    async def go() -> Any:
+        with pytest.raises(NoException):
+            await agent.run("go")
+        (run,) = await journal.list()
+        return await agent.resume(run.run_id)
+
+    result = asyncio.run(go())
+    assert (result.text, written) == ("all", [0, 1])

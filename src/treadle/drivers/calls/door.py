@@ -216,7 +216,14 @@ class Batch:
                 self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
             self._made = self._made or MadeCalls(run)
-            found = await allowed(run, found, self._made)
+            try:
+                found = await allowed(run, found, self._made)
+            except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
+                raise
+            except BaseException as error:
+                # Those before it have begun, and come to their end.
+                self.failure = error
+                return None
         if isinstance(found, Admitted):
             if not found.tool.external:
                 return found
