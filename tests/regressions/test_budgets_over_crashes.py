@@ -165,6 +165,35 @@ async def test_what_a_run_that_came_to_rest_as_its_process_died_holds_is_no_reas
     held.close()
 
 
+async def test_for_many_budgets_in_one_place_it_is_looked_once_who_holds_something(tmp_path, monkeypatch):
+    """An application may make a budget for each run; each was as if nobody had looked before."""
+    monkeypatch.setattr(turn, "LAST_WORD", 0.0)
+    looked = []
+
+    class Looked(SqliteJournal):
+        async def holders(self, run_ids):
+            looked.append(sorted(run_ids))
+            return await super().holders(run_ids)
+
+    def clerk(journal, **more):
+        return Agent(said("one", "two"), journal=journal, settings=SETTINGS, **more)
+
+    async with Looked(tmp_path / "runs.db") as journal:
+        worst = (await clerk(None, budget=Budget(tokens=10_000)).estimate("go")).tokens
+        model = Hangs()
+        under_way = Agent(model, settings=SETTINGS, journal=journal)
+        first = Budget(tokens=worst, path=tmp_path / "spent.db")
+        task = asyncio.get_running_loop().create_task(under_way.run("go", budget=first))
+        await asyncio.wait_for(model.asked.wait(), 10)
+        for _ in range(3):
+            budget = Budget(tokens=worst, path=tmp_path / "spent.db")
+            assert (await clerk(journal).run("go", budget=budget)).stop.reason == "max_tokens"
+            budget.close()
+        await ended(task)
+        first.close()
+    assert len(looked) == 1
+
+
 async def test_what_a_run_holds_that_is_gone_on_with_in_that_moment_is_not_given_back(tmp_path, monkeypatch):
     """Its row was set to what it had used when it waited, though its next call was under way by then."""
     monkeypatch.setattr(turn, "LAST_WORD", 0.0)

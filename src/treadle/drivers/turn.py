@@ -9,6 +9,7 @@ a run to its end, is looked for once before anybody is told that there is too li
 
 import asyncio
 from functools import partial
+from math import inf
 from typing import Final
 
 from treadle.drivers.checks import with_budgets
@@ -29,6 +30,10 @@ _LONGEST_PAUSE: Final = 0.25
 
 _AGAIN: Final = 30.0
 """Seconds until it is looked again which runs have ended: of a hundred that are refused together one looks."""
+
+_LOOKED: Final[dict[tuple[str, str], float]] = {}
+"""When this process last looked, by the steady clock, for the place and the purses of budgets: an application may make
+another `Budget` of the same for each run."""
 
 
 async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings | None) -> StepPrepared | RunFinished:
@@ -65,12 +70,12 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
 async def _settle_ended(run: Run) -> bool:
     """Has budgets of several processes given back what runs hold there that have ended; whether that was looked for."""
     top, now, journal = run, steady(), run.config.journal
-    shared = [purse.budget for purse in run.purses if purse.budget.ledger.store.where]
-    shared = [budget for budget in shared if now - budget.ledger.looked_at >= _AGAIN]
-    if journal is None or not shared or not await patiently(partial(_may_be_held, run)):
+    places = {(purse.budget.ledger.store.where, purse.budget.series): purse.budget for purse in run.purses}
+    due = {place: one for place, one in places.items() if place[0] and now - _LOOKED.get(place, -inf) >= _AGAIN}
+    if journal is None or not due or not await patiently(partial(_may_be_held, run)):
         return False
-    for budget in shared:
-        budget.ledger.looked_at = now
+    _LOOKED.update(dict.fromkeys(due, now))
+    shared = [*due.values()]
     while top.parent is not None:
         top = top.parent
     await settle_left(shared, {}, journal, with_budgets(top.config, shared), run.clock.now() - LAST_WORD)

@@ -171,7 +171,7 @@ class Carrying:
         wait for a person stay as they are; so do those that no server had. One that another process has is
         asked for again once its lease may have run out: that process may be the one that died, on another machine. A
         journal that cannot be used yet is waited for, and so is a budget, after the runs that have another. Of runs
-        that had ended, what their process could not give back is given back.
+        that had ended, or wait, what their process could not give back is given back.
         """
         lease = self._journal.lease if isinstance(self._journal, Leases) else inf
         found = [(line, await self._taken_up(line)) for line in await self._left()]

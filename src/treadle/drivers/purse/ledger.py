@@ -8,7 +8,6 @@ What a purse allows, and what its sums come to, is reckoned here and nowhere els
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from math import inf
 from typing import NamedTuple
 
 from treadle.drivers.purse.claims import Claim
@@ -45,15 +44,11 @@ class Ledger:
     Args:
         store: where it is kept.
 
-    Attributes:
-        looked_at: when this process last looked which runs that have ended hold something, by the steady clock.
-
     Every method raises `BudgetUnavailable` where the store cannot be used.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.looked_at = -inf
 
     def is_same(self, other: "Ledger") -> bool:
         """Whether both write to one place."""
