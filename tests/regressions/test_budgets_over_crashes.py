@@ -3,11 +3,12 @@
 import asyncio
 import sqlite3
 import time
+from decimal import Decimal
 
 import pytest
 from hanging import Hangs
 
-from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, SqliteJournal, Usage, tool
+from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Price, SqliteJournal, Usage, tool
 from treadle.drivers import turn
 from treadle.kernel.events import RunResumed
 from treadle.testing import ScriptedModel
@@ -192,6 +193,23 @@ async def test_for_many_budgets_in_one_place_it_is_looked_once_who_holds_somethi
         await ended(task)
         first.close()
     assert len(looked) == 1
+
+
+async def test_a_run_below_that_is_refused_is_no_fault_of_one_above_whose_price_is_not_known(tmp_path):
+    """It was looked who holds what it lacks as if the one above had the budget: the run ended on a `Misuse`."""
+    budget, model = Budget(usd=Decimal("0.0012"), path=tmp_path / "spent.db"), Hangs()
+    model.price = Price(1, 1)
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        under_way = Agent(model, settings=SETTINGS, journal=journal, budget=budget)
+        task = asyncio.get_running_loop().create_task(under_way.run("go"))
+        await asyncio.wait_for(model.asked.wait(), 10)
+        priced = ScriptedModel(["fine"], usage=Usage(20, 10), price=Price(1, 1))
+        clerk = Agent(priced, name="clerk", settings=SETTINGS, budget=budget)
+        script = ScriptedModel([[("clerk", {"task": "go"})], "done"])
+        result = await Agent(script, name="top", tools=[clerk.as_tool()], journal=journal).run("go")
+        assert result.text == "done"
+        await ended(task)
+    budget.close()
 
 
 async def test_what_a_run_holds_that_is_gone_on_with_in_that_moment_is_not_given_back(tmp_path, monkeypatch):

@@ -8,11 +8,11 @@ a run to its end, is looked for once before anybody is told that there is too li
 """
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Final
 
-from treadle.drivers.checks import with_budgets
 from treadle.drivers.clock import steady
 from treadle.drivers.configuration import StepSettings
 from treadle.drivers.ended import settle_left
@@ -75,10 +75,11 @@ async def _settle_ended(run: Run) -> bool:
     if journal is None or not due or not await patiently(partial(_may_be_held, run)):
         return False
     _LOOKED.update(dict.fromkeys(due, now))
-    shared = [*due.values()]
     while top.parent is not None:
         top = top.parent
-    await settle_left(shared, {}, journal, with_budgets(top.config, shared), run.clock.now() - LAST_WORD)
+    # Nobody asks a model for the runs that have ended: whether the price of this one's is known does not matter.
+    config = replace(top.config, budgets=tuple(due.values()))
+    await settle_left(config.budgets, {}, journal, config, run.clock.now() - LAST_WORD)
     return True
 
 
