@@ -212,6 +212,38 @@ async def test_a_run_below_that_is_refused_is_no_fault_of_one_above_whose_price_
     budget.close()
 
 
+@pytest.mark.parametrize("fault", ["raises", "does not follow"])
+async def test_a_run_that_cannot_be_read_is_no_fault_of_one_that_lacks_what_it_holds(tmp_path, fault):
+    """What a journal of one's own raised for that run, the one that was to be refused raised."""
+
+    class OnesOwn(SqliteJournal):
+        other = ""
+
+        async def holders(self, run_ids):
+            return {}
+
+        async def read(self, run_id, start=0):
+            found = await super().read(run_id, start)
+            if run_id == self.other and fault == "raises":
+                raise ConnectionResetError
+            return [*found, found[0]] if run_id == self.other else found
+
+    def clerk(journal, **more):
+        return Agent(said("one"), journal=journal, settings=SETTINGS, **more)
+
+    async with OnesOwn(tmp_path / "runs.db") as journal:
+        worst = (await clerk(None, budget=Budget(tokens=10_000)).estimate("go")).tokens
+        model, budget = Hangs(), Budget(tokens=worst, path=tmp_path / "spent.db")
+        under_way = Agent(model, settings=SETTINGS, journal=journal, budget=budget)
+        task = asyncio.get_running_loop().create_task(under_way.run("go"))
+        await asyncio.wait_for(model.asked.wait(), 10)
+        (line,) = await journal.list()
+        journal.other = line.run_id
+        assert (await clerk(journal, budget=budget).run("go")).stop.reason == "max_tokens"
+        await ended(task)
+    budget.close()
+
+
 async def test_what_a_run_holds_that_is_gone_on_with_in_that_moment_is_not_given_back(tmp_path, monkeypatch):
     """Its row was set to what it had used when it waited, though its next call was under way by then."""
     monkeypatch.setattr(turn, "LAST_WORD", 0.0)

@@ -18,6 +18,8 @@ from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
 from treadle.journal import Journal, JournalError, Leases
 from treadle.journal.families import read_below
+from treadle.journal.ones_own import told_as_its_own
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
@@ -78,16 +80,18 @@ async def settle_left(
     except BudgetUnavailable as error:
         log.warning("it cannot be told which runs that have ended have something set aside: %s", error)
     try:
-        seen -= {*(await journal.holders([*seen]) if isinstance(journal, Leases) else ())}
+        with told_as_its_own(journal):
+            seen -= {*(await journal.holders([*seen]) if isinstance(journal, Leases) else ())}
     except JournalError:
         return
     for run_id in sorted(seen):
         try:
-            events = await journal.read(run_id)
-        except JournalError:
+            with told_as_its_own(journal):
+                events = await journal.read(run_id)
+            state = fold_all(events)
+        except (JournalError, IllegalEvent):
             # It is another journal's, or damaged, which whoever asks for it is told.
             continue
-        state = fold_all(events)
         config = configs.get(state.agent, other)
         if config is not None and events[-1].at <= before:
             await settle_ended(config, state, events, journal)
@@ -103,7 +107,9 @@ async def _set_right(config: Configuration, state: RunState, events: int, name: 
     """Sets the rows of a run of so many events, called `name`, if it has come to rest."""
     rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase in _AT_REST else []
     # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
-    if rows and (journal is None or not await journal.read(state.run_id, events)):
+    with told_as_its_own(journal):
+        gone_on = bool(rows) and journal is not None and bool(await journal.read(state.run_id, events))
+    if rows and not gone_on:
         await patiently(partial(amend, rows), LAST_WORD)
 
 
