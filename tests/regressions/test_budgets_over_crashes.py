@@ -10,7 +10,7 @@ from hanging import Hangs
 
 from treadle import Agent, Budget, Limits, MemoryJournal, ModelSettings, Price, SqliteJournal, Usage, tool
 from treadle.drivers import turn
-from treadle.kernel.events import RunResumed
+from treadle.kernel.events import RunResumed, StepPrepared
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -242,6 +242,34 @@ async def test_a_run_that_cannot_be_read_is_no_fault_of_one_that_lacks_what_it_h
         assert (await clerk(journal, budget=budget).run("go")).stop.reason == "max_tokens"
         await ended(task)
     budget.close()
+
+
+async def test_what_is_given_back_makes_a_reply_longer_and_never_shorter(tmp_path, monkeypatch):
+    """What had been set aside for a shorter reply counted as taken: of 900 tokens that were free 113 were left."""
+    monkeypatch.setattr(turn, "LAST_WORD", 0.0)
+    held = sqlite3.connect(tmp_path / "spent.db", isolation_level=None, check_same_thread=False)
+
+    def replies(request):
+        if request.messages[-1].text == "go":
+            held.execute("BEGIN IMMEDIATE")
+        return "done"
+
+    def clerk(journal, longest, **more):
+        model = ScriptedModel(replies, usage=Usage(20, 10))
+        return Agent(model, journal=journal, settings=ModelSettings(max_tokens=longest), **more)
+
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        worst = (await clerk(None, 100, budget=Budget(tokens=10_000)).estimate("go")).tokens
+        budget = Budget(tokens=worst + 900, path=tmp_path / "spent.db")
+        await clerk(journal, 100, budget=budget).run("go")
+        held.execute("ROLLBACK")
+        assert budget.spent().held_tokens == worst
+        result = await clerk(journal, 2000, budget=budget).run("and now")
+        (reserve,) = [event.reserve for event in result.events if isinstance(event, StepPrepared)]
+        assert reserve.tokens == worst + 900 - 30
+        assert (budget.spent().tokens, budget.spent().held_tokens) == (60, 0)
+        budget.close()
+    held.close()
 
 
 async def test_what_a_run_holds_that_is_gone_on_with_in_that_moment_is_not_given_back(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from typing import Final
 from treadle.drivers.clock import steady
 from treadle.drivers.configuration import StepSettings
 from treadle.drivers.ended import settle_left
-from treadle.drivers.purse.claims import Claim, refused, refused_above, within
+from treadle.drivers.purse.claims import Claim, refused, refused_above, settle, within
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.telling import LAST_WORD
 from treadle.drivers.run import Run
@@ -64,6 +64,8 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     found = await patiently(prepare)
     if settled or _is_whole(command, found) or not await _settle_ended(run):
         return found
+    # What was set aside for a shorter reply is free for the whole one.
+    settle(run)
     return await patiently(prepare)
 
 
