@@ -10,7 +10,7 @@ from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
 from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_negation
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
-from treadle.models.offline.plan.addresses import takes_address
+from treadle.models.offline.plan.addresses import is_no_address, takes_address
 from treadle.models.offline.plan.affinity import is_currency
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps
@@ -86,9 +86,11 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
     if value.kind not in ("name", "phrase"):
         return False
-    if takes_address(tool, param):
+    if takes_address(tool, param) or is_no_address(tool, param, value.text):
         return True
-    if value.kind == "phrase" and before == ("the", "of") and param.nouns == (stem("name"),):
+    described = before[:1] == ("the",) or (before[:1] and before[0] in _WHOSE)
+    led = before[1:] in (("of",), ("for",), ("to",))
+    if value.kind == "phrase" and described and led and param.nouns == (stem("name"),):
         # Nobody is called "the manager".
         return True
     after = next((token for token in clause.tokens if token.start >= value.end), None)

@@ -35,7 +35,14 @@ _CREATING = word_set("create add register found define invent introduce launch")
 _ROLES = word_set(
     "customer client owner tenant guest patient member buyer seller sender recipient supplier vendor manager boss "
     "winner loser driver user employee staff team teacher pupil student parent neighbour neighbor person people "
-    "others everyone everybody someone somebody anyone anybody whoever"
+    "others everyone everybody someone somebody anyone anybody whoever "
+    "brother sister mother father mum mom dad parents wife husband partner son daughter child kids family uncle aunt "
+    "cousin grandmother grandfather grandma grandpa friend friends girlfriend boyfriend roommate flatmate "
+    "colleague colleagues assistant secretary landlord landlady doctor dentist lawyer nurse coach trainer teacher "
+    "neighbours neighbors accountant plumber electrician cleaner babysitter contractor visitor passenger"
+)
+_TAKES_ROLES = frozenset(
+    stem(word) for word in word_set("role position job title group audience relation profession team occupation")
 )
 # Where a person is looked up, and not written.
 _REACHED = frozenset(stem(word) for word in word_set("address email mail phone mobile fax iban telephone"))
@@ -93,12 +100,12 @@ def told_by_another(
                 found += _described_by(clause.text, match, param)
             if tool.may_change and value not in told and clause.opening in _STEPPING | _SETTING:
                 found += _by_his_part(clause.text, match, param)
+            if tool.may_change:
+                found += _somebody(clause, match, param)
             if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
-        if tool.may_change and value.lower() in _ROLES and _REACHED & set(param.nouns):
-            found.append(value)
         if tool.may_change and param.shape == "text":
             found += _described(clause.text, value, param)
     return found
@@ -129,12 +136,21 @@ def _named_by_owner(clause: Clause, match: re.Match[str], tool: KnownTool, param
     One that stands right behind what is changed, as in "Cancel booking Alpha", may be what it is called."""
     if re.search(r"\d", match.group()) or not match.group()[0].isalpha():
         return
-    before = (*clause.words_before(match.start(), 1), "")[0]
+    article = _BEHIND.search(clause.text[: match.start()])
+    before = (*clause.words_before(article.start() if article is not None else match.start(), 1), "")[0]
     owned = _WHOSE.match(clause.text, match.end())
     name = any(value.kind == "name" and value.text == match.group() for value in clause.values)
     behind = stem(before) in {*tool.name_stems[1:], *param.nouns, *param.stems}
     if owned or before in _OF_SOMEBODY or (name and not behind):
         yield match.group() + (owned.group() if owned else "")
+
+
+def _somebody(clause: Clause, match: re.Match[str], param: Param) -> Iterator[str]:
+    """Somebody who is told by what he is, as in "Transfer 50 to my brother", where it is not a role that is taken."""
+    last = match.group().rpartition(" ")[2]
+    behind = _BEHIND.search(clause.text[: match.start()]) is not None
+    if last in _ROLES and match.group().islower() and not _TAKES_ROLES & set(param.nouns):
+        yield from [match.group()] if behind or clause.opening not in _CREATING else []
 
 
 def _owner_of_it(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
