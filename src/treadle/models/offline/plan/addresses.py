@@ -1,4 +1,4 @@
-"""Where something goes: parameters that take an email address, a phone number or an account's, and tools that tell them.
+"""Where something goes: parameters that take an email address or a number, and tools that tell addresses of people.
 
 A name is no address: whom a message is for is looked up, or asked for. Asked by `refusals`, `candidates` and `choice`.
 """

@@ -29,6 +29,9 @@ _QUALITIES = {
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
+# What may stand beside a word that went into an argument, and is no part of it.
+_OPENS = re.compile(r"[\s\"'“”‘’«»„(:;,#]")
+_CLOSES = re.compile(r"$|[\s\"'“”‘’«»):;,!?…€$£¥%]|\.(?!\w)")
 _MERE = re.compile(r"\W*(?:(?:the|an?|of|my|our)\b\W*)*", re.IGNORECASE)
 
 
@@ -45,6 +48,7 @@ def unfounded(
         used: the stretches that went into arguments.
     """
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
+    found += _cut_off(clause, used) if tool.change is not None else []
     spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
     qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
     for param in tool.params:
@@ -66,6 +70,18 @@ def values_in(value: Any) -> Iterator[Any]:
             yield from values_in(inner)
     elif value is not None:
         yield value
+
+
+def _cut_off(clause: Clause, used: Sequence[Span]) -> list[str]:
+    """What went into an argument without the signs that belong to it: ".env" is no "env", "a/b" no "b"."""
+    found: list[str] = []
+    for start, end in used:
+        opened = start == 0 or _OPENS.match(clause.text[start - 1]) is not None
+        opened = opened or (clause.text[start - 1] in "€$£¥" and clause.text[start].isdigit())
+        worded = re.search(r"\w", clause.text[start:end]) is not None
+        if worded and not (opened and _CLOSES.match(clause.text, end)):
+            found.append(clause.text[max(0, start - 1) : end + 1])
+    return found
 
 
 def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[Span]:
@@ -108,12 +124,15 @@ def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
     if _is_moment(text) or fits.is_zone(param) or fits.is_currency(param) or fits.is_weekday(param):
         return []
     wanted = [token.stem for token in tokens(text)]
+    if not wanted:
+        # Signs alone.
+        return [] if text in clause.text else [text]
     spans = [
         (clause.tokens[at].start, clause.tokens[at + len(wanted) - 1].end)
         for at in range(len(clause.tokens) - len(wanted) + 1)
         if [token.stem for token in clause.tokens[at : at + len(wanted)]] == wanted
     ]
-    if not wanted or _flat(text) in _flat(clause.text):
+    if _flat(text) in _flat(clause.text):
         spans = spans or [(0, 0)]
     if not spans:
         scattered = [token for token in clause.tokens if token.stem in wanted]
