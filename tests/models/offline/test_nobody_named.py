@@ -116,3 +116,67 @@ def test_who_is_named_is_still_meant() -> None:
     assert done("Pay out 50 to DE89370400440532013000.", pay_out) == [("DE89370400440532013000", 50)]
     assert done("Add the person Al, role trainer.", add_person) == [("Al", "trainer")]
     assert done("Create the group family.", create_group) == [("family",)]
+
+
+@tool
+def email_singer(name: str, subject: str) -> str:
+    """Emails a singer."""
+    DONE.append((name, subject))
+    return "sent"
+
+
+@tool
+def give_bonus(name: str, amount: float) -> str:
+    """Gives an employee a bonus."""
+    DONE.append((name, amount))
+    return "given"
+
+
+@tool
+def block_user(user: str) -> str:
+    """Blocks a user."""
+    DONE.append((user,))
+    return "blocked"
+
+
+@tool
+def book_night(date: str, observer: str) -> str:
+    """Books a night for an observer."""
+    DONE.append((date, observer))
+    return "booked"
+
+
+@tool
+def reject_claim(claim: str, reason: str) -> str:
+    """Rejects a claim for a reason."""
+    DONE.append((claim, reason))
+    return "rejected"
+
+
+def test_what_is_only_called_by_its_kind_is_not_said() -> None:
+    assert not done("Book 2026-06-01 for the students.", book_night)
+    assert not done("Reject claims C-1 and C-3 for the same reason.", reject_claim)
+    assert not done("Reject claim C-1 for a good reason.", reject_claim)
+    assert done("Reject claim C-1 for fraud.", reject_claim) == [("C-1", "fraud")]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Email the altos about the rehearsal.",
+        "Email the tall alto about the rehearsal.",
+        "Give the engineers a bonus of 300.",
+        "Give engineers a bonus of 300.",
+        "Block the spammer.",
+        "Block spammers.",
+    ],
+)
+def test_those_who_are_something_are_nobody(order: str) -> None:
+    assert not done(order, email_singer, give_bonus, block_user)
+
+
+def test_a_name_without_a_capital_is_one() -> None:
+    assert done("give bo a bonus of 300", give_bonus) == [("bo", 300)]
+    assert done("block user spammer", block_user) == [("spammer",)]
+    assert done("Block mallory.", block_user) == [("mallory",)]
+    assert done("Email Bas the subject 'Rehearsal'.", email_singer) == [("Bas", "Rehearsal")]

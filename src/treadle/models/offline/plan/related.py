@@ -11,6 +11,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 # "The city of Bonn" is Bonn.
@@ -53,6 +54,10 @@ _REFERENCES = frozenset(
         "reference ref tracking number no nr serial isbn uuid guid identifier id barcode plate registration vin iban"
     )
 )
+_ANYBODY = frozenset(map(stem, ("to", "name")))
+_PERSONS = frozenset(map(stem, PERSON_WORDS | PEOPLE)) - _ANYBODY
+_TOLD_TO = word_set("email mail text message notify remind tell inform invite thank warn alert contact page brief")
+_MANY_DOERS = re.compile(r"(?:[a-z]+ )+[a-z]+s|[a-z]+(?:er|or|ist|ant|ent|ee|ian)s")
 _OF_SOMEBODY = word_set("of for to by from")
 _ARTICLE = r"(?:the|an?|its|his|her|their|my|our|your)"
 _WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(\w+)", re.IGNORECASE)
@@ -100,14 +105,17 @@ def told_by_another(
                 found += _described_by(clause.text, match, param)
             if tool.may_change and value not in told and clause.opening in _STEPPING | _SETTING:
                 found += _by_his_part(clause.text, match, param)
-            if tool.may_change:
-                found += _somebody(clause, match, param)
+            if tool.may_change and value not in told:
+                found += _somebody(clause, match, tool, param)
             if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
         if tool.may_change and param.shape == "text":
             found += _described(clause.text, value, param)
+            if value.islower() and re.match(rf"{_ARTICLE} ", value) and stem(parts(value)[-1]) in param.nouns:
+                # "For the same reason" gives none.
+                found.append(value)
     return found
 
 
@@ -145,12 +153,23 @@ def _named_by_owner(clause: Clause, match: re.Match[str], tool: KnownTool, param
         yield match.group() + (owned.group() if owned else "")
 
 
-def _somebody(clause: Clause, match: re.Match[str], param: Param) -> Iterator[str]:
-    """Somebody who is told by what he is, as in "Transfer 50 to my brother", where it is not a role that is taken."""
+def _somebody(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
+    """Somebody who is told by what he is: of "Transfer 50 to my brother" nobody's name is said, but where a role is
+    what is taken; nor is it of "Block the spammer", of "engineers", or of those who are told something."""
     last = match.group().rpartition(" ")[2]
     behind = _BEHIND.search(clause.text[: match.start()]) is not None
-    if last in _ROLES and match.group().islower() and not _TAKES_ROLES & set(param.nouns):
+    if (last in _ROLES or stem(last) in _PERSONS) and match.group().islower() and not _TAKES_ROLES & set(param.nouns):
         yield from [match.group()] if behind or clause.opening not in _CREATING else []
+    if not match.group().islower() or not re.fullmatch(r"[^\W\d]+(?: [^\W\d]+)*", match.group()):
+        return
+    if not (behind or _MANY_DOERS.fullmatch(match.group())):
+        return
+    article = _BEHIND.search(clause.text[: match.start()])
+    before = clause.words_before(article.start() if article is not None else match.start(), 1)
+    spoken_to = before == (clause.opening,) and clause.opening in _TOLD_TO
+    called = {*param.stems} & _ANYBODY and {stem(word) for word in parts(tool.spec.description)} & _PERSONS
+    if {*param.nouns} & _PERSONS or spoken_to or called:
+        yield match.group()
 
 
 def _owner_of_it(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
