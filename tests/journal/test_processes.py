@@ -173,6 +173,20 @@ assert len(asyncio.run(journal.read("r"))) == 1
         assert len(await journal.read("r")) == 1
 
 
+async def test_a_journal_is_used_as_the_program_ends(place: str, run_program: Callable[..., str]) -> None:
+    """Its threads had ended by then, and what was put to them was waited for for ever."""
+    ends = """
+import atexit
+journal = opened(sys.argv[1])
+@atexit.register
+def say_goodbye():
+    asyncio.run(journal.append("r", 1, [NudgeGiven(text="goodbye")]))
+    print(len(asyncio.run(journal.read("r"))))
+asyncio.run(journal.append("r", 0, [started("r")]))
+"""
+    assert run_program(ends, place) == "2\n"
+
+
 async def test_a_forked_child_can_use_the_journal_too(place: str, run_program: Callable[..., str]) -> None:
     forks = """
 import warnings

@@ -1,7 +1,10 @@
 """Servers that end in the middle of something: what is told of that is true, and a run does not end of it."""
 
+import asyncio
 import gc
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -9,6 +12,7 @@ import pytest
 
 from treadle import Agent, MemoryJournal
 from treadle.mcp import MCPServer
+from treadle.mcp.link import Link
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -65,3 +69,44 @@ async def test_a_server_that_dies_while_it_lists_its_tools_is_asked_again(tmp_pa
     """Where another run's call had just ended it, a run that began at that moment ended with an error."""
     script = "def listed(params):\n    if first_time('listed'): os._exit(3)\n    return {'tools': [tool()]}"
     assert await text_of(evil(tmp_path, script)) == "ok"
+
+
+GOES_ON = """
+import sys, threading
+from treadle import Agent
+from treadle.mcp import MCPServer
+from treadle.testing import ScriptedModel
+
+server = MCPServer.stdio(sys.executable, "-S", sys.argv[1], "", name="evil")
+agent = Agent(ScriptedModel([[("evil__t", {})], "done"]), tools=[server])
+
+def work():
+    threading.main_thread().join()
+    print(agent.run_sync("go").text)
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one_has_its_result():
+    """The run was done, and an error about threads was raised in place of its result."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", GOES_ON, str(SCRIPTED)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
+
+
+async def test_a_cancellation_leaves_none_of_several_connections_open(tmp_path, monkeypatch):
+    """A server had died and was started again: whoever was cancelled as the first was closed left the second."""
+    script = "def listed(params):\n    if first_time('listed'): os._exit(3)\n    return {'tools': [tool()]}"
+    server, closed = evil(tmp_path, script), Link.close
+
+    async def slowly(link):
+        await closed(link)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(Link, "close", slowly)
+    with pytest.raises(asyncio.CancelledError):
+        await server.listed()
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("treadle mcp")]

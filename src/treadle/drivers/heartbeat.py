@@ -102,8 +102,8 @@ class Heartbeat:
             before = self._leases.get(key)
             if before is not None and not takeover:
                 return False
-            self._leases[key] = lease
             self._beat_every(lease.held.seconds / BEATS)
+            self._leases[key] = lease
         if before is not None:
             before.lose()
         return True
@@ -133,7 +133,11 @@ class Heartbeat:
             return
         begins, self._pause = self._pause == inf, pause
         if begins:
-            Thread(target=self._beat, args=(self._sooner,), name="treadle-heartbeat", daemon=True).start()
+            try:
+                Thread(target=self._beat, args=(self._sooner,), name="treadle-heartbeat", daemon=True).start()
+            except BaseException:  # the system has no more threads to give
+                self._pause = inf
+                raise
         else:
             self._sooner.set()
 

@@ -71,6 +71,12 @@ class Worker(Generic[A]):
         writes: whether it writes: the last to close has to, to leave one file.
         patience: seconds that its end is waited for at most; None for as long as it takes.
         done: called in the thread with each job before its future is done; must not raise.
+
+    Attributes:
+        is_ending: whether it was told to end: what is submitted from then on is not done.
+
+    Raises:
+        RuntimeError: the system has no more threads to give.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Worker(Generic[A]):
         done: Callable[[Job[A]], object] | None = None,
     ) -> None:
         self.writes = writes
+        self.is_ending = False
         self._patience = patience
         # A SimpleQueue, because a finalizer may put `stop` into it in the middle of another put or get.
         self._jobs: SimpleQueue[Job[A] | None] = SimpleQueue()
@@ -90,10 +97,10 @@ class Worker(Generic[A]):
         self._ended.set_running_or_notify_cancel()
         # A daemon, so that a journal nobody closed does not keep the program from ending.
         self._thread = Thread(target=_work, args=(hands, self._jobs, done, self._ended), name=name, daemon=True)
+        self._thread.start()
         _ended_with_the_program()
         _at_work.add(self)
         self._ended.add_done_callback(lambda _: _at_work.discard(self))
-        self._thread.start()
 
     def submit(self, action: A) -> "Future[Any]":
         """Have `action` done; not after `end`."""
@@ -103,6 +110,7 @@ class Worker(Generic[A]):
 
     def end(self) -> "Future[None]":
         """Do what is queued, close the connection and end the thread; the future says when that is done."""
+        self.is_ending = True
         self._jobs.put(None)
         return self._ended
 
@@ -222,16 +230,22 @@ class Pair(Generic[A]):
     def _open(self) -> "tuple[Worker[A], Worker[A]]":
         if self._closed:
             raise JournalUnavailable(f"the journal {self._where} is closed; open it again", where=self._where)
-        # A forked child has the object, but not the threads.
-        if self._workers is None or self._process != getpid():
-            writes, reads = self._makes
-            self._process = getpid()
-            self._workers = (
-                Worker(writes(), "treadle-journal-writer", writes=True, done=self._done),
-                Worker(reads(), "treadle-journal-reader"),
-            )
-            weakref.finalize(self._owner(), _end, *self._workers)
-        return self._workers
+        workers = self._workers
+        # A forked child has the object, but not the threads; nor has a program whose end has begun, in an `atexit`.
+        if workers is None or self._process != getpid() or workers[0].is_ending:
+            workers = self._begun()
+            self._process, self._workers = getpid(), workers
+            weakref.finalize(self._owner(), _end, *workers)
+        return workers
+
+    def _begun(self) -> "tuple[Worker[A], Worker[A]]":
+        writes, reads = self._makes
+        writer = Worker(writes(), "treadle-journal-writer", writes=True, done=self._done)
+        try:
+            return writer, Worker(reads(), "treadle-journal-reader")
+        except BaseException:
+            writer.end()
+            raise
 
 
 def _end(writer: Worker[Any], reader: Worker[Any]) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -68,8 +68,10 @@ class Connection:
             if not self._holders and self._link is not None:
                 ended.append(self._link)
                 self._link = None
-        for link in ended:
-            await link.close()
+        async with AsyncExitStack() as closing:
+            # Each, also where this task is cancelled as one of them is closed.
+            for link in ended:
+                closing.push_async_callback(link.close)
 
     def _leave_to_parent(self) -> None:
         """In a process that was forked: the link's thread is not here, nor is the server this one's to end."""

@@ -10,11 +10,13 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 from math import inf
+from threading import Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
+from treadle.journal.worker import settled
 from treadle.mcp.turns import Turns
 from treadle.mcp.unanswered import WENT, Forgotten, Gone, Refused, of_transport
 
@@ -158,15 +160,26 @@ class Link:
 
     async def close(self) -> None:
         """Ends it, and waits until it and what it started are gone, also where this task is cancelled meanwhile."""
-        closing = asyncio.get_running_loop().run_in_executor(None, self._close)
-        cancelled: asyncio.CancelledError | None = None
-        while not closing.done():
+        closing: Future[None] = Future()
+
+        def close() -> None:
             try:
-                await asyncio.shield(closing)
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
+                self._close()
+            finally:
+                closing.set_result(None)
+
+        # None of the event loop's executor: that may be busy, and begins none once the main thread has ended.
+        thread = Thread(target=close, name="treadle mcp closing", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # There are no more threads to be had.
+            return close()
+        try:
+            await settled(closing)
+        finally:
+            if closing.done():
+                thread.join()
 
     def _close(self) -> None:
         with suppress(RuntimeError):

@@ -152,13 +152,14 @@ class PostgresRows:
         return BudgetLost(_lost(self.where, "does not answer"), where=self.where)
 
     def _at_work(self) -> Worker[_Order]:
-        # A forked child has the object, but not the thread.
-        if self._worker is None or self._process != os.getpid():
-            self._process, self._unheard = os.getpid(), None
+        worker = self._worker
+        # A forked child has the object, but not the thread; nor has a program whose end has begun, in an `atexit`.
+        if worker is None or self._process != os.getpid() or worker.is_ending:
             hands = _Hands(Session(self.address, self._say.layout, self._say))
-            self._worker = Worker(hands, "treadle-budget", patience=ANSWER)
-            weakref.finalize(self, self._worker.end)
-        return self._worker
+            worker = Worker(hands, "treadle-budget", patience=ANSWER)
+            self._process, self._unheard, self._worker = os.getpid(), None, worker
+            weakref.finalize(self, worker.end)
+        return worker
 
 
 def _lost(where: str, what: str) -> str:

@@ -46,10 +46,16 @@ class Listener:
             # A forked child has the object, but not the thread.
             if self._stopped or (self._thread is not None and self._process == os.getpid()):
                 return
-            self._process, self._wake = os.getpid(), os.pipe()
+            wake = os.pipe()
             # A daemon, so that a journal nobody closed does not keep the program from ending.
-            self._thread = Thread(target=self._listen, args=self._wake, name="treadle-journal-listener", daemon=True)
-            self._thread.start()
+            thread = Thread(target=self._listen, args=wake, name="treadle-journal-listener", daemon=True)
+            try:
+                thread.start()
+            except BaseException:  # the system has no more threads to give
+                for end in wake:
+                    os.close(end)
+                raise
+            self._process, self._wake, self._thread = os.getpid(), wake, thread
 
     def stop(self) -> None:
         """Listen no more, and wait until the thread has ended."""
