@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, assert_never
+from weakref import ref
 
 from msgspec.structs import replace
 
@@ -122,18 +123,22 @@ def _is_the_applications(run: Run, deadline: asyncio.Timeout, error: BaseExcepti
 
 def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
     """Ends the scope of `deadline` now, from any thread, unless the run is over by then."""
-    loop = asyncio.get_running_loop()
+    # What keeps its lease must not keep it: where its event loop was closed under it, or forgotten, it is collected.
+    loop_of, run_of, scope_of = ref(asyncio.get_running_loop()), ref(run), ref(deadline)
 
     def expire() -> None:
+        run, scope = run_of(), scope_of()
         # Its end may have been reached meanwhile.
         with suppress(RuntimeError):
-            if run.state.phase not in ("paused", "finished"):
-                deadline.reschedule(loop.time())
+            if run is not None and scope is not None and run.state.phase not in ("paused", "finished"):
+                scope.reschedule(asyncio.get_running_loop().time())
 
     def told() -> None:
+        loop = loop_of()
         # The loop may be closed by now.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(expire)
+            if loop is not None:
+                loop.call_soon_threadsafe(expire)
 
     return told
 

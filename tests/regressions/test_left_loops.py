@@ -1,0 +1,60 @@
+"""A run whose event loop is closed under it, as by a program that manages its loops itself."""
+
+import asyncio
+import gc
+import logging
+from pathlib import Path
+
+import pytest
+
+from treadle import Agent, SqliteJournal, tool
+from treadle.testing import ScriptedModel
+
+
+@tool
+async def send(text: str) -> str:
+    """Sends a text to the customer and waits until it has arrived."""
+    await asyncio.sleep(3600)
+    return text
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "run"])
+def test_a_run_that_was_left_in_its_loop_is_gone_on_with(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, streamed: bool
+) -> None:
+    """It was said to be under way in another task for as long as the program ran, and its lease was renewed."""
+    journal = SqliteJournal(tmp_path / "journal.db")
+    agent = Agent(ScriptedModel([[("send", {"text": "a"})], "done"]), tools=[send], journal=journal)
+    asyncio.run(journal.list(1))
+    begun = list[str]()
+
+    async def leave() -> None:
+        arrived = asyncio.Event()
+
+        def seen(event: object) -> None:
+            if type(event).__name__ == "ToolStarted":
+                arrived.set()
+
+        if streamed:
+            live = agent.stream("go")
+            await live.__aenter__()
+            async for event in live:
+                seen(event)
+                if arrived.is_set():
+                    break
+        else:
+            running.append(asyncio.get_running_loop().create_task(agent.run("go", on_event=seen)))
+            await arrived.wait()
+        await asyncio.sleep(0.05)
+        begun.extend(info.run_id for info in await journal.list(1))
+
+    loop, running = asyncio.new_event_loop(), list["asyncio.Task[object]"]()
+    loop.run_until_complete(leave())
+    loop.close()
+    with caplog.at_level(logging.CRITICAL, "asyncio"):
+        del loop
+        running.clear()
+        gc.collect()
+    resumed = asyncio.run(agent.resume(begun[0]))
+    assert (resumed.stop.reason, [one.kind for one in resumed.pending]) == ("waiting", ["interrupted"])
+    asyncio.run(journal.close())
