@@ -15,6 +15,8 @@ from treadle.agent import Agent
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ToolSpec
+from treadle.mcp.inlet import ending_input
+from treadle.mcp.link import first_of
 from treadle.mcp.naming import LONGEST
 from treadle.mcp.relay import Relay
 from treadle.mcp.running import Calls
@@ -98,14 +100,22 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
 
     Raises:
         Misuse: as `server_of`.
+        OSError: nothing can be said to the client any more.
     """
     server = server_of(what, journal=journal)
     from mcp.server.stdio import stdio_server
 
-    # What tools print must not come between the messages, nor after them.
-    async with stdio_server() as (read, write):
-        with redirect_stdout(sys.stderr):
-            await server.run(read, write, server.create_initialization_options())
+    try:
+        with ending_input() as end:
+            async with stdio_server() as (read, write):
+                try:
+                    # What tools print must not come between the messages, nor after them.
+                    with redirect_stdout(sys.stderr):
+                        await server.run(read, write, server.create_initialization_options())
+                finally:
+                    end()
+    except BaseExceptionGroup as error:
+        raise first_of(error) from error
 
 
 def _offered(

@@ -1,0 +1,57 @@
+"""Inlet: standard input that ends when this process wants it to, and not only when whoever writes to it does.
+
+The official package reads it in a thread that nothing can cancel: told to stop, a server waited until its client said
+one thing more. So the file with the number 0 is one end of a pair of sockets, into whose other end a thread of our own
+passes on what comes.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import Final
+
+_PIECE: Final = 65_536
+
+
+@contextmanager
+def ending_input() -> Iterator[Callable[[], None]]:
+    """While it is entered, standard input ends once the function that it gives is called, and where it did before."""
+    if sys.platform == "win32" or not _is_standard():
+        yield lambda: None
+        return
+    back, outside = os.dup(0), os.dup(0)
+    into, out_of = socket.socketpair()
+
+    def end() -> None:
+        # Not closed: its number may be another file's before the thread has come to its next piece.
+        with suppress(OSError):
+            into.shutdown(socket.SHUT_WR)
+
+    def pass_on() -> None:
+        try:
+            with suppress(OSError), into:
+                while piece := os.read(outside, _PIECE):
+                    into.sendall(piece)
+        finally:
+            os.close(outside)
+
+    with out_of:
+        os.dup2(out_of.fileno(), 0)
+    try:
+        # A daemon: it may wait for the next piece for as long as the program runs.
+        Thread(target=pass_on, name="treadle-input", daemon=True).start()
+        yield end
+    finally:
+        end()
+        os.dup2(back, 0)
+        os.close(back)
+
+
+def _is_standard() -> bool:
+    try:
+        return sys.stdin.fileno() == 0
+    except (AttributeError, OSError, ValueError):
+        return False
