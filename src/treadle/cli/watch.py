@@ -1,10 +1,17 @@
 """Watching a run: the state that its events add up to, and the views that show them as they happen."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Protocol
 
 from treadle.cli.busy import Busy
+from treadle.cli.exits import ExitCode
+from treadle.cli.terminal import note
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.events import Event, Happened
 from treadle.kernel.fold import fold, fold_all
@@ -57,7 +64,8 @@ class Watch:
         if task is not None:
             self._stop = task.cancel
         try:
-            result = await self._carried(start)
+            with self._interruptible():
+                result = await self._carried(start)
             if self._failure is None:
                 return result
             # It came with the last event: the cancellation is still to come, and must not hit anybody else.
@@ -72,6 +80,41 @@ class Watch:
         finally:
             if self._busy is not None:
                 self._busy.end()
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C cancels the run. A person who presses it again while that comes to its end loses nothing of it: they
+        are told, and the third time the run is left as it is, as by a process that dies.
+        """
+        loop, before, pressed = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT), 0
+
+        def press(number: int, frame: FrameType | None) -> None:
+            nonlocal pressed
+            pressed += 1
+            if pressed == 1:
+                loop.call_soon_threadsafe(self._stop)
+            elif pressed == 2:
+                loop.call_soon_threadsafe(self._say_that_it_ends)
+            else:
+                with suppress(OSError):
+                    os.write(2, b"\ninterrupted\n")
+                os._exit(ExitCode.INTERRUPTED)
+
+        # Where whoever started it has it ignored, as in the background of a shell, it stays so.
+        if not callable(before) or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signal.signal(signal.SIGINT, press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _say_that_it_ends(self) -> None:
+        if self._busy is not None:
+            self._busy.hide()
+        with suppress(OSError):
+            note("stopped; what was under way is still coming to its end, and Ctrl-C once more leaves it in the middle")
 
     async def _carried(self, start: Start) -> RunResult:
         """What came of the run, also where its agent raises at a limit, as one does in a program."""
