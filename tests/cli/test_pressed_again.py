@@ -1,8 +1,10 @@
-"""Ctrl-C is pressed again while what was stopped comes to its end."""
+"""Ctrl-C at odd moments: again, while what was stopped comes to its end, and before a command has begun."""
 
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,3 +105,23 @@ def test_a_conversation_goes_on(treadle: Any, begun: Callable[[], None], termina
     chat.until("user / assistant / tool / user")
     chat.until("you>")
     assert chat.leave() == 0
+
+
+LOADING = """
+import sys
+
+class Pressed:
+    def find_spec(self, name, *_):
+        if name == "treadle.cli.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+from treadle.cli import main
+
+main()
+"""
+
+
+def test_as_a_command_is_loaded_it_is_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

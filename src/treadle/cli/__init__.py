@@ -7,6 +7,7 @@ one module for each, which is imported when it is used, so that `treadle --help`
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 
@@ -18,9 +19,15 @@ def main() -> NoReturn:
             signal.signal(name, lambda *_: os._exit(0))
     try:
         from treadle.cli.app import leave, run
+
+        leave(run(sys.argv[1:]))
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         print("the command line needs a few more packages: pip install 'treadle[cli]'", file=sys.stderr)
         sys.exit(2)
-    leave(run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        # Before a command has begun, or after it; what is still being loaded is not waited for.
+        with suppress(OSError):
+            os.write(2, b"interrupted\n")
+        os._exit(130)
