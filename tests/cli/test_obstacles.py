@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,24 @@ def test_nobody_is_sent_to_a_run_that_its_journal_never_had(treadle: Any) -> Non
     assert asked.returncode == 2, asked.stderr
     assert "the run has begun" not in asked.stderr
     assert "is not known, as its journal cannot be read" in asked.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pipe of a certain size")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_is_read_in_part_is_told_without_buffers_too(treadle: Any, unbuffered: str) -> None:
+    """With PYTHONUNBUFFERED, as images of containers set it, the rest was dropped in silence, and the code was 0."""
+    import fcntl
+    import select
+
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    with subprocess.Popen(
+        [sys.executable, "-m", "treadle", "tools", "--schema"], stdout=write, stderr=subprocess.PIPE,
+        cwd=treadle.folder, env=treadle.environment | {"PYTHONUNBUFFERED": unbuffered},
+    ) as process:  # fmt: skip
+        os.close(write)
+        select.select([read], [], [])
+        time.sleep(0.2)
+        os.close(read)
+        assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 141

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -146,6 +146,7 @@ def run(arguments: Sequence[str]) -> int:
     sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8")
     if nowhere is not None:
         click.echo("standard output is closed: what is printed there is lost", err=True)
+    sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
@@ -175,6 +176,16 @@ def run(arguments: Sequence[str]) -> int:
     if nowhere is not None and nowhere.lost and not code:
         return ExitCode.USAGE
     return code if isinstance(code, int) else ExitCode.FINISHED
+
+
+def _whole(stream: TextIO) -> TextIO:
+    """`stream`, written whole or with an error: with PYTHONUNBUFFERED Python's own drops in silence what the system did
+    not take at once, as on a disk that has become full.
+    """
+    raw = stream.buffer if isinstance(stream, io.TextIOWrapper) else None
+    if not isinstance(raw, io.FileIO) or isinstance(raw, _Nowhere):
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, line_buffering=True)
 
 
 class _Nowhere(io.FileIO):
