@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -100,3 +101,17 @@ def test_much_that_comes_at_once_is_read_whole_and_its_end_too(tmp_path: Path) -
         assert {server.hears()["id"] for _ in range(40)} == set(range(2, 42))
         server.input.close()
         assert server.process.wait(20) == 0
+
+
+def test_a_port_that_is_in_use_is_an_option_that_cannot_be_used(tmp_path: Path) -> None:
+    """The exit code was that of a run that a limit stopped."""
+    (tmp_path / "shop.py").write_text(TOOLS, encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "treadle", "mcp", "--tools", "shop", "--http", port],
+            cwd=tmp_path, env={**os.environ, "TREADLE_JOURNAL": str(tmp_path / "runs.db"), "HOME": str(tmp_path)},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use. Name another with --http" in done.stderr

@@ -13,6 +13,7 @@ import click
 from treadle.cli import completion
 from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
+from treadle.cli.listening import listening_on
 from treadle.cli.storage import journal_at, journal_option
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
@@ -77,16 +78,15 @@ async def _over_http(app: Any, port: int) -> None:
 
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
-            for server in self.servers:
-                for socket in server.sockets:
-                    click.echo(f"serving at http://127.0.0.1:{socket.getsockname()[1]}/mcp", err=True)
+            for socket in sockets if self.started else ():
+                click.echo(f"serving at http://127.0.0.1:{socket.getsockname()[1]}/mcp", err=True)
 
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_config=None, log_level="warning", lifespan="on",
         timeout_graceful_shutdown=_GRACE,
     )  # fmt: skip
-    with _in_one_line():
-        await Told(config).serve()
+    with _in_one_line(), listening_on("127.0.0.1", port, "--http") as listening:
+        await Told(config).serve(sockets=[listening])
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask, keeping, load_agent
 from treadle.cli.configure import MODEL_AND_TOOLS, Options
 from treadle.cli.exits import ExitCode
+from treadle.cli.listening import listening_on
 from treadle.cli.loading import load
 from treadle.cli.servers import mcp_option
 from treadle.cli.storage import journal_at, journal_named, journal_option
@@ -129,7 +130,7 @@ def serve(
         "deps": None if deps is None else load(deps, "--deps")[2],
         "hosts": hosts, "origins": allow_origin, "grace": grace, "take_up": not leave,
     }  # fmt: skip
-    listening = _listening(host, port)
+    listening = listening_on(host, port, "--port")
     try:
         return asyncio.run(_serve(loaded, journal, listening, root_path, opens, options))
     finally:
@@ -152,24 +153,6 @@ def is_own(host: str) -> bool:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host.lower()
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
-    family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-    # Of one that does not say that it is TCP asyncio lets small writes wait for acknowledgements, for 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(2048)
-        return listening
-    except OSError as error:
-        listening.close()
-        raise click.UsageError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
-        ) from error
 
 
 async def _serve(
