@@ -301,7 +301,7 @@ async def steps(rounds: int = 5) -> None:
             encode_times, copy_times = [], []
             gc.collect()
             for i in range(STEPS):
-                log = log.extend(later[2 * i : 2 * i + 2])
+                log = log.append(*later[2 * i : 2 * i + 2])
                 start = time.perf_counter()
                 body = codec.encode(ModelRequest(log, TOOLS, run_id="r", step=i), "m", True)
                 middle = time.perf_counter()

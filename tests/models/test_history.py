@@ -59,9 +59,9 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Sequence[Message]]]:
         log = draw(st.sampled_from(kept))
         match draw(st.sampled_from(["grow", "grow", "fork", "back", "cut", "edit"])):
             case "grow":
-                log = kept[-1].extend(draw(messages))
+                log = kept[-1].append(*draw(messages))
             case "fork":
-                log = log.extend(draw(messages))
+                log = log.append(*draw(messages))
             case "back":
                 pass
             case "cut":
@@ -78,7 +78,7 @@ GO, ON, CALL, RESULT = SAID[1], UserMessage("on"), SAID[4], SAID[5]
 BEGUN: Log[Message] = Log([GO])
 EDITS: dict[str, list[Sequence[Message]]] = {
     "what ended a group is gone, and the group goes on": [[GO, CALL, RESULT], [GO, ON, CALL, RESULT]],
-    "an older log of the same lineage": [BEGUN.extend([CALL, RESULT, ON]), BEGUN],
+    "an older log of the same lineage": [BEGUN.append(CALL, RESULT, ON), BEGUN],
     "shorter, and other after it": [[GO, CALL, RESULT, ON], [GO], [GO, ON]],
     "a system message within a turn": [[GO, SAID[0]], [GO, SAID[0], ON], [GO, SAID[0], ON, CALL], [SAID[0], GO, ON]],
     "nothing to say, then nothing at all": [[SAID[2], SAID[3]], [SAID[2], SAID[3], GO, CALL], [], [GO]],
@@ -109,7 +109,7 @@ def test_a_group_is_made_while_it_is_the_last_and_once_more_when_it_is_not(take:
     history = History[list[Any]](list, lambda group, out: made.extend(message.text for message in group))
     log: Log[Message] = Log()
     for step in range(50):
-        log = log.extend([UserMessage(f"{step}a"), UserMessage(f"{step}b")])
+        log = log.append(UserMessage(f"{step}a"), UserMessage(f"{step}b"))
         with history.follow("run", take(log)):
             pass
     assert {text: made.count(text) for text in made} == {f"{i}a": 1 for i in range(50)} | {

@@ -431,7 +431,7 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
         assert body.startswith(before)
         before = body.removesuffix(b"]}")
         calls = tuple(ToolCall(f"{step}-{i}", "look", "{}") for i in range(2))
-        log = log.extend([AssistantMessage(calls), *[ToolMessage(made.id, "look", "x" * step) for made in calls]])
+        log = log.append(AssistantMessage(calls), *[ToolMessage(made.id, "look", "x" * step) for made in calls])
     assert sum(worked) < 300
     assert max(worked[3:]) <= 2
 

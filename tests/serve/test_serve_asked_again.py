@@ -191,7 +191,7 @@ async def test_a_retry_without_a_key_is_not_told_what_was_answered_long_ago(monk
     journal, asked = MemoryJournal(), []
     async with serving(app([counted(asked)], journal=journal)) as client:
         await client.post("/v1/chat/completions", json=chat("What day is it?"))
-        for module in ("asked_again", "telling"):
+        for module in ("asked_again", "points"):
             monkeypatch.setattr(f"treadle.serve.{module}.AGAIN", 0.0)
         await client.post("/v1/chat/completions", json=chat("What day is it?"), headers=RETRY)
     assert len(asked) == 2
