@@ -18,8 +18,9 @@ def main() -> NoReturn:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: os._exit(0))
     try:
-        from treadle.cli.app import leave, run
+        from treadle.cli.app import leave, run, write_whole
 
+        write_whole()
         leave(run(sys.argv[1:]))
     except ModuleNotFoundError as error:
         if error.name != "click":

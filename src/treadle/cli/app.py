@@ -146,7 +146,6 @@ def run(arguments: Sequence[str]) -> int:
     sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8")
     if nowhere is not None:
         click.echo("standard output is closed: what is printed there is lost", err=True)
-    sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
@@ -178,12 +177,18 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else ExitCode.FINISHED
 
 
-def _whole(stream: TextIO) -> TextIO:
-    """`stream`, written whole or with an error: with PYTHONUNBUFFERED Python's own drops in silence what the system did
-    not take at once, as on a disk that has become full.
+def write_whole() -> None:
+    """Has the streams of this process written whole or with an error.
+
+    With PYTHONUNBUFFERED Python's own drop in silence what the system did not take at once, as on a disk that has
+    become full.
     """
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+
+
+def _buffered(stream: TextIO) -> TextIO:
     raw = stream.buffer if isinstance(stream, io.TextIOWrapper) else None
-    if not isinstance(raw, io.FileIO) or isinstance(raw, _Nowhere):
+    if not isinstance(raw, io.FileIO):
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, line_buffering=True)
 
