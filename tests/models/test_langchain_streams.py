@@ -170,8 +170,13 @@ async def test_what_was_counted_of_a_reply_that_came_too_late_is_paid_for():
     assert (result.usage.input_tokens, result.usage.output_tokens) == (9_000, 40)
 
 
-async def test_a_call_that_broke_off_before_it_had_a_name_is_paid_for(pay):
-    result = await run([[said("", (0, "a", None, PAY_A * 40))], DONE], pay, kind="anthropic-chat")
+@pytest.mark.parametrize("at", [None, 0, 1])
+async def test_a_call_that_broke_off_before_it_had_a_name_is_paid_for(pay, at):
+    pieces = [said("", (0, "a", None, PAY_A * 40))]
+    if at is not None:
+        pieces.insert(at, counted(9_000, 0))
+    result = await run([pieces, DONE], pay, kind="anthropic-chat")
     (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
     assert failed.usage.estimated
     assert failed.usage.input_tokens > 0 < 40 < failed.usage.output_tokens
+    assert at is None or failed.usage.input_tokens == 9_000

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
 from treadle.models.checked import is_object
@@ -116,9 +118,15 @@ class Reading:
             self._usage = usage if self._usage is None else self._usage + usage
             counts = _mapping(message.usage_metadata)
             self._counted |= {name for name in COUNTED if counts.get(name) is not None}
-            # Where the reply breaks off, that is what is known to have been paid for.
-            events.append(UsageReported(self._told(self._usage)))
+            events.append(self._so_far())
         return events
+
+    def _so_far(self) -> UsageReported:
+        """What is known to have been paid for where the reply breaks off, calls that nobody hears of yet included."""
+        usage = Usage(estimated=True) if self._usage is None else self._told(self._usage)
+        if usage.output_tokens < self._unnamed:
+            usage = replace(usage, output_tokens=self._unnamed, estimated=True)
+        return UsageReported(usage)
 
     def _told(self, usage: Usage) -> Usage:
         """`usage`, of which what no chunk has counted is unknown."""
@@ -182,10 +190,10 @@ class Reading:
         call.pieces.append(text)
         if not call.started and call.name and text:
             return call.start()
-        if text and not call.started and self._usage is None:
+        if text and not call.started:
             # It is heard of once it has a name, and paid for where the reply breaks off before.
             self._unnamed += estimate_text(text)
-            return [UsageReported(Usage(0, self._unnamed, estimated=True))]
+            return [self._so_far()]
         return [ToolCallDelta(call.id, text)] if text and call.started else []
 
 
