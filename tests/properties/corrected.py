@@ -66,10 +66,15 @@ def what_a_person_put_in_place_is_told(trial: Trial) -> Iterator[str]:
     """Each request, and the result, tells of just those calls that a person had made with other arguments."""
     hides = trial.world.quotes
     known = {run: put_by_people(trial.journal.said[run], hides=hides) for run in trial.journal.ever}
+    # A run of another place may go on with a conversation from any moment of it: its notices are of what was put there.
+    every = {call_id: put for one in known.values() for call_id, put in one.items()}
     for _, _, player in trial.world.players:
         for request, sent in zip(player.requests, player.sent, strict=True):
-            where = f"step {request.step} of {trial.path(request.run_id)}" if request.run_id in known else "a run"
-            yield from (f"{what}, in {where}" for what in _untold(sent, known.get(request.run_id, {})))
+            if request.run_id in known:
+                where = f"step {request.step} of {trial.path(request.run_id)}"
+                yield from (f"{what}, in {where}" for what in _untold(sent, known[request.run_id]))
+            else:
+                yield from (f"{what}, in a run" for what in _untrue_notices(sent, every))
         for request, texts in player.wires:
             yield from (f"{what}, in step {request.step}" for what in _lost_on_the_way(request.messages, texts))
     result = trial.last.result

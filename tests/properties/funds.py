@@ -200,12 +200,14 @@ def budgets_given_are_kept(trial: Any) -> Iterator[str]:
         return
     tree = trial.tree(root)
 
-    def billed(until: int) -> tuple[int, Decimal]:
-        mine = [one for one in charges[:until] if one.run_id in tree]
+    def billed(until: int, at: int) -> tuple[int, Decimal]:
+        # Of a call of a process that was taken over the last is billed before anything else has happened.
+        mine = [one for i, one in enumerate(charges) if one.run_id in tree and (i < until or one.at <= at)]
         return sum(one.usage.total_tokens for one in mine), sum((one.usd for one in mine), Decimal(0))
 
     for period, after in zip(periods, [*periods[1:], None], strict=True):
-        before, by_then = billed(period.charged), billed(len(charges) if after is None else after.charged)
+        before = billed(period.charged, period.at)
+        by_then = billed(len(charges), 0) if after is None else billed(after.charged, after.at)
         for number in period.under:
             fund = trial.setup.funds[number]
             if fund.per == "day" and trial.setup.clock:
