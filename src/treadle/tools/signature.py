@@ -98,12 +98,8 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         _refuse_unnamed(parameter, label)
         annotation = _resolve(function, name, parameter.annotation, label)
         kind, deps = _injection(annotation)
-        if kind is not None and name in (described or ()):
-            raise BadTool(
-                f"{label}: treadle fills in {name!r}, as its type says, and what a model writes for that of the schema "
-                "would be lost; give the parameter another name"
-            )
         if kind is not None:
+            _refuse_filled_twice(name, described or (), label)
             injected.append((name, kind))
             deps_types += _classes(deps, annotation)
         elif annotation is MISSING and (typed or name in _ONCE_INJECTED) and name not in (described or ()):
@@ -123,6 +119,14 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         returns=_returns(function, signature.return_annotation),
         is_async=_is_async(function),
     )
+
+
+def _refuse_filled_twice(name: str, described: Collection[str], label: str) -> None:
+    if name in described:
+        raise BadTool(
+            f"{label}: treadle fills in {name!r}, as its type says, and what a model writes for that of the schema "
+            "would be lost; give the parameter another name"
+        )
 
 
 def place_of(function: Any) -> str:
