@@ -418,10 +418,10 @@ def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
     if trial.taken is not None:
         # The process that had it does nothing more.
         return
-    # A call that was begun early goes with the reply that makes it.
+    # A call that was begun early goes with the reply that makes it; of a run that was deleted since too.
     broken_off = {
         (run, event.step)
-        for run in trial.journal.runs
+        for run in trial.journal.ever
         for event in trial.journal.events(run)
         if isinstance(event, ModelFailed)
     }
