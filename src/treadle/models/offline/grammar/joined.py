@@ -26,11 +26,6 @@ _FORMS = tuple(
         (rf"{_ASKED}{_WHAT} difference between {_TWO}", "Difference"),
         (rf"^\W*how much {_MORE} is the {_WHAT} (?:of|in) {_THAN}", "Difference"),
         (rf"^\W*who has more {_WHAT}[,:]? {_THE}(?P<one>{_NAME}) or {_THE}(?P<other>{_NAME})", "Difference"),
-        (
-            rf"^\W*how (?:many|much) {_MORE} {_WHAT} (?:do|does) {_THE}(?P<one>{_NAME}) have than "
-            rf"{_THE}(?P<other>{_NAME})",
-            "Difference",
-        ),
     )
 )
 _HAVING = tuple(
