@@ -4,9 +4,10 @@ Each word that it takes for a condition is taken from the clause; what is left `
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import ge, gt, le, lt
 
 from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
@@ -29,9 +30,7 @@ _QUALIFIERS = frozenset(
     stem(word) for word in word_set("unit daily day nightly night hourly hour monthly month per current")
 )
 
-
-Keeps = Callable[[int], bool]
-"""Whether a condition holds of a record, by its number."""
+_COMPARED = {"ge": ge, "le": le, "gt": gt, "lt": lt}
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,11 @@ class Picking:
         """The words before, without articles and "is"."""
         return next((t.low for t in reversed(self.clause.tokens) if t.end <= start and t.low not in _PASSED), "")
 
-    def _add(self, column: Column, said: str, keeps: Callable[[int], bool]) -> bool:
+    def _add(self, column: Column, said: str, held: Iterable[bool]) -> bool:
         """Adds a condition; of two on one column it is not plain what they mean together."""
         if any(each.column is column for each in self.conditions):
             return False
-        self.conditions.append(Condition(column, said, tuple(keeps(row) for row in range(len(self.table.rows)))))
+        self.conditions.append(Condition(column, said, tuple(held)))
         return True
 
     def _numbered(self) -> None:
@@ -116,15 +115,12 @@ class Picking:
                 return False
             column, upwards, spans = found
             self.taken += [match.span(), *spans]
-            keeps = self._beyond(column, match["number"], way, upwards)
             if way == "between":
-                above, upto = self._beyond(column, match["number"], "ge", True), match["upto"]
-                below = self._beyond(column, upto, "le", True)
-
-                def keeps(row: int, above: Keeps = above, below: Keeps = below) -> bool:
-                    return above(row) and below(row)
-
-            if not self._add(column, f"{column.label} {match.group()}", keeps):
+                above, below = self._beyond(column, match["number"], "ge"), self._beyond(column, match["upto"], "le")
+                held = [each and other for each, other in zip(above, below, strict=True)]
+            else:
+                held = self._beyond(column, match["number"], ("gt" if upwards else "lt") if way == "by" else way)
+            if not self._add(column, f"{column.label} {match.group()}", held):
                 return False
         return True
 
@@ -160,23 +156,12 @@ class Picking:
         return None
 
     @staticmethod
-    def _beyond(column: Column, number: str, way: str, upwards: bool) -> Callable[[int], bool]:
-        if column.is_day and way in ("ge", "le"):
-            return lambda row: (
-                (str(column.values[row])[:10] >= number) is (way == "ge") or str(column.values[row])[:10] == number
-            )
+    def _beyond(column: Column, number: str, way: str) -> list[bool]:
+        compared = _COMPARED[way]
         if column.is_day:
-            return lambda row: (
-                str(column.values[row])[:10] > number if way == "gt" else str(column.values[row])[:10] < number
-            )
+            return [compared(str(value)[:10], number) for value in column.values]
         limit = Decimal(number.replace(",", ""))
-        way = ("gt" if upwards else "lt") if way == "by" else way
-
-        def keeps(row: int) -> bool:
-            value = column.numbers[row]
-            return {"ge": value >= limit, "le": value <= limit, "gt": value > limit}.get(way, value < limit)
-
-        return keeps
+        return [compared(each, limit) for each in column.numbers]
 
     def _values(self) -> bool:
         """Reads what stands in a column, longest first; whether each stands in one column only."""
@@ -237,7 +222,7 @@ class Picking:
         self.taken += [(start, end), *([beside] if beside else []), *([negated.span()] if negated else [])]
         self._possessive(end)
         said = f"{column.label} {'not ' if negated else ''}{next(v for v in column.values if is_called(written, v))}"
-        return self._add(column, said, lambda row: is_called(written, column.values[row]) is not bool(negated))
+        return self._add(column, said, [is_called(written, value) is not bool(negated) for value in column.values])
 
     def _is_state(self, start: int, end: int, written: str) -> bool:
         """Whether a word that may be a verb says what records are: "closed tickets", and not "has Mia closed"."""
@@ -266,9 +251,8 @@ class Picking:
         for token in self._free():
             lacking = [c for c in self.table.columns if None in c.values and _lacks(token, c)]
             if len(lacking) == 1 and self._is_state(token.start, token.end, token.text):
-                values = lacking[0].values
                 self.taken.append((token.start, token.end))
-                if not self._add(lacking[0], f"no {lacking[0].label}", lambda row, v=values: v[row] is None):  # type: ignore[misc]
+                if not self._add(lacking[0], f"no {lacking[0].label}", [each is None for each in lacking[0].values]):
                     return False
                 continue
             found = [
@@ -283,8 +267,7 @@ class Picking:
             self.taken += [(token.start, token.end), *([negated.span()] if negated else [])]
             so = so is not bool(negated)
             said = f"{column.label}: {'yes' if so else 'no'}"
-            values = column.values
-            if not self._add(column, said, lambda row, values=values, so=so: values[row] is so):  # type: ignore[misc]
+            if not self._add(column, said, [value is so for value in column.values]):
                 return False
         return True
 
@@ -301,12 +284,9 @@ class Picking:
                 return False
             self.taken += [match.span(), (run[0].start, run[-1].end)]
             how = "below 0" if match[3] else "above 0" if match[4] else "0"
-            signs = {"below 0": (-1,), "above 0": (1,), "0": (0,)}[how]
-
-            def keeps(row: int, numbers: tuple[Decimal, ...] = column.numbers, signs: tuple[int, ...] = signs) -> bool:
-                return (numbers[row] > 0) - (numbers[row] < 0) in signs
-
-            if not self._add(column, f"{column.label} {how}", keeps):
+            sign = {"below 0": -1, "above 0": 1, "0": 0}[how]
+            held = [(each > 0) - (each < 0) == sign for each in column.numbers]
+            if not self._add(column, f"{column.label} {how}", held):
                 return False
         return True
 
