@@ -87,6 +87,9 @@ class Process:
 
     def end(self, name: signal.Signals) -> int:
         self.process.send_signal(name)
+        return self.ended()
+
+    def ended(self) -> int:
         code = self.process.wait(30)
         self.process.stdout.close()
         self.client.close()
@@ -154,7 +157,7 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
     # It takes nobody in any more once it has been told.
     until(lambda: not first.listens())
     (tmp_path / "go0").touch()
-    assert first.end(signal.SIGTERM) == 0
+    assert first.ended() == 0
     assert lines(tmp_path / "asked") == ["0"]
     for number in (1, 2):
         (tmp_path / f"go{number}").touch()
