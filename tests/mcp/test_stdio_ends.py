@@ -12,15 +12,35 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
+
+from treadle.mcp import outstanding
+from treadle.mcp.outstanding import Heard, Outstanding
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another there")
 
 TOOLS = '''
+import asyncio
 import time
 from pathlib import Path
 
 from treadle import tool
+
+@tool
+async def ship(item: str, seconds: float = 0.5) -> str:
+    """Ships an item, which takes some seconds."""
+    Path("begun").touch()
+    await asyncio.sleep(seconds)
+    Path("shipped").touch()
+    return f"shipped {item}"
+
+@tool(needs_approval=True)
+def burn(item: str) -> str:
+    """Burns an item, if a person agrees."""
+    return "burnt"
 
 @tool
 def pay(amount: int, note: str = "") -> str:
@@ -51,9 +71,19 @@ class Served:
     def hears(self) -> Any:
         return json.loads(self.output.readline())
 
+    def calls(self, name: str, **arguments: Any) -> None:
+        self.asks("tools/call", name=name, arguments=arguments)
+
+    def hears_to_the_end(self) -> dict[int, Any]:
+        """What it is told after it has said all, by the numbers of what it asked."""
+        self.input.close()
+        told = [json.loads(line) for line in self.output]
+        assert self.process.wait(20) == 0
+        return {one["id"]: one for one in told}
+
 
 @contextmanager
-def served(folder: Path) -> Iterator[Served]:
+def served(folder: Path, **capabilities: Any) -> Iterator[Served]:
     (folder / "shop.py").write_text(TOOLS, encoding="utf-8")
     environment = {**os.environ, "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)}
     with subprocess.Popen(
@@ -62,11 +92,26 @@ def served(folder: Path) -> Iterator[Served]:
     ) as process:  # fmt: skip
         one = Served(process)
         try:
-            one.asks("initialize", **HELLO)
+            one.asks("initialize", **{**HELLO, "capabilities": capabilities})
             assert one.hears()["result"]["serverInfo"]["name"] == "treadle"
             yield one
         finally:
             process.kill()
+
+
+def until_begun(folder: Path) -> None:
+    while not (folder / "begun").exists():
+        time.sleep(0.01)
+
+
+def runs_of(folder: Path) -> list[str]:
+    """How the runs in the journal stand."""
+    done = subprocess.run(
+        [sys.executable, "-m", "treadle", "runs", "--json"],
+        env={**os.environ, "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return [one["status"] for one in json.loads(done.stdout)]
 
 
 @pytest.mark.parametrize("calling", [False, True], ids=["idle", "in a call"])
@@ -75,8 +120,7 @@ def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: boo
     with served(tmp_path) as server:
         if calling:
             server.asks("tools/call", name="pay", arguments={"amount": 1})
-            while not (tmp_path / "begun").exists():
-                time.sleep(0.01)
+            until_begun(tmp_path)
         else:
             time.sleep(0.3)
         server.process.send_signal(signal.SIGINT)
@@ -101,6 +145,76 @@ def test_much_that_comes_at_once_is_read_whole_and_its_end_too(tmp_path: Path) -
         assert {server.hears()["id"] for _ in range(40)} == set(range(2, 42))
         server.input.close()
         assert server.process.wait(20) == 0
+
+
+def test_a_client_that_says_no_more_is_answered(tmp_path: Path) -> None:
+    """By a pipe, as of `printf`, it was told "Connection closed": its calls were cancelled as its input ended."""
+    with served(tmp_path) as server:
+        for item in ("nut", "bolt"):
+            server.calls("ship", item=item)
+        server.asks("tools/list")
+        told = server.hears_to_the_end()
+    assert [told[number]["result"]["content"][0]["text"] for number in (2, 3)] == ["shipped nut", "shipped bolt"]
+    assert told[4]["result"]["tools"]
+
+
+def test_a_call_that_was_cancelled_is_not_waited_for(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        server.calls("ship", item="nut", seconds=600)
+        until_begun(tmp_path)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+        server.input.write(json.dumps(cancelled).encode() + b"\n")
+        began = time.monotonic()
+        assert server.hears_to_the_end() == {}
+        assert time.monotonic() - began < 10
+
+
+def test_a_client_that_has_gone_has_its_calls_cancelled(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        server.calls("ship", item="nut", seconds=600)
+        until_begun(tmp_path)
+        server.output.close()
+        server.input.close()
+        server.process.wait(10)
+    assert not (tmp_path / "shipped").exists()
+    assert runs_of(tmp_path) == ["cancelled"]
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["before it is asked", "as it is asked"])
+def test_a_client_that_says_no_more_cannot_agree(tmp_path: Path, asked: bool) -> None:
+    with served(tmp_path, elicitation={}) as server:
+        server.calls("burn", item="nut")
+        if asked:
+            assert server.hears()["method"] == "elicitation/create"
+        told = server.hears_to_the_end()
+    told = {number: one for number, one in told.items() if "method" not in one}
+    assert "waits for a person, who has not answered" in told[2]["result"]["content"][0]["text"]
+    assert runs_of(tmp_path) == ["waiting"]
+
+
+def test_a_client_whose_patience_has_ended_ends_a_call_and_its_run(tmp_path: Path) -> None:
+    """So a client is to end what goes on after its input. The run was left as one whose process has died."""
+    with served(tmp_path) as server:
+        server.calls("ship", item="nut", seconds=600)
+        until_begun(tmp_path)
+        server.input.close()
+        time.sleep(0.3)
+        assert server.process.poll() is None
+        server.process.terminate()
+        assert server.process.wait(20) == -signal.SIGTERM
+        assert server.errors.read() == b""
+    assert runs_of(tmp_path) == ["cancelled"]
+
+
+@pytest.mark.anyio
+async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outstanding, "GRACE", 0.1)
+    into, heard = anyio.create_memory_object_stream[Any](1)
+    into.send_nowait(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")))
+    into.close()
+    with anyio.fail_after(10):
+        async with heard:
+            assert len([one async for one in Heard(heard, Outstanding(lambda: True))]) == 1
 
 
 def test_a_port_that_is_in_use_is_an_option_that_cannot_be_used(tmp_path: Path) -> None:

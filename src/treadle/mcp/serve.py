@@ -18,6 +18,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.mcp.inlet import ending_input
 from treadle.mcp.link import first_of
 from treadle.mcp.naming import LONGEST
+from treadle.mcp.outstanding import Heard, Outstanding, Told, reader_of_output
 from treadle.mcp.relay import Relay
 from treadle.mcp.running import Calls
 from treadle.tools import Effect, Tool
@@ -98,6 +99,9 @@ def app_of(
 async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None = None) -> None:
     """Serves over this process's standard input and output, until the input ends. What else is printed goes to stderr.
 
+    What was asked by then is answered, if that takes no more than 20 seconds and somebody reads the output; what is
+    still under way then is cancelled.
+
     Raises:
         Misuse: as `server_of`.
         OSError: nothing can be said to the client any more.
@@ -106,12 +110,14 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
     from mcp.server.stdio import stdio_server
 
     try:
-        with ending_input() as end:
+        with ending_input() as end, reader_of_output() as is_read:
+            outstanding = Outstanding(is_read)
             async with stdio_server() as (read, write):
+                streams: tuple[Any, Any] = Heard(read, outstanding), Told(write, outstanding)
                 try:
                     # What tools print must not come between the messages, nor after them.
                     with redirect_stdout(sys.stderr):
-                        await server.run(read, write, server.create_initialization_options())
+                        await server.run(*streams, server.create_initialization_options())
                 finally:
                     end()
     except BaseExceptionGroup as error:

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -18,9 +19,6 @@ from treadle.cli.storage import journal_at, journal_option
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
 from treadle.visible import visible
-
-_GRACE: Final = 20
-"""Seconds that calls under way have to end when the server is told to stop."""
 
 _LONGEST: Final = 200
 """Characters of an error in a line."""
@@ -48,22 +46,50 @@ def mcp(agent: str | None, tools: tuple[str, ...], port: int | None, journal: st
         raise click.UsageError("name what to serve: --agent module:name, or --tools module:name")
     if find_spec("mcp") is None:
         raise click.UsageError("serving needs the official package: pip install 'treadle[mcp]'")
-    asyncio.run(_served(agent, tools, port, journal_at(journal)))
+    if asyncio.run(_served(agent, tools, port, journal_at(journal))):
+        signal.raise_signal(signal.SIGTERM)
     return ExitCode.FINISHED
 
 
-async def _served(agent: str | None, tools: tuple[str, ...], port: int | None, journal: Journal) -> None:
+async def _served(agent: str | None, tools: tuple[str, ...], port: int | None, journal: Journal) -> bool:
+    """Serves to the end, and says whether that was SIGTERM, which is still to be obeyed."""
     from treadle.mcp.serve import app_of, serve_stdio
 
     try:
         what: Any = keeping(load_agent(agent), journal) if agent is not None else _tools(tools)
         kept = None if agent is not None else journal
         if port is None:
-            await serve_stdio(what, journal=kept)
-        else:
-            await _over_http(app_of(what, journal=kept), port)
+            return await _until_told(serve_stdio(what, journal=kept))
+        await _over_http(app_of(what, journal=kept), port)
+        return False
     finally:
         await journal.close()
+
+
+async def _until_told(serving: Coroutine[Any, Any, None]) -> bool:
+    """Serves until that ends or SIGTERM comes, by which clients end a server that goes on after its input, and says
+    whether it did: calls under way are cancelled, and their runs ended. A second one ends the process.
+    """
+    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), False
+
+    def end() -> None:
+        nonlocal told
+        told = loop.remove_signal_handler(signal.SIGTERM)
+        if task is not None:
+            task.cancel()
+
+    # Windows has none, and ends the process at once.
+    with suppress(NotImplementedError):
+        loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        if not told:
+            raise
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGTERM)
+    return told
 
 
 def _tools(named: tuple[str, ...]) -> list[Any]:
@@ -72,6 +98,8 @@ def _tools(named: tuple[str, ...]) -> list[Any]:
 
 async def _over_http(app: Any, port: int) -> None:
     import uvicorn
+
+    from treadle.mcp.outstanding import GRACE
 
     class Told(uvicorn.Server):
         """Says where it listens once it does, as a port of 0 is any that is free."""
@@ -83,7 +111,7 @@ async def _over_http(app: Any, port: int) -> None:
 
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_config=None, log_level="warning", lifespan="on",
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=int(GRACE),
     )  # fmt: skip
     with _in_one_line(), listening_on("127.0.0.1", port, "--http") as listening:
         await Told(config).serve(sockets=[listening])
