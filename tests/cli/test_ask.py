@@ -159,6 +159,29 @@ def test_a_reader_that_leaves_ends_the_run(treadle: Any) -> None:
     assert run["steps"] < 10
 
 
+@pytest.mark.parametrize("options", [["--trace"], ["--trace", "--json"], ["--trace", "--quiet"], []])
+def test_the_answer_comes_though_nobody_reads_what_is_said_about_it(treadle: Any, options: list[str]) -> None:
+    """The run was cancelled in its first step, as one whose answer nobody reads."""
+    process = treadle.start("ask", "?", "--model", "script:answers", *options)
+    process.stderr.close()
+    process.stderr = None
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "The answer is 42." in out
+
+
+def test_a_reader_that_leaves_both_ends_the_run(treadle: Any) -> None:
+    """As that of `2>&1 | head`."""
+    process = treadle.start("ask", "?", "--model", "script:endless", *TOOLS, "--max-steps", "500", "--trace", "--quiet")
+    for stream in ("stdout", "stderr"):
+        getattr(process, stream).close()
+        setattr(process, stream, None)
+    process.communicate(timeout=30)
+    assert process.returncode == 141
+    [run] = json.loads(treadle("runs", "--json").out)
+    assert run["steps"] < 10
+
+
 def test_a_model_cannot_steer_the_terminal(treadle: Any) -> None:
     assert treadle("ask", "?", "--model", "script:loud").out == "red alarm\n"
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.outlet import is_read
 from treadle.visible import visible as visible
 
 if TYPE_CHECKING:
@@ -121,13 +122,21 @@ def heard(*, gone: bool = True) -> Iterator[None]:
     """Around what is printed on standard error: where that cannot be written, nobody can be told.
 
     Args:
-        gone: whether that holds too where whoever read it has gone.
+        gone: whether that holds too where whoever read it has gone, and standard output is read by nobody either.
     """
     try:
         yield
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and not gone:
+        if isinstance(error, BrokenPipeError) and not gone and not _answer_is_read():
             raise
+
+
+def _answer_is_read() -> bool:
+    """Whether somebody reads standard output, which is what was asked for, whatever has become of standard error."""
+    try:
+        return is_read(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return True
 
 
 def note(text: str) -> None:

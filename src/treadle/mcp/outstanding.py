@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from treadle.outlet import is_read
+
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
@@ -176,21 +178,13 @@ def _less(counted: Counter[str], number: Any) -> None:
 @contextmanager
 def reader_of_output() -> Iterator[Callable[[], bool]]:
     """While it is entered: whether anybody can read this process's standard output. Where nothing tells, it is read."""
-    if sys.platform == "win32":
-        yield lambda: True
-        return
-    import select
-
     try:
         # Of our own: the official package puts another file in the place of it.
         output = os.dup(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
         yield lambda: True
         return
-    looking = select.poll()
-    # What is told in any case: that the other end is gone.
-    looking.register(output, 0)
     try:
-        yield lambda: not looking.poll(0)
+        yield lambda: is_read(output)
     finally:
         os.close(output)
