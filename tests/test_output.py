@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import Enum
 from typing import Literal
 
 import pytest
@@ -165,6 +166,10 @@ class Point:
     y: int
 
 
+class Rate(Enum):
+    LOW = Decimal("0.07")
+
+
 @pytest.mark.parametrize("mode", ["native", "tool"])
 @pytest.mark.parametrize(
     ("kind", "json", "value"),
@@ -173,6 +178,7 @@ class Point:
         (Literal["yes", "no"], '"no"', "no"),
         (int | None, "null", None),
         (float, "1.5", 1.5),
+        (Rate, '"0.07"', Rate.LOW),
         (list[Point], '[{"x": 1, "y": 2}]', [Point(1, 2)]),
         (Node | None, '{"name": "a", "below": [{"name": "b"}]}', Node(name="a", below=[Node(name="b")])),
     ],

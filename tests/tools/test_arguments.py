@@ -3,12 +3,13 @@
 import datetime
 import enum
 import json
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator
 
 from treadle.tools import InvalidArguments, Tool, ToolError, encode_error, external_tool, tool
 
@@ -121,6 +122,93 @@ def test_the_value_that_is_proposed_is_not_the_one_that_was_given(given: Any, me
         tool(pick).validate(json.dumps(given))
     assert caught.value.message.endswith(words)
     assert caught.value.hints.get("nearest") == meant
+
+
+class Rate(enum.Enum):
+    LOW = Decimal("0.07")
+    HIGH = Decimal("0.19")
+
+
+class Quarter(datetime.date, enum.Enum):
+    FIRST = (2024, 1, 1)
+    SECOND = (2024, 4, 1)
+
+
+class Planet(enum.Enum):
+    EARTH = (5.97, 6.4)
+    MARS = (0.64, 3.4)
+
+
+class Mixed(enum.Enum):
+    RAW = b"raw"
+    WORD = "word"
+    LIST = (1, 2)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Rate, Quarter, Planet, Mixed, Literal[Rate.LOW, "none"], Literal[Planet.MARS], list[Rate], Rate | bool | None],
+)
+def test_what_is_listed_of_an_enum_is_read(kind: Any) -> None:
+    """Of a value that is none of JSON's the member alone was taken: "cannot be '0.07'; it is one of '0.07', …"."""
+
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = kind
+    made = tool(take)
+    members = [Rate.LOW, Quarter.FIRST, Planet.MARS, Mixed.RAW, Mixed.WORD, Mixed.LIST]
+    for member in members:
+        given: Any = [member] if kind == list[Rate] else member
+        try:
+            written = TypeAdapter(kind).dump_json(TypeAdapter(kind).validate_python(given)).decode()
+        except ValidationError:
+            continue
+        assert made.validate(f'{{"one": {written}}}') == {"one": given}
+        listed = json.dumps(made.input_schema)
+        assert json.dumps(json.loads(written)).strip("[]") in listed
+    with pytest.raises(InvalidArguments):
+        made.validate('{"one": "0.21"}')
+
+
+def names(
+    by_number: dict[int, str] | None = None,
+    by_rate: dict[Rate, int] | None = None,
+    by_day: dict[datetime.date, list[int]] | None = None,
+) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "hints"),
+    [
+        ({"by_number": {"abc": "x"}}, "the name 'abc' in 'by_number' should be a valid integer", {"given": "abc"}),
+        (
+            {"by_rate": {"0.7": 1}},
+            "the name '0.7' in 'by_rate' is none of '0.07', '0.19'; did you mean '0.07'?",
+            {"available": ["0.07", "0.19"], "nearest": "0.07"},
+        ),
+        ({"by_day": {"2024-13-01": [1]}}, "the name '2024-13-01' in 'by_day' should be a valid date", {}),
+        ({"by_day": {"2024-01-01": ["x"]}}, "the argument 'by_day.2024-01-01[0]' should be a valid integer", {}),
+    ],
+)
+def test_a_name_that_is_wrong_is_not_told_as_its_value(given: Any, words: str, hints: dict[str, Any]) -> None:
+    """It was: "the argument 'by_number.abc' should be a valid integer; given was 'x'"."""
+    with pytest.raises(InvalidArguments) as caught:
+        tool(names).validate(json.dumps(given))
+    assert words in caught.value.message
+    assert caught.value.hints | hints == caught.value.hints
+    assert tool(names).validate('{"by_rate": {"0.07": 1}}')["by_rate"] == {Rate.LOW: 1}
+
+
+def test_each_name_that_is_wrong_is_told() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        tool(names).validate('{"by_number": {"abc": "x", "7": 7, "x[key]": "y", "[key]": "z"}}')
+    for told in (
+        "'abc' in 'by_number'",
+        "'x[key]' in 'by_number'",
+        "'[key]' in 'by_number'",
+        "'by_number.7' should be",
+    ):
+        assert told in caught.value.message
 
 
 @EVERY

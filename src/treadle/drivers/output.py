@@ -20,10 +20,10 @@ from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, 
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.profile import OutputMode
-from treadle.tools.arguments import validator_of
 from treadle.tools.errors import describe_exception
 from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import name_of
+from treadle.tools.readable import validator_of
 
 # A fence's line ends at the first line's end: of a model that writes nothing but these each would be tried.
 FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(.*?)\n?```", re.DOTALL)

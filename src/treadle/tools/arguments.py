@@ -2,13 +2,13 @@
 
 Schemas come from types (Pydantic makes both schema and validator) or from a JSON Schema written by hand (checked by
 `jsonschema-rs`, then converted to the types of the function, where it has any). Both libraries are imported when a tool
-is made, not before. Neighbours: `signature.py` reads the function, `explain.py` words the errors.
+is made, not before. Neighbours: `signature.py` reads the function, `readable.py` has its validator, `explain.py` words
+the errors.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from enum import Enum
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast
 
 from jiter import from_json
@@ -18,8 +18,9 @@ from pydantic_core import ValidationError
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
-from treadle.tools.exact import NAMED, NO_SCHEMA, Numbers, numbers_of
+from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
+from treadle.tools.readable import validator_of
 from treadle.tools.signature import MISSING, Parameter
 
 _AS_READ: Final = Numbers()
@@ -287,57 +288,6 @@ def _in_words(error: Exception, parameters: Sequence[Parameter]) -> str:
     said = str(error).splitlines()[0].partition(". Set `")[0]
     injected = "; what your program fills in has the type Injected[…]" if parameters else ""
     return f"{said}. A model writes text, numbers, lists, dataclasses, Pydantic models and TypedDicts{injected}"
-
-
-def validator_of(adapter: Any) -> Any:
-    """That of `adapter`, which reads an `Iterable` to its end, and a `Literal` of an enum's member by its value.
-
-    Pydantic's own gives of the one what checks each item as it is asked for: in the middle of what a function does, and
-    once. Of the other it takes the member alone, which no JSON is, while its JSON Schema tells the value.
-    """
-    from pydantic_core import SchemaValidator
-
-    schema = adapter.core_schema
-    readable = _readable(schema)
-    if readable == schema:
-        return adapter.validator
-    made: Any = SchemaValidator
-    try:
-        # A model in it would be checked by what its class has, made from the schema that was.
-        return made(readable, _use_prebuilt=False)
-    except TypeError:  # early releases do not take it
-        return made(readable)
-
-
-def _readable(schema: Any) -> Any:
-    """A core schema with a list in the place of each generator, and values in the place of an enum's members."""
-    if isinstance(schema, dict):
-        found = {key: each if key in NO_SCHEMA else _readable_at(key, each) for key, each in schema.items()}
-        kind = found.get("type")
-        return {**found, "type": "list"} if kind == "generator" else _by_value(found) if kind == "literal" else found
-    return type(schema)(map(_readable, schema)) if type(schema) in (list, tuple) else schema
-
-
-def _by_value(literal: Any) -> Any:
-    """A literal with the values of its members of enums; of one that is read the member is made."""
-    from pydantic_core import core_schema
-
-    members = {one.value: one for one in literal["expected"] if _is_read_by_value(one)}
-    if not members:
-        return literal
-    rest = [one for one in literal["expected"] if not _is_read_by_value(one)]
-    by_value = core_schema.no_info_after_validator_function(members.__getitem__, core_schema.literal_schema([*members]))
-    return core_schema.union_schema([core_schema.literal_schema(rest), by_value]) if rest else by_value
-
-
-def _is_read_by_value(one: Any) -> bool:
-    # One that is a text or a number itself Pydantic reads.
-    return isinstance(one, Enum) and not isinstance(one, (str, int)) and type(one.value) in (str, int)
-
-
-def _readable_at(key: str, inner: Any) -> Any:
-    by_name = key in NAMED and isinstance(inner, dict)
-    return {name: _readable(each) for name, each in inner.items()} if by_name else _readable(inner)
 
 
 def _schema_of(adapter: Any, label: str, parameters: Sequence[Parameter] = ()) -> Json:

@@ -16,8 +16,9 @@ from treadle.kernel.messages import Json
 from treadle.tools.errors import InvalidArguments, did_you_mean, nearest
 
 Path = tuple[str | int, ...]
+Kind = Literal["unknown", "missing", "name", "wrong"]
 _MOST_FAULTS = 5
-_ORDER = ("unknown", "missing", "wrong")  # a name that is misspelt explains the one that is missing
+_ORDER = ("unknown", "missing", "name", "wrong")  # a name that is misspelt explains the one that is missing
 _MOST_VALUES = 50
 _LONGEST_VALUE = 200
 
@@ -27,14 +28,13 @@ class Fault(Struct, frozen=True):
 
     Attributes:
         path: where in the arguments; for something missing or unknown, its own name is the last part.
-        kind: whether it is missing, unknown, or has a value that is wrong.
-        message: what the validator said of a wrong value, as the rest of a sentence that begins with the argument's
-            name.
-        given: the wrong value.
+        kind: whether it is missing, unknown, has a value that is wrong, or an entry whose name is.
+        message: what the validator said of a wrong value or name, as the rest of a sentence that begins with it.
+        given: the wrong value, or name.
     """
 
     path: Path
-    kind: Literal["unknown", "missing", "wrong"]
+    kind: Kind
     message: str = ""
     given: Any = None
 
@@ -62,6 +62,8 @@ def pydantic_faults(errors: Sequence[Any], data: Any) -> list[Fault]:
             case "extra_forbidden" | "unexpected_keyword_argument":
                 path = (*_path(error["loc"][:-1], data), error["loc"][-1])
                 faults.append(Fault(path, "unknown", given=error["input"]))
+            case _ if (place := _of_name(error["loc"], data)) is not None:
+                faults.append(Fault(place[:-1], "name", _sentence(error["msg"]), place[-1]))
             case _:
                 path = _path(error["loc"], data)
                 faults.append(Fault(path, "wrong", _sentence(error["msg"]), _at(data, path)))
@@ -118,6 +120,16 @@ def _tell(schema: Json, fault: Fault) -> tuple[str, dict[str, Any]]:
         like = nearest(fault.path[-1], valid)
         among = f" (there are: {', '.join(valid[:20])})" if valid else " (it takes none)"
         sentence = f"there is no argument {name!r}{did_you_mean(like)}{among}"
+    elif fault.kind == "name":
+        hints["given"] = _short(fault.given)
+        values = _names_listed_at(schema, fault.path)
+        like = nearest(fault.given, [str(value) for value in values])
+        if values:
+            hints["available"] = values[:_MOST_VALUES]
+            listed = ", ".join(_said(value) for value in values[:20])
+            sentence = f"the name {hints['given']!r} in {name!r} is none of {listed}{did_you_mean(like)}"
+        else:
+            sentence = f"the name {hints['given']!r} in {name!r} {fault.message}"
     else:
         given = _short(fault.given)
         hints["given"] = given
@@ -152,10 +164,12 @@ def _written(value: Any) -> str:
 
 def _merged(faults: Sequence[Fault]) -> Iterator[Fault]:
     """One fault a place: a union's members each complain of the same value."""
-    seen: dict[tuple[Path, Literal["unknown", "missing", "wrong"]], list[Fault]] = {}
+    seen: dict[tuple[Path, Kind, str], list[Fault]] = {}
     for fault in faults:
-        seen.setdefault((fault.path, fault.kind), []).append(fault)
-    for (path, kind), group in seen.items():
+        # Of one object several names may be wrong.
+        name = fault.given if fault.kind == "name" else ""
+        seen.setdefault((fault.path, fault.kind, name), []).append(fault)
+    for (path, kind, _), group in seen.items():
         messages = list(dict.fromkeys(fault.message for fault in group))
         yield Fault(path, kind, ", or ".join(messages[:4]), group[0].given)
 
@@ -174,6 +188,17 @@ def _path(loc: Sequence[str | int], data: Any) -> Path:
             data = data[part]
             path.append(part)
     return tuple(path)
+
+
+def _of_name(loc: Sequence[str | int], data: Any) -> Path | None:
+    """The path to the entry whose name is at fault and not its value; None if it is none."""
+    for at, part in enumerate(loc):
+        path = _path(loc[:at], data)
+        inside: Any = _at(data, path)
+        # An entry may be called so.
+        if part == "[key]" and path and path[-1] == loc[at - 1] and not (isinstance(inside, dict) and part in inside):
+            return path
+    return None
 
 
 def _at(data: Any, path: Path) -> Any:
@@ -236,8 +261,12 @@ def _nodes_at(schema: Json, path: Path) -> list[Json]:
 
 def _values_at(schema: Json, path: Path) -> list[Any]:
     """The values listed for the place; none if something there is not a list of values."""
+    return _listed(_nodes_at(schema, path))
+
+
+def _listed(nodes: Sequence[Json]) -> list[Any]:
     values: list[Any] = []
-    for node in _nodes_at(schema, path):
+    for node in nodes:
         if isinstance(node.get("enum"), list):
             values += node["enum"]
         elif "const" in node:
@@ -245,6 +274,12 @@ def _values_at(schema: Json, path: Path) -> list[Any]:
         elif node.get("type") not in (None, "null"):
             return []
     return values
+
+
+def _names_listed_at(schema: Json, path: Path) -> list[Any]:
+    """The values that the names of an object's entries may have; none if they are not listed."""
+    named = [node["propertyNames"] for node in _nodes_at(schema, path) if "propertyNames" in node]
+    return _listed([each for node in named for each in _expanded(schema, node)])
 
 
 def _names_at(schema: Json, path: Path) -> list[str]:
