@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
 from treadle.mcp import outstanding
-from treadle.mcp.outstanding import Heard, Outstanding
+from treadle.mcp.outstanding import Heard, Outstanding, Told
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another there")
 
@@ -214,7 +214,30 @@ async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPat
     into.close()
     with anyio.fail_after(10):
         async with heard:
-            assert len([one async for one in Heard(heard, Outstanding(lambda: True))]) == 1
+            waited = Outstanding(lambda: True)
+            assert len([one async for one in Heard(heard, Told(None, waited), waited)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "refused", "words"),
+    [
+        ('{"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "\\ud800"}}', {"x"}, "Invalid JSON: "),
+        ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}, {"id": 8, "method": "ping"}, {"method": "x"}, 5]', {7, 8},
+         "write each on a line of its own"),
+        ("no message", set(), ""),
+        ('{"id": 7, "result": NaN}', set(), ""),
+        ("[]", set(), ""),
+    ],
+)  # fmt: skip
+def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, line: str, refused: set[Any], words: str) -> None:
+    """It was passed over, and its client waited for an answer."""
+    with served(tmp_path) as server:
+        server.input.write(line.encode() + b"\n")
+        server.calls("ship", item="nut", seconds=0)
+        told = server.hears_to_the_end()
+    assert told.pop(2)["result"]["content"][0]["text"] == "shipped nut"
+    assert set(told) == refused
+    assert all(words in one["error"]["message"] for one in told.values())
 
 
 def test_a_port_that_is_in_use_is_an_option_that_cannot_be_used(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from treadle.mcp.refusing import refusals
 from treadle.outlet import is_read
 
 if TYPE_CHECKING:
@@ -88,11 +89,12 @@ class Heard:
 
     Args:
         read: that of the transport.
+        told: of what the client is told: where a request cannot be read, that.
         outstanding: what is.
     """
 
-    def __init__(self, read: Any, outstanding: Outstanding) -> None:
-        self._read, self._outstanding = read, outstanding
+    def __init__(self, read: Any, told: "Told", outstanding: Outstanding) -> None:
+        self._read, self._told, self._outstanding = read, told, outstanding
 
     def __aiter__(self) -> "Heard":
         return self
@@ -121,6 +123,9 @@ class Heard:
             raise
         if isinstance(item, SessionMessage):
             self._outstanding.heard(item.message)
+        else:
+            for refusal in refusals(item):
+                await self._told.send(SessionMessage(refusal))
         return item
 
     async def aclose(self) -> None:

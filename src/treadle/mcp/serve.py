@@ -113,7 +113,8 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
         with ending_input() as end, reader_of_output() as is_read:
             outstanding = Outstanding(is_read)
             async with stdio_server() as (read, write):
-                streams: tuple[Any, Any] = Heard(read, outstanding), Told(write, outstanding)
+                told = Told(write, outstanding)
+                streams: tuple[Any, Any] = Heard(read, told, outstanding), told
                 try:
                     # What tools print must not come between the messages, nor after them.
                     with redirect_stdout(sys.stderr):

@@ -1,0 +1,41 @@
+"""Refusing: what a client is answered to a line that is no message of the protocol, where it waits for an answer."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+_BATCH: Final = "several messages in one are not taken: write each on a line of its own"
+
+
+def refusals(error: Exception) -> Sequence[Any]:
+    """An error for each request in a line that the official package could not read; none for what is no request.
+
+    Args:
+        error: what it says of the line.
+    """
+    from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return ()
+    first: Any = error.errors(include_url=False, include_context=False)[0]
+    found, code, why = first["input"], INVALID_REQUEST, _BATCH
+    if first["type"] == "json_invalid":
+        # What Python reads all the same, such as half of a pair of surrogates.
+        found, code, why = _read(found), PARSE_ERROR, str(first["msg"])
+    elif not isinstance(found, list):
+        return ()
+    each = found if isinstance(found, list) else [found]
+    numbers = [one.get("id") for one in each if isinstance(one, dict) and isinstance(one.get("method"), str)]
+    return [
+        JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=why))
+        for number in numbers
+        if isinstance(number, str | int) and not isinstance(number, bool)
+    ]
+
+
+def _read(line: Any) -> Any:
+    try:
+        return json.loads(line)
+    except (TypeError, ValueError, RecursionError):
+        return None
