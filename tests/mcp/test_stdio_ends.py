@@ -221,7 +221,7 @@ async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("line", "refused", "words"),
     [
-        ('{"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "\\ud800"}}', {"x"}, "Invalid JSON: "),
+        ('{"jsonrpc": "2.0", "id": "x", "method": "x", "params": {"name": "\\ud800"}}', {"x"}, "Invalid JSON: "),
         ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}, {"id": 8, "method": "ping"}, {"method": "x"}, 5]', {7, 8},
          "write each on a line of its own"),
         ("no message", set(), ""),

@@ -170,6 +170,17 @@ def test_what_is_listed_of_an_enum_is_read(kind: Any) -> None:
         made.validate('{"one": "0.21"}')
 
 
+def test_what_may_be_an_enum_or_something_else_is_told_in_json() -> None:
+    """It was told as Python writes it: "should be Decimal('0.07') or Decimal('0.19')"."""
+
+    def take(one: Rate | int, of: Literal[Rate.LOW, "{none}"] | bool = False) -> None: ...
+
+    with pytest.raises(InvalidArguments) as caught:
+        tool(take).validate('{"one": "0.21", "of": "x"}')
+    assert "'one' should be '0.07' or '0.19', or should be a valid integer" in caught.value.message
+    assert "'of' should be '0.07' or '{none}', or should be a valid boolean" in caught.value.message
+
+
 def names(
     by_number: dict[int, str] | None = None,
     by_rate: dict[Rate, int] | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, core_schema, to_json, to_jsonable_python
 
 from treadle.tools.exact import NAMED, NO_SCHEMA
 
@@ -43,10 +43,14 @@ def _readable(schema: Any) -> Any:
                 return {**found, "type": "list"}
             case "literal":
                 # One that is a text or a number itself Pydantic reads.
-                alone = [one for one in found["expected"] if isinstance(one, Enum) and not isinstance(one, (str, int))]
-                return _by_form(found, _forms(alone))
+                all_of = _forms(found["expected"])
+                alone = [
+                    (form, one) for form, one in all_of if isinstance(one, Enum) and not isinstance(one, (str, int))
+                ]
+                return _by_form(found, all_of, alone)
             case "enum":
-                return _by_form(found, [(form, one) for form, one in _forms(found["members"]) if form != one.value])
+                all_of = _forms(found["members"])
+                return _by_form(found, all_of, [(form, one) for form, one in all_of if form != one.value])
             case _:
                 return found
     return type(schema)(map(_readable, schema)) if type(schema) in (list, tuple) else schema
@@ -57,25 +61,37 @@ def _readable_at(key: str, inner: Any) -> Any:
     return {name: _readable(each) for name, each in inner.items()} if by_name else _readable(inner)
 
 
-def _forms(members: Sequence[Any]) -> list[tuple[Any, Enum]]:
-    """Members with what they are in JSON, as the JSON Schema lists them."""
-    found = list[tuple[Any, Enum]]()
-    for one in members:
+def _forms(values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Values and members of enums, each with what it is in JSON, as the JSON Schema lists it."""
+    found = list[tuple[Any, Any]]()
+    for one in values:
         try:
-            found.append((to_jsonable_python(one.value), one))
+            found.append((to_jsonable_python(one.value if isinstance(one, Enum) else one), one))
         except PydanticSerializationError:
             # Nor has the JSON Schema a word for it.
             continue
     return found
 
 
-def _by_form(schema: Any, forms: Sequence[tuple[Any, Enum]]) -> Any:
-    """`schema`, which takes members alone, with what makes the member of its form."""
-    if not forms:
+def _by_form(schema: Any, all_of: Sequence[tuple[Any, Any]], alone: Sequence[tuple[Any, Any]]) -> Any:
+    """`schema`, which takes some members alone, with what makes these of their forms.
+
+    Args:
+        schema: of a literal or an enum.
+        all_of: all that it takes, and its forms.
+        alone: those of them of which it takes no form.
+    """
+    if not alone:
         return schema
 
     def member(given: Any) -> Any:
-        return next((one for form, one in forms if type(form) is type(given) and form == given), given)
+        return next((one for form, one in alone if type(form) is type(given) and form == given), given)
 
     inner: Any = {key: each for key, each in schema.items() if key != "ref"}
-    return core_schema.no_info_before_validator_function(member, inner, ref=schema.get("ref"))
+    *most, last = [repr(form) if isinstance(form, str) else to_json(form).decode() for form, _ in all_of]
+    told = f"{', '.join(most)} or {last}" if most else last
+    # Pydantic's own words have the members as Python writes them.
+    worded = core_schema.custom_error_schema(
+        inner, "member", custom_error_message="Input should be {told}", custom_error_context={"told": told}
+    )
+    return core_schema.no_info_before_validator_function(member, worded, ref=schema.get("ref"))
