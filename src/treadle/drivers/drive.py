@@ -221,7 +221,8 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        await run.driven.heed()
+        if not run.driven.goes_on():
+            await run.driven.heed()
         match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted is not None:
@@ -240,7 +241,8 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.writes:
                     await commit_before_asking(run)
             case CallModel():
-                await run.driven.in_time()
+                if run.driven.is_late():
+                    await run.driven.in_time()
                 hear = None if early is None else early.hear
                 await think(run, hear)
                 if overflowed(run) and await make_room(run):

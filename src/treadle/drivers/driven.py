@@ -121,15 +121,19 @@ class Driven:
         """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
         return self.order is not None or (self._above is not None and self._above.is_queued())
 
+    def goes_on(self) -> bool:
+        """Whether nobody has told this run, or one above, to stop, nor its own task anything: most often so."""
+        own = self._own
+        return own is not None and not own.cancelling() and not self.is_told()
+
     async def heed(self) -> None:
-        """Lets this run go on, if nobody has told it, or one above, to stop.
+        """Lets this run go on, if nobody has told it, or one above, to stop. Where it `goes_on` there is nothing to do.
 
         Raises:
             asyncio.CancelledError: somebody has, and it has yet to come, or what ran kept it to itself; or the
                 application's code has cancelled the task.
         """
-        own = self._own
-        if own is not None and not own.cancelling() and not self.is_told():
+        if self.goes_on():
             return
         if self.is_cancelled():
             # One that has yet to come is not to arrive while the end is recorded.
@@ -137,17 +141,18 @@ class Driven:
             raise asyncio.CancelledError
         await self.forgive()
 
+    def is_late(self) -> bool:
+        """Whether the deadline is over: a function of the application's may have held the event loop beyond it."""
+        when = None if self.deadline is None else self.deadline.when()
+        return when is not None and when <= asyncio.get_running_loop().time()
+
     async def in_time(self) -> None:
-        """Lets nothing more begin where a function of the application's has held the event loop beyond the deadline.
+        """Lets nothing more begin where it `is_late`.
 
         Raises:
             asyncio.CancelledError: the deadline is over, of which the loop has had no time to tell.
         """
-        deadline = self.deadline
-        when = None if deadline is None else deadline.when()
-        if when is None or when > asyncio.get_running_loop().time():
-            return
-        if deadline is not None and not deadline.expired():
+        if self.is_late() and self.deadline is not None and not self.deadline.expired():
             await asyncio.sleep(_TO_BE_TOLD)
 
     async def forgive(self) -> None:
