@@ -1,5 +1,6 @@
 """Asking: what the step under way asks a model, at what price, and what its reply is as an event."""
 
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.request import prepared
 from treadle.journal.told_apart import begun_as
 from treadle.kernel.decide import PrepareStep
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.step_changes import asked_in_full
@@ -142,7 +144,14 @@ class Asking:
         )
 
     def came(self, end: ModelReply | ModelError) -> tuple[ModelReplied | ModelFailed, ModelError | None]:
-        """The event that records how a call of the model ended of which no piece was heard here, and why it failed."""
+        """The event that records how a call of the model ended of which no piece was heard here, and why it failed.
+
+        Raises:
+            Misuse: a call ends with no such thing.
+        """
+        if type(end) is not ModelReply and not isinstance(end, ModelError):
+            given = f"it was given {reprlib.repr(end)}, of type {type(end).__name__}"
+            raise Misuse(f"feed takes an event, or the ModelReply or ModelError that a stream ends with; {given}")
         self.arrived = Arrived()
         if isinstance(end, ModelReply):
             self.arrived.end(end)

@@ -22,9 +22,8 @@ same by hand:
 """
 
 import inspect
-import reprlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -221,18 +220,16 @@ class Run:
             IllegalEvent: the event cannot follow; nothing has changed.
             Misuse: it is neither an event, a whole reply nor a model's error; nothing has changed.
         """
-        new, failure = cast(Any, event), self.error
-        if type(event) not in KINDS:
-            if type(event) is not ModelReply and not isinstance(event, ModelError):
-                given = f"it was given {reprlib.repr(event)}, of type {type(event).__name__}"
-                raise Misuse(f"feed takes an event, or the ModelReply or ModelError that a stream ends with; {given}")
-            new, failure = self.asking.came(event)
-        new = storable_event(new)
+        given: Any = event
+        before, failure = self.state, self.error
+        if type(given) not in KINDS:
+            given, failure = self.asking.came(given)
+        new = storable_event(given)
         if not new.at:
             new = replace(new, at=self.clock.now())
-        before = self.state
         self.state, self.error = fold(before, new), failure
-        new = new if self._journal is None or self.redact is None else with_other(new, before, self.state)
+        if self._journal is not None and self.redact is not None:
+            new = with_other(new, before, self.state)
         self._events.append(new)
         if type(new) in _SETTLES:
             settle(self)
