@@ -190,30 +190,19 @@ class Batch:
 
     async def _admit(self, record: CallRecord) -> Admitted | None:
         """The call, if it may be run; else what became of it is recorded."""
+        run = self._run
         if record.status == "returned" or self.failure is not None:
             return None
         if self._free is not None and is_to_begin(record):
             if self._free <= 0:
-                self._run.feed(beyond_limit(self._run, record))
+                run.feed(beyond_limit(run, record))
                 return None
             self._free -= 1
-        run = self._run
-        asked = asks_its_tool(run, record)
-        if run.begun and is_orphan(run, record):
-            # Whatever has the name now is not what it was asked of.
-            run.feed(cut_short(run, record, await left_below(run, record)))
+        found = check(run, record) if record.status == "asked" else await self._gone_on_with(record)
+        if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
+            found = await self._changed(found)
+        if found is None:
             return None
-        if asked is None:
-            found: Admitted | Event = check(run, record)
-            if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
-                made = await self._changed(found)
-                if made is None:
-                    return None
-                found = made
-        else:
-            found, output = await reconciled(run, record, asked)
-            if output is not None and run.config.on_tool_result:
-                self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
             self._made = self._made or MadeCalls(run)
             try:
@@ -239,6 +228,21 @@ class Batch:
                 found = cut_short(run, record, spent)
         run.feed(found)
         return None
+
+    async def _gone_on_with(self, record: CallRecord) -> Admitted | Event | None:
+        """A call that a process was at before, or a person was asked about; None where its run below is ended."""
+        run = self._run
+        if run.begun and is_orphan(run, record):
+            # Whatever has the name now is not what it was asked of.
+            run.feed(cut_short(run, record, await left_below(run, record)))
+            return None
+        asked = asks_its_tool(run, record)
+        if asked is None:
+            return check(run, record)
+        found, output = await reconciled(run, record, asked)
+        if output is not None and run.config.on_tool_result:
+            self._seen[record.call.id] = output
+        return found
 
     async def _changed(self, admitted: Admitted) -> Admitted | Event | None:
         """The call with the arguments that the application gives it, checked again; None where that has failed."""
@@ -267,7 +271,8 @@ class Batch:
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
         """Starts one call, unless it has `begun`, runs it, and records how it came back."""
         run, call_id = self._run, admitted.record.call.id
-        await run.driven.in_time()
+        if run.driven.is_late():
+            await run.driven.in_time()
         if not begun:
             self._begin(admitted)
             if run.writes:
