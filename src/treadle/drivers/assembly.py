@@ -31,7 +31,6 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.tool_search import FIND
 from treadle.journal.ones_own import is_journal
 from treadle.kernel.errors import Misuse
-from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
@@ -231,11 +230,10 @@ def assembled(
         given,
         output=typed,
         specs=specs,
-        tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
         eager=given.eager and not (given.approvals or given.on_tool_call) and free,
         rules=rules_of(given.approvals, tools, rules_below(given)),
         hooks=_hooks(given, typed),
-    )
+    ).counted()
     check_limits(config, config.limits)
     return config
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any, Generic, Literal, NamedTuple
 
@@ -23,6 +23,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
@@ -221,6 +222,11 @@ class Configuration:
         if output is not None:
             system = f"{system}\n\n{output.instructions}".strip()
         return [SystemMessage(system)] if system else []
+
+    def counted(self) -> "Configuration":
+        """The agent with the tokens that its tools, and the type of its answer, take of each request."""
+        schema = None if self.output is None else self.output.schema
+        return replace(self, tool_tokens=fixed_tokens(self.model, self.specs, schema))
 
 
 def check_tool_choice(choice: str | None, names: Collection[str], where: str) -> None:

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from treadle.drivers.configuration import Configuration
 from treadle.kernel.messages import ListedTool, ToolSpec
-from treadle.models.fixed import fixed_tokens
 from treadle.tools import Tool, external_tool
 from treadle.tools.server import is_of
 
@@ -33,8 +32,7 @@ def with_listed(config: Configuration, listed: Sequence[ListedTool]) -> Configur
     specs = [spec for spec in config.specs if not theirs(spec.name)]
     specs += [said(one) for one in made]
     tools = {**own, **{one.name: one for one in made}}
-    tokens = fixed_tokens(config.model, specs, None if config.output is None else config.output.schema)
-    return dataclasses.replace(config, tools=tools, specs=tuple(specs), tool_tokens=tokens)
+    return dataclasses.replace(config, tools=tools, specs=tuple(specs)).counted()
 
 
 def of_callers(config: Configuration, tools: Iterable[Tool]) -> tuple[ListedTool, ...]:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration
 from treadle.kernel.messages import Message, ToolMessage
-from treadle.models.fixed import fixed_tokens
 from treadle.tools.read_result import read_result
 
 
@@ -26,5 +25,4 @@ def reading(config: Configuration, messages: Sequence[Message], offered: Collect
     if not shortened or READ_RESULT in config.tools:
         return config
     tools, specs = {**config.tools, READ_RESULT: read_result}, (*config.specs, read_result.spec)
-    tokens = fixed_tokens(config.model, specs, None if config.output is None else config.output.schema)
-    return dataclasses.replace(config, tools=tools, specs=specs, tool_tokens=tokens)
+    return dataclasses.replace(config, tools=tools, specs=specs).counted()

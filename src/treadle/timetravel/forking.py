@@ -45,7 +45,6 @@ from treadle.kernel.events import Event, MessageAdded, RunForked
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
-from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model
 from treadle.models.profile import profile_of
 from treadle.result import RunResult, result_of
@@ -201,8 +200,7 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
         tools = config.tools
         output = answer_type(output.kind, profile_of(chosen).output_mode(bool(tools)), tools)
         specs = (*[one.spec for one in tools.values()], *([] if output.tool is None else [output.tool]))
-    tokens = fixed_tokens(chosen, specs, None if output is None else output.schema)
-    other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs, tool_tokens=tokens)
+    other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
     check_limits(other, other.limits)
     return other
 
