@@ -4,6 +4,7 @@ import asyncio
 import threading
 from dataclasses import replace
 
+import anyio
 import pytest
 from checks import events_of, requests_valid, same, valid
 from found import FOUND
@@ -17,7 +18,7 @@ from toolbox import QUICK, TOOLS, World, hangs
 from trial import Outcome, Trial
 from worlds import QUESTIONS, Setup, conversation, examples, setups
 
-from treadle import Agent, Misuse, RunStopped, tool
+from treadle import Agent, MemoryJournal, Misuse, RunStopped, tool
 from treadle.kernel.events import RunFinished, RunPaused, ToolStarted, decode_event, encode_event
 from treadle.kernel.fold import fold_all
 from treadle.testing import ScriptedModel
@@ -96,6 +97,73 @@ def test_cancelled_at_every_await(name):
         if not trial.asked_to_stop:
             break
     assert turns > 10
+
+
+@tool(effect="write", needs_approval=True)
+async def signs(what: str) -> str:
+    """Signs."""
+    await asyncio.sleep(0)
+    return what
+
+
+def asks_below(depth, journal):
+    """An agent that comes to calls which wait for a person, in itself or so many runs below."""
+    waits = [("signs", {"what": "a"}), ("signs", {"what": "b"})]
+    script = ScriptedModel(lambda request: "ok" if request.step else waits)
+    agent = Agent(script, tools=[signs], name="lowest", journal=None if depth else journal)
+    for level in range(depth):
+        calls = [(agent.name, {"task": "go"})]
+        script = ScriptedModel(lambda request, calls=calls: "ok" if request.step else calls)
+        top = level == depth - 1
+        agent = Agent(script, tools=[agent.as_tool()], name=f"above{level}", journal=journal if top else None)
+    return agent
+
+
+async def by_task(turns, run):
+    task = asyncio.get_running_loop().create_task(run)
+    await ticks(turns, task)
+    task.cancel()
+    await asyncio.wait([task])
+    return task.cancelled()
+
+
+async def by_scope(turns, run):
+    # It is cancelled anew at every turn, until it is left.
+    async def cancels():
+        await ticks(turns, whole)
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        whole = asyncio.current_task()
+        canceller = asyncio.get_running_loop().create_task(cancels())
+        await run
+    canceller.cancel()
+    await asyncio.wait([canceller])
+    return scope.cancelled_caught
+
+
+@pytest.mark.parametrize("how", [by_task, by_scope])
+@pytest.mark.parametrize("kind", [SlowJournal, MemoryJournal])
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_decision_cancelled_at_every_await_is_not_made_or_ends_the_run(depth, kind, how):
+    async def told(turns):
+        journal = kind()
+        agent = asks_below(depth, journal)
+        waits = await agent.run("go")
+        before = {run_id: len(events_of(journal, run_id)) for run_id in journal._runs}
+        stopped = await how(turns, agent.resume(waits.run_id, approve=waits.pending))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        same_as_before = before == {run_id: len(events_of(journal, run_id)) for run_id in journal._runs}
+        # One below that waits for somebody is left as it is.
+        assert all(isinstance(events_of(journal, run_id)[-1], (RunFinished, RunPaused)) for run_id in journal._runs)
+        assert isinstance(events_of(journal, waits.run_id)[-1], RunFinished) or same_as_before
+        assert not dict(await journal.holders([*journal._runs]))
+        return stopped
+
+    turns = 0
+    while asyncio.run(told(turns)):
+        turns += 1
+    assert turns > 2
 
 
 async def left_clean(journal, said, setup):

@@ -4,6 +4,8 @@ A fork was left as under way, and nobody knew of it
   -> test_a_fork_whose_caller_goes_away_is_not_left_under_way
 A run that waits was said to be under way by its lease, until that ran out
   -> test_a_run_whose_caller_goes_away_as_it_is_taken_up_is_nobodys
+A decision was recorded, and the run stood there as under way, which nobody carried out
+  -> test_a_run_whose_caller_goes_away_as_its_decision_is_recorded_is_cancelled_or_waits
 A decision was recorded, and not that a worker is to go on: no worker looked for the run any more
   -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
   -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
@@ -99,6 +101,41 @@ async def test_a_run_whose_caller_goes_away_as_it_is_taken_up_is_nobodys(tmp_pat
         assert (await agent.resume(waits.run_id, approve=waits.pending)).text == "It is paid."
 
 
+def above(agent, journal):
+    script = ScriptedModel(lambda request: "ok" if request.step else [("clerk", {"task": "pay"})])
+    return Agent(script, tools=[agent.as_tool()], journal=journal)
+
+
+async def resumed(agent, waits):
+    await agent.resume(waits.run_id, approve=waits.pending)
+
+
+async def streamed(agent, waits):
+    async with agent.stream(resume=waits.run_id, approve=waits.pending) as live:
+        async for _ in live:
+            pass
+
+
+@pytest.mark.parametrize("goes_on", [resumed, streamed])
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize("when", ["RunResumed", "ApprovalDecided"])
+async def test_a_run_whose_caller_goes_away_as_its_decision_is_recorded_is_cancelled_or_waits(
+    tmp_path, when, below, goes_on
+):
+    async with Cancels(tmp_path / "runs.db") as journal:
+        budget = Budget(usd=1, path=tmp_path / "spent.db")
+        agent = above(paying(None, name="clerk"), journal) if below else paying(journal, budget=budget)
+        waits = await agent.run("pay")
+        journal.caller = asyncio.get_running_loop().create_task(goes_on(agent, waits))
+        journal.wanted = when
+        await asyncio.wait([journal.caller])
+        assert journal.caller.cancelled()
+        assert {line.stop and line.stop.reason for line in await journal.list()} == {"cancelled"}
+        assert (await stuck_runs(journal), dict(await journal.holders([waits.run_id]))) == ([], {})
+        assert budget.spent().held_usd == 0
+        budget.close()
+
+
 class Anywhere:
     """A queue that takes all."""
 
@@ -118,8 +155,7 @@ async def test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_
     async with Cancels(tmp_path / "runs.db") as journal:
         agent = paying(journal)
         if below:
-            script = ScriptedModel(lambda request: "ok" if request.step else [("clerk", {"task": "pay"})])
-            agent = Agent(script, tools=[paying(None, name="clerk").as_tool()], journal=journal)
+            agent = above(paying(None, name="clerk"), journal)
         waits = await agent.run("pay")
         decides = agent.resubmit(waits.run_id, to=Anywhere(), approve=waits.pending)
         journal.caller = asyncio.get_running_loop().create_task(decides)

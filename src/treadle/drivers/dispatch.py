@@ -292,7 +292,8 @@ async def carried(
     state = fold_all(events)
     if _waits_for_somebody(events):
         return Run(config, DRIVER, state=state).result_after(events)
-    run, earlier, to_do = await taken_up(config, run_id, going_on)
+    # Others go on with what a worker leaves.
+    run, earlier, to_do = await taken_up(config, run_id, going_on._replace(left=pausing is not None))
     if not to_do:
         return run.result_after(earlier)
     run.driven.order = replace(_again(earlier), at=None)

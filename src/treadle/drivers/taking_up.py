@@ -1,5 +1,6 @@
 """Taking up: how a run goes on that is paused, that a limit stopped, or whose process died."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from treadle.drivers.checks import (
 )
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.conversing import require_last
-from treadle.drivers.drive import DRIVER
+from treadle.drivers.drive import DRIVER, end
 from treadle.drivers.ended import settle_ended
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.lease import taken
@@ -30,6 +31,7 @@ from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
+from treadle.drivers.undisturbed import undisturbed
 from treadle.journal import Journal
 from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.redaction import redacted
@@ -52,6 +54,8 @@ class GoingOn(NamedTuple):
     its conversation, and with `seen` only if it has that many events still. One that is only `ended` does nothing more,
     so that any agent may do it that has its budgets. `as_said` gives back to its events what their journal redacted.
     With `queued` it only waits for a worker then; where nothing is recorded of a run below, that is written with it.
+    Where whoever takes it up is cancelled once that is recorded, it ends as cancelled, unless it is `left` as it is, or
+    to be driven elsewhere.
     """
 
     answers: Answers = Answers()
@@ -71,6 +75,7 @@ class GoingOn(NamedTuple):
     ended: bool = False
     as_said: Callable[[Sequence[Event]], Sequence[Event]] = tuple
     queued: RunPaused | None = None
+    left: bool = False
 
 
 class Overtaken(Misuse):
@@ -204,6 +209,14 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
         tell_lifted(state.run_id, state.limits, limits)
         said = partial(_told, driven, state, going_on)
         await answer(driven, going_on.answers, limits, going_on.by, said=said)
+    except asyncio.CancelledError:
+        try:
+            if driven.recorder.saved and not (going_on.left or going_on.elsewhere):
+                # It is under way in the journal, and nobody else knows that it is to go on.
+                await undisturbed(partial(end, driven, driven.driven.cancelled_as))
+        finally:
+            driven.release()
+        raise
     except BaseException:
         driven.release()
         raise

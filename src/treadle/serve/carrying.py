@@ -136,7 +136,7 @@ class Carrying:
             raise Refused("conflict", f"run {run_id} has ended: {BESIDE.detail}", BESIDE.advice)
         config = self.agent_of(whose)._config
         deps = await self.deps_of(whose.owner)
-        going_on = going_on._replace(deps=deps, last=True)
+        going_on = going_on._replace(deps=deps, last=True, left=True)
         begin = self._live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
         try:
             await begin
@@ -217,7 +217,7 @@ class Carrying:
                 if not _is_to_go_on(told_by(events)):
                     # Who had it has brought it to its end since, or to a pause that is for a person.
                     return "done"
-                going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events))
+                going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events), left=True)
                 await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
             except RunHeld:
                 return "held"

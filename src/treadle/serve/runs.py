@@ -288,7 +288,7 @@ class Runs:
         assert isinstance(forked, str)  # noqa: S101 - there is a journal
         config = with_model(agent._config, model)
         deps = asked.deps
-        going_on = GoingOn(deps=deps, by=user.name)
+        going_on = GoingOn(deps=deps, by=user.name, left=True)
         return await kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
 
     async def delete(self, user: User, run_id: str) -> None:
