@@ -129,10 +129,14 @@ class Batch:
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
                 await self._run.driven.in_time()
-                self._begin(admitted)
                 at_once.append(admitted)
             else:
                 back.append(record)
+        if at_once:
+            await self._run.driven.in_time()
+        # Only now, as what lets the others in takes its time: what has begun is made, or nobody knows what it did.
+        for one in at_once:
+            self._begin(one)
         await _start(self._run, at_once)
         # A coroutine that is made here would never be awaited where its task is cancelled before its first turn.
         work = [partial(self._back, one.record.id, one) for one in at_once]
@@ -214,11 +218,11 @@ class Batch:
                 self.failure = error
                 return None
         if isinstance(found, Admitted):
+            if self._made is not None:
+                self._made.let_in(found.record)
             if not found.tool.external:
                 return found
             run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
-            if self._made is not None:
-                self._made.begun(found.record)
             return None
         if isinstance(found, (ToolFinished, ToolReacted)):
             spent = await left_below(run, record)
@@ -265,8 +269,6 @@ class Batch:
         run, record = self._run, admitted.record
         writes = admitted.tool.effect == "write"
         run.feed(ToolStarted(len(run.state.steps), record.call.id, writes=writes, at=run.clock.now()))
-        if self._made is not None:
-            self._made.begun(record)
 
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
         """Starts one call, unless it has `begun`, runs it, and records how it came back."""

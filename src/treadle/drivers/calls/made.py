@@ -21,21 +21,26 @@ from treadle.tools import Tool, ToolError
 
 
 class MadeCalls:
-    """The calls that a run has made, counted when somebody first asks, and as they begin from then on.
+    """The calls that a run has made, counted when somebody first asks, and as they are let in from then on.
 
     Each counts that was run or given to somebody outside: those of the model, those in place of them, and those made
     again.
     """
 
-    __slots__ = ("_counts", "_run")
+    __slots__ = ("_counts", "_let_in", "_run")
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._let_in: list[CallRecord] = []
         self._counts: Counter[tuple[str, int]] | None = None
 
-    def begun(self, record: CallRecord) -> None:
-        """Counts a call that begins now; one that was under way when a process died has been counted."""
-        if self._counts is not None and not record.executed:
+    def let_in(self, record: CallRecord) -> None:
+        """Counts a call that may begin now; one that was under way when a process died has been counted."""
+        if record.executed:
+            return
+        if self._counts is None:
+            self._let_in.append(record)
+        else:
             self._counts[self._key(record.doing)] += 1
 
     def times(self, record: CallRecord) -> int:
@@ -43,14 +48,20 @@ class MadeCalls:
         counts = self._counts
         if counts is None:
             run = self._run
+            calls = [call for one in records_of(run) for call in one.calls_run]
+            calls += [one.doing for one in self._let_in if self._is_to_begin(one)]
             # A tool that is gone is not called again.
-            calls = (call for one in records_of(run) for call in one.calls_run if call.name in run.config.tools)
-            counts = self._counts = Counter(self._key(call) for call in calls)
+            counts = self._counts = Counter(self._key(call) for call in calls if call.name in run.config.tools)
         call, redact = record.doing, self._run.redact
         keys = {self._key(call)}
         if redact is not None:
             keys.add(self._key(replace(call, arguments=kept_arguments(call.arguments, redact))))
         return sum(counts[key] for key in keys) - record.executed
+
+    def _is_to_begin(self, record: CallRecord) -> bool:
+        step = self._run.state.step
+        now = None if step is None else step.calls.find(record.id)
+        return now is not None and now.made == record.made and not now.executed
 
     def _key(self, call: ToolCall) -> tuple[str, int]:
         tool, text = self._run.config.tools[call.name], call.arguments
