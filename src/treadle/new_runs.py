@@ -217,7 +217,7 @@ class NewRuns(Generic[Deps, Output]):
         """Records a run and has a worker drive it: its id. Nothing of it happens in this process.
 
         It stands in the journal before it is queued. If this process dies in between, the run is listed as queued, and
-        the next worker that starts, or `resubmit`, queues it.
+        a worker queues it within two minutes, or `resubmit` does at once.
 
         Args:
             input: the question, as in `run`.

@@ -78,7 +78,8 @@ async def test_nobody_is_asked_about_a_call_that_was_to_begin_with_one_that_was_
         await world.late(call.arguments)
 
     agent = world.agent(journal, **({} if how == "a rule" else {"on_tool_call": same, "approvals": []}))
-    with pytest.raises(JournalUnavailable):
+
+    async def until_it_dies():
         async with agent.stream("pay") as live:
             await world.asked.wait()
             # What is said has written what was fed before it.
@@ -87,9 +88,13 @@ async def test_nobody_is_asked_about_a_call_that_was_to_begin_with_one_that_was_
             world.go_on.set()
             async for _ in live:
                 pass
+
+    with pytest.raises(JournalUnavailable):
+        await until_it_dies()
     journal.dead = False
     assert world.paid == []
-    result = await agent.resume(live.run_id)
+    (line,) = await journal.list()
+    result = await agent.resume(line.run_id)
     assert (result.stop.reason, result.pending) == ("answered", ())
     assert sorted(world.paid) == ["a", "b"]
 

@@ -13,7 +13,7 @@ from treadle.drivers.dispatch import Order, Pausing, order_of
 from treadle.journal import JournalConflict, MemoryJournal, RunHeld, SqliteJournal, UnknownRun
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
-from treadle.workers import QueueFull
+from treadle.workers import QueueFull, QueueUnavailable
 from treadle.workers.deliveries import Deliveries, at_once
 
 pytestmark = pytest.mark.anyio
@@ -79,10 +79,42 @@ async def test_a_run_whose_dispatch_fails_is_queued_again(clerk, done, file):
     deliveries = Deliveries([agent])
     assert await deliveries.queue_again(kept, line.updated_at + 1) == 0
     assert await deliveries.queue_again(kept, line.updated_at + 61) == 1
+    # What was found once is on its way, as far as this worker knows.
+    assert await deliveries.queue_again(kept, line.updated_at + 122) == 0
     # The clock was set back: it was passed over for as long as that.
-    assert await deliveries.queue_again(kept, line.updated_at - 3600) == 1
+    assert await Deliveries([agent]).queue_again(kept, line.updated_at - 3600) == 1
     assert kept.orders == [Order(line.run_id, "clerk")] * 3
     assert done == []
+
+
+async def test_a_run_whose_dispatch_fails_is_found_by_a_worker_that_is_up(clerk, done, file, monkeypatch):
+    monkeypatch.setattr("treadle.workers.deliveries.LOST_AFTER", 0.0)
+    monkeypatch.setattr("treadle.workers.deliveries.LOOK", 0.01)
+
+    class Away(Kept):
+        """It is away for a moment."""
+
+        times = 3
+
+        async def dispatch(self, order):
+            self.times -= 1
+            if self.times > 0:
+                raise QueueUnavailable("gone")
+            await super().dispatch(order)
+
+    agent, away = clerk(file), Away()
+    finds = asyncio.get_running_loop().create_task(Deliveries([agent]).keep_queued(away))
+    with pytest.raises(QueueUnavailable):
+        await agent.submit("pay", to=away)
+    async with asyncio.timeout(20):
+        while not away.orders:  # noqa: ASYNC110 - it has no event for that
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    finds.cancel()
+    await asyncio.wait([finds])
+    (order,) = away.orders
+    assert (await agent.drive(order.run_id)).finished
+    assert done == ["pay"]
 
 
 async def test_a_fork_whose_dispatch_fails_is_queued_again_and_not_the_run_that_it_is_a_fork_of(clerk, file):

@@ -107,7 +107,7 @@ async def test_a_decision_queues_the_run_again(clerk, done, journal, queue):
     assert (await agent.drive(run_id)).text == "It is done."
 
 
-async def test_what_was_recorded_and_not_queued_is_queued_by_the_next_worker(clerk, done, journal, queue, monkeypatch):
+async def test_what_was_recorded_and_not_queued_is_queued_by_a_worker(clerk, done, journal, queue, monkeypatch):
     class Gone:
         async def accept(self, agent):
             pass
@@ -123,6 +123,16 @@ async def test_what_was_recorded_and_not_queued_is_queued_by_the_next_worker(cle
     monkeypatch.setattr("treadle.workers.deliveries.LOST_AFTER", 0.0)
     await queue.work(agent, once=True)
     assert done == ["pay"]
+    monkeypatch.setattr("treadle.workers.deliveries.LOOK", 0.1)
+    works = asyncio.get_running_loop().create_task(queue.work(agent))
+    await asyncio.sleep(0.5)
+    with pytest.raises(ConnectionError):
+        await agent.submit("pay again", to=Gone())
+    async with asyncio.timeout(20):
+        while len(done) < 2:  # noqa: ASYNC110 - it has no event for that
+            await asyncio.sleep(0.05)
+    works.cancel()
+    await asyncio.wait([works])
 
 
 async def test_a_full_queue_takes_no_more_and_records_nothing(clerk, journal, database):

@@ -1,8 +1,10 @@
 """Deliveries: what a worker does with the runs that a queue brings it, whichever queue that is."""
 
+import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from math import inf, isfinite
 from typing import Any, Final, Literal
 
@@ -11,8 +13,17 @@ from msgspec import Struct
 from treadle.agent import Agent
 from treadle.drivers.dispatch import QUEUED, Dispatcher, Pausing, is_queued, order_of
 from treadle.drivers.purse.rows import BudgetUnavailable
-from treadle.journal import JournalConflict, JournalError, Leases, RunHeld, UnknownRun, Wanted
-from treadle.journal.families import is_there
+from treadle.journal import (
+    JournalConflict,
+    JournalError,
+    JournalUnavailable,
+    Leases,
+    RunHeld,
+    RunInfo,
+    UnknownRun,
+    Wanted,
+)
+from treadle.journal.families import every, is_there
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 from treadle.tools.raised import log_raised
@@ -28,7 +39,11 @@ SILENT: Final = 1.25
 LOST_AFTER: Final = 60.0
 """Seconds after which a run that says that it is queued, and that no queue may know of, is queued again."""
 
-_PAGE: Final = 500
+LOOK: Final = 60.0
+"""Seconds between two looks for such runs, by a worker that is up."""
+
+_SHARE: Final = 20
+"""How many times as long as a look takes it is until the next one, at least: very many runs may wait."""
 
 
 class WorkerStopped(RuntimeError):
@@ -76,6 +91,8 @@ class Deliveries:
         self.agents: dict[str, Agent[Any, Any]] = {}
         self.pausing = Pausing()
         self._deps = deps
+        # When the last event came to the runs that were found to be queued, and need not be queued once more.
+        self._queued: dict[str, float] = {}
         for agent in agents:
             if self.agents.setdefault(agent.name, agent) is not agent:
                 raise Misuse(f"two agents of the worker are called {agent.name!r}: give each its own, Agent(name=…)")
@@ -138,32 +155,61 @@ class Deliveries:
             await queue.dispatch(order_of(events))
         return True
 
+    async def keep_queued(self, queue: Dispatcher) -> None:
+        """Looks now and then for runs that say that they are queued and may not be, until it is cancelled.
+
+        Whoever submitted one may have found the queue's database away.
+        """
+        took = 0.0
+        while True:
+            await asyncio.sleep(max(LOOK, _SHARE * took))
+            began = time.monotonic()
+            try:
+                if again := await self.queue_again(queue, time.time()):
+                    log.info("%d runs say that they are queued; those that were not any more are queued again", again)
+            except (JournalError, QueueUnavailable) as error:
+                log.warning("it cannot be told which runs are to be queued again: %s", error)
+            took = time.monotonic() - began
+
     async def queue_again(self, queue: Dispatcher, now: float) -> int:
-        """Dispatches runs that say that they are queued and have stood so for a minute: how many.
+        """Dispatches runs that say that they are queued and have stood so for a minute, each once: how many.
 
         Whoever submitted one may have died before it was dispatched. Of one that is in its place nothing comes.
         """
-        return sum([await self._queue_again(agent, queue, now) for agent in self.agents.values()])
-
-    async def _queue_again(self, agent: Agent[Any, Any], queue: Dispatcher, now: float) -> int:
-        journal, found, before = agent.journal, 0, None
-        wanted = Wanted(status="waiting", agent=agent.name)
-        while journal is not None and (page := await journal.list(_PAGE, before, wanted)):
-            for line in page:
-                # For how long one has stood so whose time lies ahead, by a clock that was set since, nobody can say.
-                if line.stop is not None and line.stop == QUEUED and abs(now - line.updated_at) >= LOST_AFTER:
-                    try:
-                        await queue.dispatch(order_of(await journal.read(line.run_id)))
-                        found += 1
-                    except (JournalError, OrderRefused) as error:
-                        log.warning(
-                            "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
-                            "agent.cancel(%r), or agent.resubmit(%r, to=queue) once what is said is mended",
-                            line.run_id, agent.name, error, line.run_id, line.run_id,
-                            extra=about_run(line.run_id, agent.name),
-                        )  # fmt: skip
-            before = page[-1]
+        stand = [line for agent in self.agents.values() async for line in _queued(agent, now)]
+        before, self._queued = self._queued, {}
+        found = 0
+        for line in stand:
+            if before.get(line.run_id) == line.updated_at or await self._queue_again(line, queue):
+                self._queued[line.run_id] = line.updated_at
+                found += before.get(line.run_id) != line.updated_at
         return found
+
+    async def _queue_again(self, line: RunInfo, queue: Dispatcher) -> bool:
+        """Dispatches a run; whether that is all that can be done for it."""
+        journal = self.agents[line.agent].journal
+        assert journal is not None  # noqa: S101 - there was none otherwise
+        try:
+            await queue.dispatch(order_of(await journal.read(line.run_id)))
+        except (JournalError, OrderRefused) as error:
+            log.warning(
+                "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
+                "agent.cancel(%r), or agent.resubmit(%r, to=queue) once what is said is mended",
+                line.run_id, line.agent, error, line.run_id, line.run_id,
+                extra=about_run(line.run_id, line.agent),
+            )  # fmt: skip
+            return not isinstance(error, JournalUnavailable)
+        return True
+
+
+async def _queued(agent: Agent[Any, Any], now: float) -> AsyncIterator[RunInfo]:
+    """The runs of an agent that have said for a minute that they are queued."""
+    if agent.journal is None:
+        return
+    async for line in every(agent.journal, Wanted(status="waiting", agent=agent.name)):
+        # For how long one has stood so whose time lies ahead, by a clock that was set since, nobody can say.
+        if line.stop == QUEUED and abs(now - line.updated_at) >= LOST_AFTER:
+            yield line
 
 
 def about_run(run_id: str, agent: str) -> dict[str, object]:

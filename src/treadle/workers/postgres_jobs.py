@@ -184,7 +184,7 @@ def explained(database: Address) -> Iterator[None]:
             raise OrderRefused(f"the queue does not take it: {why}") from error
         raise QueueUnavailable(
             f"the queue cannot be used: {why}. What was recorded is in the journal; when the database is there again, "
-            "a worker that starts, or `treadle submit --again RUN`, queues what was not queued"
+            "the workers queue what was not queued, within two minutes, and so does `treadle submit --again RUN`"
         ) from error
 
 

@@ -211,6 +211,7 @@ class PostgresWorker:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._stopping(grace))
                     group.create_task(self._watch(names))
+                    group.create_task(self._deliveries.keep_queued(self._queue))
                     working = [group.create_task(self._until_stopped(one)) for one in self._workers]
                     if once:
                         await self._until_nothing_is_due(names)

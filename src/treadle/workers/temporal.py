@@ -149,7 +149,7 @@ class TemporalQueue:
                 )
                 group.create_task(worker.run())
             try:
-                await asyncio.Event().wait()
+                await deliveries.keep_queued(self)
             finally:
                 deliveries.pausing.pause()
 
@@ -288,6 +288,6 @@ def queue_of(agent: str) -> str:
 
 def _unavailable(why: str) -> str:
     return (
-        f"Temporal cannot be used: {why}. What was recorded is in the journal; when it is there again, a worker that "
-        "starts, or `treadle submit --again RUN`, queues what was not queued"
+        f"Temporal cannot be used: {why}. What was recorded is in the journal; when it is there again, the "
+        "workers queue what was not queued, within two minutes, and so does `treadle submit --again RUN`"
     )
