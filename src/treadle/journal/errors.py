@@ -117,21 +117,35 @@ class UnknownRun(JournalError, LookupError):
 
     Attributes:
         run_id: what was asked for.
-        nearest: the id of a run there is that begins like it or looks most like it; None if none does.
     """
 
     def __init__(self, run_id: str, known: Iterable[str] = (), *, where: str = "") -> None:
         self.run_id = run_id
-        self.nearest = _nearest(run_id, tuple(known))
+        self._known, self._found = tuple(known), ""
+        super().__init__(f"there is no run {run_id!r} in journal {where}", where=where)
+
+    @property
+    def nearest(self) -> str | None:
+        """The id of a run there is that begins like it or looks most like it; None if none does."""
+        # Only whoever is told of it needs to know: it is asked far more often whether there is a run yet.
+        if self._known:
+            self._known, self._found = (), _nearest(self.run_id, self._known)
+        return self._found or None
+
+    def __str__(self) -> str:
         guess = f"; did you mean {self.nearest!r}?" if self.nearest else "."
-        shows = "`treadle runs` (in Python: await journal.list()) shows the runs there are."
-        super().__init__(f"there is no run {run_id!r} in journal {where}{guess} {shows}", where=where)
+        return f"{super().__str__()}{guess} `treadle runs` (in Python: await journal.list()) shows the runs there are."
+
+    def __reduce__(self) -> Made:
+        # Whoever is given it elsewhere needs no more of the others than that.
+        self._found = self.nearest or ""
+        return as_it_was(self)
 
 
-def _nearest(run_id: str, known: tuple[str, ...]) -> str | None:
+def _nearest(run_id: str, known: tuple[str, ...]) -> str:
     begins = [name for name in known if run_id and name.startswith(run_id)]
     close = begins or get_close_matches(run_id, known, n=1)
-    return close[0] if close else None
+    return close[0] if close else ""
 
 
 class JournalUnavailable(JournalError):
