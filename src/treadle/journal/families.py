@@ -76,7 +76,10 @@ async def family(journal: Journal, run_id: str) -> list[str]:
 
 
 async def families(journal: Journal, wanted: Wanted = ALL) -> list[Sequence[RunInfo]]:
-    """All wanted runs by families, oldest first: each that works for none of them, and then those that work for it."""
+    """All wanted runs by families, oldest first: each that works for none of them, and then those that work for it.
+
+    So one that worked for a run which was deleted without it is the first of its own.
+    """
     lines = {line.run_id: line async for line in every(journal, wanted)}
     under = below(lines.values())
     lower = {run_id for runs in under.values() for run_id in runs}
@@ -106,11 +109,14 @@ def below(lines: Iterable[RunInfo], known: Iterable[str] = ()) -> Mapping[str, S
 
 
 def _above(line: RunInfo, known: set[str]) -> str | None:
-    """The run that it works for. Of one that is damaged it may only be known by the id."""
-    if line.parent is not None:
-        return line.parent.run_id
-    if not line.damage:
+    """The run that it works for, or the nearest above where that one was deleted without it; None if none is there.
+
+    Of one that is damaged it may only be known by the id, which begins with that of the run that it works for.
+    """
+    if line.parent is None and not line.damage:
         return None
+    if line.parent is not None and line.parent.run_id in known:
+        return line.parent.run_id
     parts = line.run_id.split(".")
     heads = (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
     return next((head for head in heads if head in known), None)

@@ -66,8 +66,8 @@ def prune(
 ) -> int:
     """Delete runs to which nothing has come for a time, with the runs of other agents that work for them.
 
-    A run that works for another one goes and stays with it. Runs that wait or may be under way are only deleted if
-    --status says so. Their ids are printed.
+    A run that works for another one goes and stays with it; where that one was deleted before, it counts as cancelled.
+    Runs that wait or may be under way are only deleted if --status says so. Their ids are printed.
     """
     return asyncio.run(_prune(journal or context.obj, time.time() - for_long, statuses, (dry_run, yes)))
 
@@ -122,8 +122,11 @@ async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, st
 
     Only who reads a run knows that it is damaged. One that is stays, as what shows it, unless it is asked for.
     """
-    stands = standing(runs[0])
-    if any(line.updated_at >= before for line in runs) or not {stands, "damaged"} & {*statuses}:
+    stands = {standing(runs[0])}
+    if runs[0].parent is not None:
+        # The run that it worked for was deleted without it, so that nobody can have it go on.
+        stands.add("cancelled")
+    if any(line.updated_at >= before for line in runs) or not {*stands, "damaged"} & {*statuses}:
         return False
     for line in runs:
         try:
@@ -134,7 +137,7 @@ async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, st
             return "damaged" in statuses
         except UnknownRun:
             return False
-    return stands in statuses
+    return bool(stands & {*statuses})
 
 
 def _is_agreed(run_ids: Sequence[str], yes: bool) -> bool:
@@ -185,7 +188,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str], shown: Mapp
     while True:
         try:
             async with undriven(journal, top):
-                if shown is not None and await _has_gone_on(journal, shown[top]):
+                if shown is not None and top in shown and await _has_gone_on(journal, shown[top]):
                     note(f"run {top} is not as it was any more, and stays")
                     return 0
                 if await may_hold_money(journal, top, runs):
