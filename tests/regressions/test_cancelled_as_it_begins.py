@@ -18,6 +18,7 @@ import pytest
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, ask_before, tool
 from treadle.journal import JournalUnavailable, stuck_runs
+from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -167,24 +168,57 @@ async def test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_
         assert (await agent.drive(waits.run_id)).stop.reason == "answered"
 
 
-async def test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made():
-    class Dies(MemoryJournal):
-        left = float("inf")
+class Dies(MemoryJournal):
+    """Takes so many appends, and no more."""
 
-        async def append(self, *given, **more):
-            if self.left < 1:
-                raise JournalUnavailable("the process is gone")
-            await super().append(*given, **more)
-            self.left -= 1
+    left = float("inf")
 
-    journal, queue, left = Dies(), Anywhere(), 0
-    agent = paying(journal)
-    waits = await agent.run("pay")
-    while not queue.orders:
-        journal.left = left
+    async def append(self, *given, **more):
+        if self.left < 1:
+            raise JournalUnavailable("the process is gone")
+        await super().append(*given, **more)
+        self.left -= 1
+
+
+@pytest.mark.parametrize("then", ["decides again", "a worker first"])
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+async def test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made(depth, then):
+    async def dies_after(appends):
+        """Whether it died, with all that must hold then."""
+        journal, queue, budget = Dies(), Anywhere(), Budget(usd=1)
+        agent = paying(None if depth else journal, name="lowest", **({} if depth else {"budget": budget}))
+        for level in range(depth):
+            top = level == depth - 1
+            script = ScriptedModel(
+                lambda request, name=agent.name: "ok" if request.step else [(name, {"task": "pay"})], price=Price(1, 1)
+            )
+            more = {"budget": budget} if top else {}
+            agent = Agent(
+                script, name=f"above{level}", tools=[agent.as_tool()], journal=journal if top else None, **more
+            )
+        waits = await agent.run("pay")
+        journal.left = appends
         with suppress(JournalUnavailable):
             await agent.resubmit(waits.run_id, to=queue, approve=waits.pending)
-        (line,) = await journal.list()
+        died, journal.left = not queue.orders, float("inf")
+        (line,) = [line for line in await journal.list() if line.parent is None]
         assert (line.status, line.stop.reason) == ("waiting", "waiting")
-        left += 1
-    assert left == 2
+        assert (line.stop.detail == "queued") == (appends > 0)
+        assert budget.spent().held_usd == 0
+        if died and then == "a worker first":
+            # It asks as before, if it was to go on.
+            again = await agent.drive(waits.run_id)
+            assert [one.call_id for one in again.pending] == [one.call_id for one in waits.pending]
+        if died:
+            await agent.resubmit(waits.run_id, to=queue, approve=waits.pending)
+        result = await agent.drive(waits.run_id)
+        assert result.stop.reason == "answered"
+        events = [event for run_id in journal._runs for event in journal._runs[run_id]]
+        assert sum(isinstance(event, ToolStarted) and event.writes for event in events) == 1
+        assert budget.spent().held_usd == 0
+        return died
+
+    appends = 0
+    while await dies_after(appends):
+        appends += 1
+    assert appends == depth + 1

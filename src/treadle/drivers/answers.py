@@ -126,13 +126,13 @@ class _Fitting:
     async def of(cls, run: Run, answers: Answers) -> "_Fitting":
         step = as_taken_up(run.state).step
         records = () if step is None else tuple(step.calls)
-        journal = None if run.state.phase == "paused" else run.journal
-        pending = await unsettled(run.state, journal) if answers else ()
+        has_asked = run.state.phase == "paused"
+        pending = await unsettled(run.state, run.journal if run.keeps else None) if answers else ()
         named = {name: one for one in pending for name in (one.call_id, one.key)}
         self, paths, keys = cls(run), dict[str, str](), {one.call_id: one.key for one in pending}
         for given in answers.calls:
             one = _fit(run, given, named, pending)
-            if journal is not None and one.kind == "interrupted" and given in answers.approve and given != one.key:
+            if not has_asked and one.kind == "interrupted" and given in answers.approve and given != one.key:
                 raise Misuse(
                     f"call {given!r} of run {run.run_id} was under way when its process died, and nobody was asked "
                     f"about it yet: to have it run again, say so under its key ({one.key!r})"
@@ -153,7 +153,7 @@ class _Fitting:
             else:
                 self._take(by_record[first], answers, given)
         for first, theirs in inner.items():
-            if by_record[first].status == "interrupted":
+            if by_record[first].status in ("interrupted", "approved"):
                 self.goes_on.add(by_record[first].id)
             self.below[by_record[first].id] = await _below(run, by_record[first], theirs)
         return self
@@ -180,8 +180,9 @@ class _Fitting:
     async def record(self, limits: Limits | None, by: str, said: Callable[[], None] = lambda: None) -> None:
         """Records the answers, those for the runs below after this one's own.
 
-        A process that dies in between leaves a run below that still waits, and that the person is asked about again.
-        The other way round its answer would be taken and this run would wait for it for ever.
+        A process that dies in between leaves a run below that still waits, and that the person is asked about again,
+        or answers again before that. The other way round its answer would be taken and this run would wait for it for
+        ever.
         """
         run, lost = self.run, lost_call(self.run.state, self.run.model)
         if lost is not None:
@@ -204,7 +205,10 @@ class _Fitting:
             run.feed(_result(run, step, record, output))
         said()
         await run.commit()
+        # That of a run which waits for a worker went with its pause; who has it go on since is the first to append.
+        lease = None if run.state.phase == "paused" else run.lease
         for fitting in self.below.values():
+            fitting.run.lease = lease
             await fitting.record(None, by)
 
 

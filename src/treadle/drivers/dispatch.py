@@ -268,12 +268,7 @@ async def _queued_with(config: Configuration, run_id: str, going_on: GoingOn) ->
     """Records what was decided of a run, and that it waits for a worker; whether anything is left to do for it."""
     run, _, to_do = await taken_up(config, run_id, going_on)
     if to_do:
-        try:
-            if run.state.phase != "paused" and going_on.queued is not None:
-                run.feed(going_on.queued)
-                await run.commit()
-        finally:
-            run.let_go()
+        run.let_go()
     return to_do
 
 

@@ -53,7 +53,7 @@ class GoingOn(NamedTuple):
     `origin` is what says the message, as it stands in the journal. With `last` it goes on only if it is the last run of
     its conversation, and with `seen` only if it has that many events still. One that is only `ended` does nothing more,
     so that any agent may do it that has its budgets. `as_said` gives back to its events what their journal redacted.
-    With `queued` it only waits for a worker then; where nothing is recorded of a run below, that is written with it.
+    With `queued` it only waits for a worker then.
     Where whoever takes it up is cancelled once that is recorded, it ends as cancelled, unless it is `left` as it is, or
     to be driven elsewhere.
     """
@@ -246,8 +246,7 @@ def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
         run.feed(MessageAdded(question, going_on.origin, by=going_on.by))
     elif _has_nothing_to_answer(before):
         run.feed(NudgeGiven(ROOM))
-    # What is recorded of a run below is recorded under the lease of this one, which goes with its pause.
-    if going_on.queued is not None and not any("/" in call for call in going_on.answers.calls):
+    if going_on.queued is not None:
         run.feed(going_on.queued)
 
 

@@ -1,7 +1,8 @@
 """Unsettled: the calls of a run that somebody can settle, whether it has paused for that or its process died.
 
 A run whose process died has not asked anybody yet: its calls that were under way stand as they will when it is taken
-up, those of the runs below it among them.
+up, those of the runs below it among them. One that is to go on with a run below may have been told so before that one
+was told what was decided of its calls: they wait still.
 """
 
 from treadle.drivers.below import run_id_below
@@ -32,12 +33,12 @@ async def unsettled(state: RunState, journal: Journal | None) -> tuple[Pending, 
     if state.phase == "finished" or step is None:
         return ()
     found = list(pending_in(taken))
-    if state.phase == "paused":
-        return tuple(found)
     for record in step.calls:
-        if record.status == "interrupted":
+        goes_on = record.status == "approved" and record.executed
+        if goes_on or record.status == "interrupted":
             below = await _below(state, step, record, journal)
-            found += [_interrupted(state, record)] if below is None else below
+            own = () if goes_on else (_interrupted(state, record),)
+            found += own if below is None else below
     return tuple(found)
 
 
