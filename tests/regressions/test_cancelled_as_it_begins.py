@@ -9,6 +9,7 @@ A decision was recorded, and the run stood there as under way, which nobody carr
 A decision was recorded, and not that a worker is to go on: no worker looked for the run any more
   -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
   -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
+  -> test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_the_one_that_counts
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from contextlib import suppress
 import pytest
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, ask_before, tool
-from treadle.journal import JournalUnavailable, stuck_runs
+from treadle.journal import JournalConflict, JournalUnavailable, family, stuck_runs
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
 
@@ -222,3 +223,51 @@ async def test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_
     while await dies_after(appends):
         appends += 1
     assert appends == depth + 1
+
+
+@pytest.mark.parametrize("who", ["drives", "cancels", "deletes", "decides"])
+async def test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_the_one_that_counts(tmp_path, who):
+    class Between(SqliteJournal):
+        """Lets another process do something once it has been told that a run waits."""
+
+        between = None
+
+        async def append(self, run_id, seq, events, *more, **named):
+            await super().append(run_id, seq, events, *more, **named)
+            between, self.between = self.between, None
+            if between is not None:
+                await between
+
+    async with Between(tmp_path / "runs.db") as journal, SqliteJournal(tmp_path / "runs.db") as elsewhere:
+        agent, other = [above(paying(None, name="clerk"), one) for one in (journal, elsewhere)]
+        queue = Anywhere()
+        waits = await agent.run("pay")
+
+        async def between():
+            if who == "drives":
+                assert (await other.drive(waits.run_id)).stop.reason == "waiting"
+            elif who == "cancels":
+                assert (await other.cancel(waits.run_id)).stop.reason == "cancelled"
+            elif who == "deletes":
+                for one in reversed(await family(elsewhere, waits.run_id)):
+                    await elsewhere.delete(one)
+            else:
+                await other.resubmit(waits.run_id, to=queue, deny=waits.pending)
+            done.append(who)
+
+        done, journal.between = [], between()
+        with pytest.raises(JournalConflict):
+            await agent.resubmit(waits.run_id, to=queue, approve=waits.pending)
+        assert done == [who]
+        assert await stuck_runs(journal) == []
+        lines = [line.run_id for line in await journal.list()]
+        if who == "deletes":
+            assert lines == []
+            return
+        result = await agent.drive(waits.run_id)
+        if who == "drives":
+            assert [one.key for one in result.pending] == [one.key for one in waits.pending]
+            result = await agent.resume(result, approve=result.pending)
+        assert result.stop.reason == ("cancelled" if who == "cancels" else "answered")
+        events = [event for run_id in lines for event in await journal.read(run_id)]
+        assert sum(isinstance(event, ToolStarted) and event.writes for event in events) == (who == "drives")
