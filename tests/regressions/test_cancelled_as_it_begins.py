@@ -10,6 +10,8 @@ A decision was recorded, and not that a worker is to go on: no worker looked for
   -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
   -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
   -> test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_the_one_that_counts
+A second decision about a run below, before a worker had seen the first, was refused; signalled to Temporal, it was dropped
+  -> test_one_decision_after_another_is_taken_before_a_worker_goes_on
 """
 
 import asyncio
@@ -271,3 +273,22 @@ async def test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_
         assert result.stop.reason == ("cancelled" if who == "cancels" else "answered")
         events = [event for run_id in lines for event in await journal.read(run_id)]
         assert sum(isinstance(event, ToolStarted) and event.writes for event in events) == (who == "drives")
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+async def test_one_decision_after_another_is_taken_before_a_worker_goes_on(depth):
+    journal, queue = MemoryJournal(), Anywhere()
+    calls = [("pay", {}), ("pay", {}), ("pay", {})]
+    script = ScriptedModel(lambda request: "It is paid." if request.step else calls)
+    agent = Agent(script, name="clerk", tools=[pay], approvals=[ask_before("pay")], journal=None if depth else journal)
+    for level in range(depth):
+        script = ScriptedModel(lambda request, name=agent.name: "ok" if request.step else [(name, {"task": "pay"})])
+        top = level == depth - 1
+        agent = Agent(script, name=f"above{level}", tools=[agent.as_tool()], journal=journal if top else None)
+    waits = await agent.run("pay")
+    for number, one in enumerate(waits.pending):
+        await agent.resubmit(waits.run_id, to=queue, **{"deny" if number == 1 else "approve": [one]})
+    result = await agent.drive(waits.run_id)
+    assert result.stop.reason == "answered", result.pending
+    events = [event for run_id in journal._runs for event in journal._runs[run_id]]
+    assert sum(isinstance(event, ToolStarted) and event.writes for event in events) == 2

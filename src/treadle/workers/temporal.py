@@ -16,10 +16,10 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
+from treadle.drivers.unsettled import unsettled
 from treadle.journal import RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
-from treadle.result import pending_in
 from treadle.workers.deliveries import (
     DEFAULT,
     Delivered,
@@ -262,7 +262,8 @@ async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved:
         UnknownRun: the journal has no such run.
         Misuse: a call is approved by its id about which something else has been asked since.
     """
-    for one in pending_in(fold_all([] if agent.journal is None else await agent.journal.read(run_id))):
+    journal = agent.journal
+    for one in () if journal is None else await unsettled(fold_all(await journal.read(run_id)), journal):
         if (one.kind == "interrupted" or one.asked > 1) and not {one.call_id, one.plain}.isdisjoint(approved):
             raise Misuse(f"something is asked about call {one.call_id!r} again; approve it by its key, {one.key!r}")
 
