@@ -10,7 +10,7 @@ A decision was recorded, and not that a worker is to go on: no worker looked for
   -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
   -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
   -> test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_the_one_that_counts
-A second decision about a run below, before a worker had seen the first, was refused; signalled to Temporal, it was dropped
+A second decision about a run below, before a worker had seen the first, was refused; as a signal of Temporal's, dropped
   -> test_one_decision_after_another_is_taken_before_a_worker_goes_on
 """
 
