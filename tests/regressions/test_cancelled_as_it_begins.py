@@ -20,7 +20,7 @@ from contextlib import suppress
 import pytest
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, ask_before, tool
-from treadle.journal import JournalConflict, JournalUnavailable, family, stuck_runs
+from treadle.journal import JournalConflict, JournalUnavailable, UnknownRun, family, stuck_runs
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
 
@@ -258,7 +258,7 @@ async def test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_
             done.append(who)
 
         done, journal.between = [], between()
-        with pytest.raises(JournalConflict):
+        with pytest.raises((JournalConflict, UnknownRun)):
             await agent.resubmit(waits.run_id, to=queue, approve=waits.pending)
         assert done == [who]
         assert await stuck_runs(journal) == []

@@ -20,6 +20,7 @@ from sim_store import Row, SimulatedJournal, Store
 from sim_worlds import Aborted, Upset, World, label_in
 
 from treadle import Budget, Misuse, RunResult, RunStopped
+from treadle.drivers.dispatch import Order
 from treadle.journal import JournalConflict, JournalError, UnknownRun
 from treadle.kernel.events import RunFinished, RunForked, RunStarted
 from treadle.kernel.stop import LIMIT_REASONS
@@ -33,6 +34,16 @@ LOOK = 6.0
 
 MOST_LOOKS = 60
 """Looks after which every run must have ended."""
+
+
+class Queue:
+    """Takes every order. Whether it brings it to anybody is the dispatcher's matter, who looks what is in the journal."""
+
+    async def accept(self, agent: str) -> None:
+        """There is always room."""
+
+    async def dispatch(self, order: Order) -> None:
+        """It is on its way."""
 
 
 class Deployment:
@@ -58,6 +69,7 @@ class Deployment:
         self.jobs: list[Job] = []
         self.roots: dict[str, list[str]] = {}
         self.stops: dict[str, Any] = {}
+        self._queues = Random(f"queues {seed}")
         self._names = self._looks = 0
         self._looking = False
         self._crashes = self.stage.weather.crashes
@@ -222,6 +234,10 @@ class Deployment:
         if one.what:
             return await done_by_others(self, one)
         if one.given is not None:
+            if one.given and "takeover" not in one.given and self._queues.random() < 0.4:
+                # What is decided is recorded for a worker, and this process is the one that the queue brings it to.
+                await self.agent.resubmit(one.run_id, to=Queue(), **one.given)
+                return await self.agent.drive(one.run_id)
             return await self.agent.resume(one.run_id, **one.given)
         if rng.random() < 0.7:
             return await self.agent.run(one.question)

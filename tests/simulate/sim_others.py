@@ -51,7 +51,8 @@ def _come(world: Any, what: str, rng: Random) -> None:
 
 def _prune(world: Any, rng: Random, times: int) -> None:
     """Deletes a run below that waits for somebody, and that the run above waits for; comes again if there is none."""
-    waiting = [one for one, rows in world.store.runs.items() if isinstance(rows[-1].event, RunPaused)]
+    last = {one: rows[-1].event for one, rows in world.store.runs.items()}
+    waiting = [one for one, event in last.items() if isinstance(event, RunPaused) and event.queued is None]
     below = [one for one in waiting if "." in one and above_of(one) in waiting]
     if below:
         world.store.delete(rng.choice(below))

@@ -18,6 +18,8 @@ from treadle.drivers.approvals import budgets_beside
 from treadle.drivers.below import Below
 from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
+from treadle.drivers.heartbeat import Lease
+from treadle.drivers.lease import held_again
 from treadle.drivers.purse.claims import may_have_asked
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import lost_call
@@ -205,8 +207,14 @@ class _Fitting:
             run.feed(_result(run, step, record, output))
         said()
         await run.commit()
-        # That of a run which waits for a worker went with its pause; who has it go on since is the first to append.
-        lease = None if run.state.phase == "paused" else run.lease
+        if self.below and run.state.phase == "paused":
+            # It waits for a worker, and its lease went with that.
+            async with held_again(run) as lease:
+                await self._record_below(lease, by)
+        else:
+            await self._record_below(run.lease, by)
+
+    async def _record_below(self, lease: Lease | None, by: str) -> None:
         for fitting in self.below.values():
             fitting.run.lease = lease
             await fitting.record(None, by)

@@ -13,7 +13,7 @@ from math import inf
 from treadle.drivers.approvals import BUDGET
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
-from treadle.journal import Journal, JournalDamaged, Leases, RunHeld
+from treadle.journal import Journal, JournalConflict, JournalDamaged, Leases, RunHeld
 from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
@@ -69,6 +69,28 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
         raise
     lease.begun = True
     return lease
+
+
+@asynccontextmanager
+async def held_again(run: Run) -> AsyncIterator[Lease | None]:
+    """The lease of a run that has paused here, while something is recorded of runs below it; None where there is none.
+
+    Raises:
+        RunHeld: somebody drives it.
+        JournalConflict: something has come to it since.
+        JournalError: the journal cannot be read or written.
+    """
+    run.let_go()
+    lease = await taken(run.journal, run.run_id, takeover=False)
+    try:
+        with told_as_its_own(run.journal):
+            last = await run.journal.read(run.run_id, run.recorded - 1)
+        if [event.at for event in last] != [run.events[-1].at]:
+            raise JournalConflict(run.run_id, run.recorded, run.recorded - 1 + len(last))
+        yield lease
+    finally:
+        if lease is not None:
+            lease.give_back(over=False)
 
 
 @asynccontextmanager
