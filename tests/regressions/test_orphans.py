@@ -4,17 +4,20 @@ None was in any family: `treadle runs prune` never took one, and an export of al
   -> test_orphans_are_pruned_and_exported
 One two below, the run between gone, stayed where the whole family was deleted
   -> test_a_run_whose_run_between_is_gone_goes_with_the_one_at_the_top
+A run that was to go on was deleted from below: whatever stopped that in the middle, it had done anew what was gone
+  -> test_a_run_whose_deletion_is_stopped_in_the_middle_does_nothing_anew
 """
 
 import asyncio
 import io
+from contextlib import suppress
 
 import pytest
 
 from treadle import Agent, SqliteJournal, tool
 from treadle.cli.app import run
-from treadle.journal import JournalUnavailable, family
-from treadle.journal.families import families
+from treadle.journal import JournalUnavailable, UnknownRun, family
+from treadle.journal.families import delete_family, families
 from treadle.journal.lines import export_runs, import_runs
 from treadle.testing import ScriptedModel
 
@@ -88,3 +91,61 @@ async def test_a_run_whose_run_between_is_gone_goes_with_the_one_at_the_top(tmp_
     given = ["runs", "delete", top, "--journal", str(tmp_path / "runs.db"), "--yes"]
     assert await asyncio.to_thread(run, given) == 0
     assert await journal.list() == []
+
+
+class Anywhere:
+    """A queue that takes all."""
+
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        pass
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("deletes", [1, 2])
+async def test_a_run_whose_deletion_is_stopped_in_the_middle_does_nothing_anew(tmp_path, capsys, depth, deletes):
+    mailed = []
+
+    @tool(effect="write")
+    async def mail() -> str:
+        """Mails."""
+        mailed.append("mail")
+        return "mailed"
+
+    @tool(effect="write", needs_approval=True)
+    async def pay() -> str:
+        """Pays."""
+        return "paid"
+
+    class Stopped(SqliteJournal):
+        left = deletes
+
+        async def delete(self, run_id):
+            if not self.left:
+                raise JournalUnavailable("another process has been reading for 10 seconds")
+            self.left -= 1
+            return await super().delete(run_id)
+
+    async with Stopped(tmp_path / "runs.db") as journal:
+        calls = [("mail", {}), ("pay", {})]
+        script = ScriptedModel(lambda request: "ok" if request.step else calls)
+        made = Agent(script, name="lowest", tools=[mail, pay])
+        for level in range(depth):
+            script = ScriptedModel(lambda request, name=made.name: "ok" if request.step else [(name, {"task": "go"})])
+            kept = journal if level == depth - 1 else None
+            made = Agent(script, name=f"above{level}", tools=[made.as_tool()], journal=kept)
+        waits = await made.run("go")
+        await made.resubmit(waits.run_id, to=Anywhere(), approve=waits.pending)
+        assert mailed == ["mail"]
+        runs = await family(journal, waits.run_id)
+        with suppress(JournalUnavailable):
+            await delete_family(journal, runs)
+        with suppress(UnknownRun):
+            await made.drive(waits.run_id)
+        assert mailed == ["mail"]
+        given = ["runs", "prune", "--older-than", "0s", "--journal", str(tmp_path / "runs.db"), "--yes"]
+        assert await asyncio.to_thread(run, given) == 0
+        assert await journal.list() == []
+        capsys.readouterr()

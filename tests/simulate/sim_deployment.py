@@ -37,7 +37,7 @@ MOST_LOOKS = 60
 
 
 class Queue:
-    """Takes every order. Whether it brings it to anybody is the dispatcher's matter, who looks what is in the journal."""
+    """Takes every order. Who dispatches looks in the journal anyway, and brings the run to somebody."""
 
     async def accept(self, agent: str) -> None:
         """There is always room."""

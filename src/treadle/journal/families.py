@@ -7,7 +7,7 @@ from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.port import Journal
-from treadle.kernel.events import Event, Parent, RunStarted
+from treadle.kernel.events import Event, Parent, RunFinished, RunStarted
 
 _PAGE = 500
 
@@ -73,6 +73,25 @@ async def family(journal: Journal, run_id: str) -> list[str]:
     # The id of a run begins with that of the run that it works for.
     lines = [line async for line in every(journal, Wanted(text=f"{run_id}."))]
     return [run_id, *below(lines, {run_id}).get(run_id, ())]
+
+
+async def delete_family(journal: Journal, runs: Sequence[str]) -> int:
+    """Deletes a run and then those that work for it, as `family` names them: how many there were.
+
+    From below, so that whoever was stopped in the middle finds the rest under the one at the top. One that has not
+    ended goes first all the same: gone on with, it would have done anew what worked for it and is gone.
+
+    Raises:
+        JournalError: one cannot be deleted, or the first not be read; some may be gone.
+    """
+    first, *rest = runs
+    try:
+        with told_as_its_own(journal):
+            goes_on = not isinstance((await journal.read(first))[-1], RunFinished)
+    except (JournalDamaged, UnknownRun):
+        goes_on = False
+    order = [first, *reversed(rest)] if goes_on else [*reversed(rest), first]
+    return sum([await journal.delete(run_id) for run_id in order])
 
 
 async def families(journal: Journal, wanted: Wanted = ALL) -> list[Sequence[RunInfo]]:

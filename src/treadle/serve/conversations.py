@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from treadle.drivers.conversing import BESIDE, in_the_way, last_of, lines_of
 from treadle.drivers.lease import undriven
 from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
-from treadle.journal.families import every, family, is_there
+from treadle.journal.families import delete_family, every, family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
@@ -173,8 +173,7 @@ class Conversations:
             for line in runs:
                 try:
                     async with undriven(self._journal, line.run_id):
-                        for one in reversed(await family(self._journal, line.run_id)):
-                            await self._journal.delete(one)
+                        await delete_family(self._journal, await family(self._journal, line.run_id))
                 except UnknownRun:
                     # Another has deleted it, and the others are still to be.
                     continue

@@ -17,7 +17,7 @@ from treadle.drivers.lease import may_hold_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, RunHeld
-from treadle.journal.families import family
+from treadle.journal.families import delete_family, family
 from treadle.journal.info import SERVED, told_by
 from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -316,8 +316,7 @@ class Runs:
                             "if anything, would stay so for ever",
                             "Have it go on, or cancel it, where its agent is; then delete it.",
                         )
-                    for one in reversed(await kept(family(self.journal, run_id))):
-                        await kept(self.journal.delete(one))
+                    await kept(delete_family(self.journal, await kept(family(self.journal, run_id))))
                 return
             except RunHeld as error:
                 # Somebody has just had it go on, or deletes it as well.

@@ -18,7 +18,7 @@ from treadle.cli.words import OneOf
 from treadle.drivers.lease import may_hold_money, undriven
 from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.addresses import without_password
-from treadle.journal.families import families, family
+from treadle.journal.families import delete_family, families, family
 from treadle.journal.standing import ENDED, Standing, standing
 
 _TOGETHER = 200
@@ -197,7 +197,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str], shown: Mapp
                         "anything, would stay so for ever: have it go on, or end it in Python with "
                         f"agent.cancel({top!r}), and the budget= that it was given if it was, and then delete it"
                     )
-                return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+                return await delete_family(journal, runs)
         except RunHeld as held:
             # Somebody has it go on, or deletes it as well.
             looks -= 1
@@ -205,7 +205,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str], shown: Mapp
                 who = "" if held.holder is None else f" in {held.holder}"
                 return f"run {top} is under way{who}: end it there first, or wait until it has ended"
         except UnknownRun:
-            return sum([await journal.delete(run_id) for run_id in reversed(runs)])
+            return await delete_family(journal, runs)
         await asyncio.sleep(_LOOK)
 
 
