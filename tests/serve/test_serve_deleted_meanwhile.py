@@ -111,10 +111,11 @@ class Talked(MemoryJournal):
     meanwhile = None
 
     async def delete(self, *given):
-        await super().delete(*given)
+        gone = await super().delete(*given)
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
+        return gone
 
 
 async def test_a_run_that_is_begun_while_its_conversation_is_deleted_is_kept():
