@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
+
 from treadle.analyst.checks import History, read_checks, run_checks
 from treadle.analyst.checks.verdict import Changes
 
@@ -57,3 +59,28 @@ def test_what_is_moved_together_goes_on(tmp_path: Path) -> None:
     changes(written(tmp_path / "old", "2,9"), tmp_path / "old" / "h.db", 0)
     (tmp_path / "old").rename(tmp_path / "new")
     assert changes(tmp_path / "new" / "checks.yaml", tmp_path / "new" / "h.db", 1).since == START
+
+
+def test_figures_with_more_zeros_are_the_same_figures(tmp_path: Path) -> None:
+    """Whole numbers that a file holds as decimals the next day have not changed."""
+    file, history = written(tmp_path / "x", "2,9"), tmp_path / "h.db"
+    (tmp_path / "x" / "sources.yaml").write_text(SOURCES.replace("csv", "parquet"))
+    for day, kind in enumerate(("INTEGER", "DECIMAL(10, 2)")):
+        for name, amount in (("a", 6), ("b", 9)):
+            rows = f"SELECT '1' AS account, {amount}::{kind} AS amount"
+            duckdb.sql(rows).write_parquet(str(tmp_path / "x" / f"{name}.parquet"))
+        found = changes(file, history, day)
+    assert found.sentence.endswith("nothing has changed")
+
+
+def test_the_format_of_the_other_side_is_part_of_a_condition_on_one(tmp_path: Path) -> None:
+    """Values of a condition on A are read in the formats of both: without B's, other rows of A pass."""
+    file, history = written(tmp_path / "x", "2,9"), tmp_path / "h.db"
+    own, formatted = "b.csv, dimensions: {account: {column: account", "b.csv, dimensions: {account: {format: alpha(10)"
+    declared = SOURCES.replace(own, formatted)
+    assert declared != SOURCES
+    file.write_text("checks:\n  x: {compare: [a, b], by: [], where_a: {account: ['0000000002', '1']}}\n")
+    (tmp_path / "x" / "sources.yaml").write_text(declared)
+    changes(file, history, 0)
+    (tmp_path / "x" / "sources.yaml").write_text(SOURCES)
+    assert changes(file, history, 1).since is None

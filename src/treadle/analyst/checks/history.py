@@ -10,7 +10,7 @@ differed are kept for the last 30 verdicts of a check, and for the last of each 
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -235,7 +235,8 @@ def _held_against(
         gone = "the keys that differed then are kept no more; what has changed is told from the next run on"
         return Changes(since=since, before=outcome, note=gone)
     now: Keys = {_key(row): (row.status, row.diff) for row in rows}
-    alike = (outcome, *figures) == (verdict.outcome, *_figures(verdict.comparison))
+    # Figures are numbers: one told with more zeros, of a file that was written otherwise, is the same.
+    alike = outcome == verdict.outcome and _numbers(figures) == _numbers(_figures(verdict.comparison))
     same = alike and every is not None and every == _every(verdict.comparison)
     return replace(_apart(since, outcome, before, now), same=same)
 
@@ -294,6 +295,10 @@ def _figures(found: Comparison | None) -> tuple[object, ...]:
     counts = (total.total_rows, total.matches, total.minor_differences, total.major_differences, total.missing_in_a,
               total.missing_in_b)  # fmt: skip
     return (*counts, *map(_text, (total.total_source_a, total.total_source_b, total.total_diff)))
+
+
+def _numbers(figures: Iterable[Any]) -> list[Decimal | None]:
+    return [None if one is None else Decimal(one) for one in figures]
 
 
 def _every(found: Comparison | None) -> str | None:
