@@ -75,7 +75,7 @@ def meaning(catalog: Catalog, check: Check, found: Comparison) -> str:
         made += [_made(one) for one in (*fixed, *rated) if one not in keys[index]]
         # A condition on one side reads values in the formats of both.
         alone = [key for key, _ in held if key.own is not None and key.format != key.members[index].format.shared]
-        made += [str(key.format) for key in alone]
+        made += [[str(key.format)] for key in alone]
         made += [_looked_up(catalog, measure), *(_looked_up(catalog, one) for one in (*keys[index], *fixed))]
         made += [_grouped(catalog, key.members[index]) for key, item in held if item.op == "under"]
         made.append(_read(source))
