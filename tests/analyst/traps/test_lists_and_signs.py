@@ -149,3 +149,42 @@ def test_what_is_no_period_stays_apart_and_can_be_asked_for(tmp_path: Path) -> N
     within = Filter(dimension="period", op="between", value=["202401", "202499"])
     with pytest.raises(AnalystError, match="'2024017' there, and not a fiscal period"):
         query(catalog, QueryRequest(source="b", filters=[within]), bounds=QUICK)
+
+
+OPENED = ('"Cable" long', 'Cable 5"', '"Cable', 'Cable "5" "', '"')
+
+
+@pytest.mark.parametrize("inches", [(0, 1), (2, 1), (2, 3), (1, 3), (2, 2), (4, 2)])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_quote_in_a_text_with_tabs_takes_no_row_away(tmp_path: Path, inches: tuple[int, int], end: str) -> None:
+    """As SAP exports it, where an inch sign is text: what stood between two of them was one row."""
+    texts = [f"Text {number}" for number in range(20)]
+    texts[5], texts[9] = (OPENED[at] for at in inches)
+    lines = ["List of items", "", "CoCd\tText\tAmount\tCurr"]
+    lines += [f"1001\t{text}\t{number + 1}.000,50\tEUR" for number, text in enumerate(texts)]
+    (tmp_path / "items.txt").write_text(end.join([*lines, ""]), encoding="utf-8", newline="")
+    catalog = proposed(tmp_path / "items.txt")
+    found = query(catalog, QueryRequest(source="items", dimensions=["text"]), bounds=QUICK)
+    assert (found.source_rows, str(found.totals["amount"])) == (20, "210010.00")
+    assert {row["text"] for row in found.rows} == set(texts)
+
+
+def test_quotes_of_csv_are_none_of_its_text(tmp_path: Path) -> None:
+    """A name and a text over several lines, and a delimiter in quotes."""
+    (tmp_path / "items.csv").write_text(
+        'CoCd;"Amount\nEUR";Text\n1001;5,50;"two\nlines"\n1001;6,50;"a ""b""; c"\n1002;7,25;plain\n', encoding="utf-8"
+    )
+    (found,) = propose(tmp_path / "items.csv")
+    assert (found.source.text.quotes, found.source.text.delimiter) == (True, ";")
+    assert list(found.guesses) == ["CoCd", "Amount\nEUR", "Text"]
+
+
+def test_an_open_quote_far_below_is_told_with_what_to_declare(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text('a,v\nx,1\n"y,2\n', encoding="utf-8")
+    source = Source(
+        name="items", kind="csv", path="items.csv", dimensions=(Dimension(name="a"),), measures=(Measure(name="v"),)
+    )
+    with pytest.raises(AnalystError, match="quotes: false"):
+        query(Catalog([source], tmp_path), QueryRequest(source="items"), bounds=QUICK)
+    with pytest.raises(ValueError, match=r"takes no text\.quotes"):
+        Source(name="x", kind="parquet", path="x", measures=(Measure(name="v"),), text=TextFormat(quotes=False))

@@ -19,10 +19,11 @@ from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.ruled import is_ruled
+from treadle.analyst.reading.tables import quoting
 
 # Where two are as likely, a comma is that of decimals.
 _DELIMITERS = (";", "\t", "|", ",")
-_LINES = 200
+_LINES, _HEAD = 200, 1 << 20
 _FEW = 3
 _NAMING = re.compile(r"(19|20)\d\d")
 _GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
@@ -37,7 +38,7 @@ def text_format(file: Path) -> TextFormat:
     import gzip
 
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
-        head = opened.read(1 << 20)
+        head = opened.read(_HEAD)
     encoding = "utf-8"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
@@ -47,15 +48,36 @@ def text_format(file: Path) -> TextFormat:
         except UnicodeDecodeError:
             encoding = "cp1252"
     # Lines as they are skipped: no other sign ends one.
-    lines = StringIO(head.decode(encoding, errors="replace").lstrip("\ufeff"), newline="").readlines()[:_LINES]
+    every = StringIO(head.decode(encoding, errors="replace").lstrip("\ufeff"), newline="").readlines()
+    lines = every[:_LINES]
     if is_ruled(lines):
         return TextFormat(delimiter="|", encoding=encoding, ruled=True)
-    rows = {sign: _rows(lines, sign) for sign in _DELIMITERS}
+    delimiter, width = _delimiter({sign: _rows(lines, sign) for sign in _DELIMITERS})
+    apart, columns = _delimiter({sign: _rows(lines, sign, quotes=False) for sign in _DELIMITERS})
+    if not (quotes := not _is_unquoted(every[:-1] if len(head) == _HEAD else every, apart, columns)):
+        delimiter, width = apart, columns
+    skip = _title_lines(lines, delimiter, width, quotes)
+    return TextFormat(delimiter=delimiter, encoding=encoding, quotes=quotes, skip=skip)
+
+
+def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
+    """The delimiter by which most lines have the same number of fields, and how many; of several, that with more."""
     widths = {sign: Counter(len(row) for row in found if len(row) > 1) for sign, found in rows.items()}
-    # The delimiter by which most lines have the same number of fields; of several, the one with more fields.
     fits = {sign: max(((n, width) for width, n in found.items()), default=(0, 0)) for sign, found in widths.items()}
     delimiter = max(_DELIMITERS, key=lambda sign: fits[sign]) if any(widths.values()) else ","
-    return TextFormat(delimiter=delimiter, encoding=encoding, skip=_title_lines(lines, delimiter, fits[delimiter][1]))
+    return delimiter, fits[delimiter][1]
+
+
+def _is_unquoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether a quote is an inch sign, or begins a word: each line below the names of the columns is a row by itself,
+    and would be none, or a part of one, if quotes held it together."""
+    if width < 2:
+        return False
+    below = lines[_title_lines(lines, delimiter, width, quotes=False) :]
+    # The name of a column may stand in quotes over several lines: then no row below its last line does.
+    if len(_rows(below, delimiter, strict=True)) == len(below):
+        return False
+    return {len(row) for row in _rows(below, delimiter, quotes=False) if any(map(str.strip, row))} == {width}
 
 
 def number_signs(
@@ -131,22 +153,23 @@ def _asked(column: str, values: Sequence[str]) -> str:
     )
 
 
-def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+def _rows(lines: Sequence[str], delimiter: str, *, quotes: bool = True, strict: bool = False) -> list[list[str]]:
     try:
-        return list(csv.reader(lines, delimiter=delimiter))
+        return list(csv.reader(lines, delimiter=delimiter, quoting=quoting(quotes), strict=strict))
     except csv.Error:
         return []
 
 
-def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
+def _title_lines(lines: Sequence[str], delimiter: str, width: int, quotes: bool) -> int:
     """How many lines stand before the names of the columns: the first of the usual width that is mostly filled."""
     if width < 2:
         return next((at for at, line in enumerate(lines) if line.strip()), 0)
     for at in range(len(lines)):
         # A name may have line breaks in it.
-        fields = next(csv.reader(lines[at:], delimiter=delimiter), [])
+        fields = next(csv.reader(lines[at:], delimiter=delimiter, quoting=quoting(quotes)), [])
         if len(fields) == width and sum(map(bool, map(str.strip, fields))) * 2 > width:
-            above = [next(csv.reader([line], delimiter=delimiter), []) for line in lines[:at]]
+            rows = (csv.reader([line], delimiter=delimiter, quoting=quoting(quotes)) for line in lines[:at])
+            above = [next(row, []) for row in rows]
             return _names_above([*above, fields])
     return 0
 

@@ -205,6 +205,8 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
         decimal: the decimal sign of numbers; "?" if that is still to be said.
         thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
+        quotes: whether a field may stand in double quotes, which are none of its text; if not, they are like any other
+            sign.
         ruled: whether the table is drawn, with `|` around every field and lines of dashes, as SAP writes its lists; the
             delimiter and `skip` do not count then.
         skip: how many lines stand before the one with the names of the columns.
@@ -217,6 +219,7 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
+    quotes: bool = True
     ruled: bool = False
     skip: int = 0
     totals: tuple[str, ...] = ()
@@ -289,6 +292,8 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.text.ruled and self.kind != "csv":
             raise ValueError(f"{told} is no text whose table could be drawn, and takes no text.ruled")
+        if not self.text.quotes and self.kind != "csv":
+            raise ValueError(f"{told} has no fields that could stand in quotes, and takes no text.quotes")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
         if self.kind == "sqlalchemy" and not self.dsn_env:

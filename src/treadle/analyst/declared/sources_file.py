@@ -256,6 +256,7 @@ def _text_format(field: Field) -> TextFormat:
         "decimal": one_of((".", ",", UNKNOWN)),
         "thousands": one_of((".", ",", "'", " ", "\u00a0", "")),
         "encoding": _encoding,
+        "quotes": lambda at: one_of(("true", "false"))(at) == "true",
         "ruled": lambda at: one_of(("true", "false"))(at) == "true",
         "skip": lambda at: int(one_of(tuple(str(number) for number in range(1001)))(at)),
         "totals": Field.texts,

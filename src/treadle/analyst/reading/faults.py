@@ -106,7 +106,9 @@ def _csv_fault(message: str) -> str:
         return ""
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
     shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
-    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
+    quoted = "quote" in " ".join(told[-1:])
+    advice = "; if quotes are part of its texts, declare 'quotes: false' under 'text'" if quoted else ""
+    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}{advice}"
 
 
 def _unlike(message: str) -> str:

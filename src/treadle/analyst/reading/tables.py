@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice, tee
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -72,7 +72,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
     found = session.files[source.name]
     if source.text.ruled:
         found = [without_lines(session, file, source.text.encoding) for file in found]
-        source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", skip=0))
+        source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", quotes=True, skip=0))
     text = source.text
     headers = {file: _header(file, source) for file in found}
     columns, _ = next(iter(headers.values()))
@@ -87,8 +87,8 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         "header": exp.true(),
         "skip": literal(0 if copied else text.skip),
         "delim": literal(text.delimiter),
-        "quote": literal('"'),
-        "escape": literal('"'),
+        "quote": literal('"' if text.quotes else ""),
+        "escape": literal('"' if text.quotes else ""),
         "nullstr": literal(""),
         "allow_quoted_nulls": exp.false(),
         "encoding": literal("utf-8" if copied or not native else native),
@@ -254,7 +254,7 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             for _ in range(source.text.skip):
                 lines.readline()
             taken, again = tee(lines)
-            rows = csv.reader(taken, delimiter=source.text.delimiter)
+            rows = csv.reader(taken, delimiter=source.text.delimiter, quoting=quoting(source.text.quotes))
             header = next(rows, None)
             read = list(islice(again, rows.line_num))
     except (OSError, UnicodeError, csv.Error) as error:
@@ -273,6 +273,11 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
     return header, end[0] if end else ""
 
 
+def quoting(quotes: bool) -> Literal[0, 3]:
+    """What the standard library calls it whether fields may stand in quotes."""
+    return csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+
+
 def _odd_titles(file: Path, text: TextFormat) -> bool:
     """Whether the engine would skip others than the lines before the one with the columns' names.
 
@@ -281,7 +286,9 @@ def _odd_titles(file: Path, text: TextFormat) -> bool:
     with opener(file)(text.encoding) as lines:
         read = [lines.readline() for _ in range(text.skip + 1)]
     ends = [_END.search(line) for line in read]
-    return len({found[0] for found in ends if found}) > 1 or any('"' in line for line in read[: text.skip])
+    return len({found[0] for found in ends if found}) > 1 or (
+        text.quotes and any('"' in line for line in read[: text.skip])
+    )
 
 
 def _copied(session: Session, file: Path, text: TextFormat) -> Path:
