@@ -188,3 +188,26 @@ def test_an_open_quote_far_below_is_told_with_what_to_declare(tmp_path: Path) ->
         query(Catalog([source], tmp_path), QueryRequest(source="items"), bounds=QUICK)
     with pytest.raises(ValueError, match=r"takes no text\.quotes"):
         Source(name="x", kind="parquet", path="x", measures=(Measure(name="v"),), text=TextFormat(quotes=False))
+
+
+def test_each_page_of_a_list_may_begin_with_titles(tmp_path: Path) -> None:
+    page = LIST.replace("Page 1", "Page 2").partition("\n\n-----")[0]
+    lines = LIST.replace("-\n\n-", f"-\n\n{page}\n17 items so far\n\n-")
+    assert lines.count("Page") == 2
+    (tmp_path / "list.txt").write_text(lines)
+    found = query(proposed(tmp_path / "list.txt"), QueryRequest(source="list"), bounds=QUICK)
+    assert (found.source_rows, found.totals["hsl"]) == (3, Decimal("-62882.87"))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "question"),
+    [
+        (["5,50 EUR", "1.000,00 USD", "7,25 EUR"], "amount has EUR and USD beside its amounts"),
+        (["5,50", "-", "-", "-", "-"], "amount has amounts, but also '-'"),
+    ],
+)
+def test_amounts_that_are_taken_for_text_are_asked_about(tmp_path: Path, amounts: list[str], question: str) -> None:
+    lines = [f"k{number};{amount}" for number, amount in enumerate(amounts)]
+    (tmp_path / "a.csv").write_text("\n".join(["k;amount", *lines, ""]))
+    (found,) = propose(tmp_path / "a.csv")
+    assert any(question in one for one in found.questions), found.questions

@@ -128,7 +128,11 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     spelled = "trim" if padded else ""
     others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
     if not others:
-        return Guess("dimension", told, format=spelled)
+        several = _currencies_beside(texts) if engine_type == "VARCHAR" else ""
+        asked = (
+            f"{name} has {several} beside its amounts, which are not added up: give the currency a column of its own"
+        )
+        return Guess("dimension", told, format=spelled, question=asked if several else "")
     shown = ", ".join(map(repr, others[:3]))
     asked = (
         f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
@@ -154,8 +158,17 @@ def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> li
     """What is no number in a column that mostly holds amounts; nothing if it does not."""
     others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
     fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
-    mostly = sum(text in others for text in texts) * 2 <= len(texts)
+    # A dash for nothing may stand in most rows.
+    mostly = sum(text in others for text in texts) * 2 <= len(texts) or not any(map(str.isalnum, "".join(others)))
     return others if mostly and (fractions or is_figure(name)) and not _CODES.search(name) else []
+
+
+def _currencies_beside(texts: Sequence[str]) -> str:
+    """The currencies that stand beside numbers, each of which has one; empty where they are not several."""
+    plain = [looked_at(text) for text in texts]
+    units = {unit for number, unit in plain if any(map(str.isdigit, number))}
+    known = all(unit in CURRENCIES or unit in SIGNS.values() for unit in units)
+    return " and ".join(sorted(units)[:3]) if known and len(units) > 1 else ""
 
 
 def special_values(name: str, texts: Sequence[str]) -> Guess | None:

@@ -99,7 +99,11 @@ def number_signs(
     if not any(set(value) & set(".,") for values in whole.values() for value in values):
         # Only then does a column count that holds something else, such as a dash for nothing, among its numbers.
         numbers = {column: [value for value in values if _is_number(value)] for column, values in columns.items()}
-        whole = {column: found for column, found in numbers.items() if len(found) * 2 >= len(columns[column])}
+        whole = {
+            column: found
+            for column, found in numbers.items()
+            if len(found) * 2 >= len(columns[column]) or (found and _has_no_words(columns[column]))
+        }
     columns = whole
     readable = {
         column: {sign for sign, form in _READINGS.items() if all(form.fullmatch(value) for value in values)}
@@ -128,6 +132,10 @@ def number_signs(
     if not grouped and decimal != UNKNOWN and any(other in value for value in proven):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def _has_no_words(texts: Sequence[str]) -> bool:
+    return not any(map(str.isalnum, "".join(text for text in texts if not _is_number(text))))
 
 
 def _is_number(text: str) -> bool:

@@ -6,7 +6,7 @@
     |1001 |64.285,72-|EUR |
     -----------------------
 
-Lines before the names of the columns are titles; the names may stand again on each page. Whatever else is no row is
+Lines before the names of the columns are titles, on each page that begins with them. Whatever else is no row is
 refused, so that no row is lost because its line was cut off.
 """
 
@@ -51,16 +51,15 @@ def without_lines(session: Session, file: Path, encoding: str) -> Path:
 def _rows(file: Path, lines: Iterable[str]) -> Iterator[list[str]]:
     """The names of the columns, and the rows."""
     names: list[str] | None = None
+    title: tuple[int, str] | None = None
     for number, line in enumerate(lines, 1):
         if not line.strip() or _is_line(line):
             continue
         if not _is_row(line):
-            if names is None:
-                continue
-            raise AnalystError(
-                f"{file.name}, line {number}: this is no row, which begins and ends with '|', nor a line of dashes: "
-                f"{line.strip()[:80]!r}; take it out, or export the list as a text with tabs or a spreadsheet"
-            )
+            if line.strip()[0] == "|" and names is not None:
+                raise _no_row(file, number, line)
+            title = title or (number, line)
+            continue
         row = [field.strip() for field in line.strip()[1:-1].split("|")]
         if names is not None and len(row) != len(names):
             raise AnalystError(
@@ -68,8 +67,19 @@ def _rows(file: Path, lines: Iterable[str]) -> Iterator[list[str]]:
                 f"{len(names)}: is there a '|' in a text? Export the list as a text with tabs or a spreadsheet"
             )
         if row != names:
+            if title is not None and names is not None:
+                raise _no_row(file, *title)
             yield row
-        names = names or row
+        names, title = names or row, None
+    if title is not None and names is not None:
+        raise _no_row(file, *title)
+
+
+def _no_row(file: Path, number: int, line: str) -> AnalystError:
+    return AnalystError(
+        f"{file.name}, line {number}: this is no row, which begins and ends with '|', nor a line of dashes: "
+        f"{line.strip()[:80]!r}; take it out, or export the list as a text with tabs or a spreadsheet"
+    )
 
 
 def _is_line(line: str) -> bool:
