@@ -3,11 +3,13 @@
 import json
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import click
 import pytest
 
+from treadle.analyst import Filter
 from treadle.cli.conditions import filters_of
 
 
@@ -108,6 +110,41 @@ CONDITIONS = [
 def test_conditions(text: str, dimension: str, op: str, value: Any) -> None:
     (found,) = filters_of("--where", [text])
     assert (found.dimension, found.op, found.value) == (dimension, op, value)
+
+
+PIECES = (
+    "1001",
+    "a",
+    ",",
+    "'",
+    "\\",
+    " and ",
+    "(",
+    "[",
+    "=",
+    "<",
+    "é",
+    "\n",
+    "\u202e",
+    " ",
+    "O'Neil",
+    "-",
+    "1,5",
+    "None",
+)
+
+
+@pytest.mark.parametrize("op", ["=", "!=", "<", "like", "under", "in", "not in", "between"])
+def test_a_condition_as_it_is_shown_can_be_given_back(op: str) -> None:
+    """Of `a,b` two values were read, of `in ['a', None]` the text None, and of a backslash two."""
+    chance = Random(op)
+    for _ in range(300):
+        texts = ["".join(chance.choices(PIECES, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 3))]
+        several = [*texts, *([None] if chance.random() < 0.3 else [])]
+        value = [texts[0], texts[-1]] if op == "between" else several if op.endswith("in") else texts[0]
+        asked = Filter.model_validate({"dimension": "x", "op": op, "value": value})
+        (found,) = filters_of("--where", [str(asked)])
+        assert (found.op, found.value) == (op, value), str(asked)
 
 
 @pytest.mark.parametrize("text", ["", "x", "=1", "x between 1", "x between and 2", "x like", "x is null y", "x in"])

@@ -5,11 +5,14 @@
 values; quotes around a value are taken off, and commas within them are its own.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from treadle.visible import as_shown, visible
 
 if TYPE_CHECKING:
     from treadle.analyst import Filter
@@ -87,7 +90,7 @@ def _condition(option: str, item: str) -> dict[str, Any]:
     return {"dimension": dimension, "op": op, "value": _plain(value)}
 
 
-def _between(option: str, item: str, value: str) -> list[str]:
+def _between(option: str, item: str, value: str) -> list[str | None]:
     """The ends of a range, as treadle writes them, too."""
     listed = _values(value)
     if _listed(value, one=False) != value and len(listed) == 2:
@@ -101,10 +104,23 @@ def _wrong(option: str, item: str, why: str) -> click.BadParameter:
     return click.BadParameter(f"{item!r} cannot be read: {why}", param_hint=f"'{option}'")
 
 
-def _values(text: str, *, one: bool = False) -> list[str]:
+def _values(text: str, *, one: bool = False) -> list[str | None]:
     """The values between commas, which may stand in parentheses, `one` alone too; a comma at the end ends none."""
-    found = [_plain(part) for part in _VALUES.findall(_listed(text.strip(), one=one))]
+    if (told := _told(text.strip())) is not None:
+        return told
+    found: list[str | None] = [_plain(part) for part in _VALUES.findall(_listed(text.strip(), one=one))]
     return found[:-1] if len(found) > 1 and found[-1] == "" else found
+
+
+def _told(text: str) -> list[str | None] | None:
+    """The values of a list as treadle shows one, such as ['a', None]; None if it is not written so."""
+    try:
+        found = ast.literal_eval(text) if text[:1] == "[" else None
+    except (ValueError, SyntaxError):
+        return None
+    if not isinstance(found, list) or visible(str(found)) != text:
+        return None
+    return [None if value is None else str(value) for value in found]
 
 
 def _listed(text: str, *, one: bool) -> str:
@@ -114,7 +130,10 @@ def _listed(text: str, *, one: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    """A value without blanks and quotes around it."""
+    """A value without blanks and quotes around it, and as treadle shows one of which not all can be seen."""
     bare = text.strip()
     quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'"
-    return bare[1:-1] if quoted else bare
+    if not quoted:
+        return bare
+    value = as_shown(bare)
+    return bare[1:-1] if value is None or value == bare else value

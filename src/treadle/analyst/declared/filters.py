@@ -5,6 +5,7 @@ values. What is null counts as a value of its own: `!=` and `not in` keep rows w
 them.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
@@ -32,6 +33,7 @@ Scalar = str | int | float | bool
 
 _SPELLINGS = {"==": "=", "eq": "=", "<>": "!=", "ne": "!=", "is not": "!=", "notin": "not in", "not_in": "not in"}
 _LISTS = ("in", "not in", "between")
+_PARTED = re.compile(r"^[=<>(\[]|,|\s(and|or)\s", re.IGNORECASE)
 
 
 def _spelling(op: object) -> object:
@@ -150,7 +152,7 @@ class Filter(BaseModel):
         return self._told(str, str)
 
     def __str__(self) -> str:
-        return self._told(seen, lambda values: visible(str(values)))
+        return self._told(_alone, lambda values: visible(str(values)))
 
     def _told(self, one: Callable[[object], str], several: Callable[[object], str]) -> str:
         if not self.values:
@@ -159,6 +161,13 @@ class Filter(BaseModel):
         shown = one(self.values[0]) if single else several(self.values)
         ends = "" if self.inclusive == "both" else f" (inclusive: {self.inclusive})"
         return f"{self.dimension} {self.op} {shown}{ends}"
+
+
+def _alone(value: object) -> str:
+    """A single value in words; in quotes where it would look like several, or like a part of another condition."""
+    told = seen(value)
+    sign = '"' if "'" in told else "'"
+    return f"{sign}{told}{sign}" if told == value and _PARTED.search(told) else told
 
 
 def _from_mapping(value: object) -> object:
