@@ -118,9 +118,8 @@ def _told(text: str) -> list[str | None] | None:
         found = ast.literal_eval(text) if text[:1] == "[" else None
     except (ValueError, SyntaxError):
         return None
-    if not isinstance(found, list) or visible(str(found)) != text:
-        return None
-    return [None if value is None else str(value) for value in found]
+    values: list[Any] = found if isinstance(found, list) else []
+    return [None if value is None else str(value) for value in values] if visible(str(values)) == text else None
 
 
 def _listed(text: str, *, one: bool) -> str:
