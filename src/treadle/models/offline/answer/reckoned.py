@@ -42,11 +42,12 @@ def told_of_records(table: Table, found: Reckoning, tool: str, listed: Callable[
         value = figure(found.column.values[found.rows[0]], found.column.path[-1])
         of = f" (of those with {under})" if under else ""
         return "\n".join([f"{which} {label}: {value}{money}{of}", *listed(rows)])
-    numbers = [found.column.numbers[row] for row in found.rows]
+    numbers = [found.column.figures[row] for row in found.rows]
     which, worked_out = ("Sum", sum(numbers, Decimal(0)))
     if found.operation == "mean":
         which, worked_out = "Average", worked_out / len(numbers)
     of = f"of {len(numbers)}" + (f" of the {len(table.rows)}" if under else "") + f" that {tool} tells of"
+    of += f"; {found.lacking} without" if found.lacking else ""
     return f"{which} of {label}: {_number(worked_out, numbers, money)} ({of}{f'; {under}' if under else ''})"
 
 
@@ -61,17 +62,19 @@ def _apart(table: Table, found: Reckoning, money: str) -> str:
     column = found.column
     if column is None or table.label is None:
         return ""
-    more, less = sorted(found.rows, key=lambda row: -column.numbers[row])
+    more, less = sorted(found.rows, key=lambda row: -column.figures[row])
     each = "; ".join(_values(table, row, (column,)) + money for row in found.rows)
-    apart = column.numbers[more] - column.numbers[less]
+    apart = column.figures[more] - column.figures[less]
     who = f"{table.label.values[more]} has more" if apart else "they are equal"
-    return f"{each}. Difference: {_number(apart, column.numbers, money)} ({who})"
+    return f"{each}. Difference: {_number(apart, [*column.figures.values()], money)} ({who})"
 
 
 def _values(table: Table, row: int, asked: Sequence[Column]) -> str:
     label = table.label
     called = "" if label is None else str(label.values[row])
-    if label is not None and label.numbers:
+    if label is None:
+        return ", ".join(f"{each.label} {_value(each.values[row], each)}" for each in table.columns)
+    if label is not None and label.figures:
         called = f"{label.label} {called}"
     if table.plain:
         return f"{called}: {', '.join(str(each.values[row]) for each in asked)}"

@@ -5,12 +5,13 @@ Forms and short lists of words, and nothing of tools. Read by `plan.picking`, `p
 
 import re
 
-from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.english import TELLING_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token
 
 HOW_MANY = re.compile(r"\b(?:how many|(?:the )?number of)\b|^\W*count\b", re.IGNORECASE)
 HOW_MUCH = re.compile(r"\bhow much\b", re.IGNORECASE)
+PRICED = re.compile(r"\bhow much (?:is|are|for|does|do)\b|\bcosts?\b", re.IGNORECASE)
 MEAN = re.compile(r"\b(?:on average|average|mean)\b", re.IGNORECASE)
 SUM = re.compile(
     r"\b(?:in (?:total|all)|total|sum of|combined|altogether|all together|together|overall)\b", re.IGNORECASE
@@ -19,20 +20,12 @@ APART = re.compile(
     r"\b(?:how (?:much|many) (?:more|less|fewer|[a-z]+er)\b(?=.*\bthan\b)|difference (?=(?:in|between)\b))",
     re.IGNORECASE,
 )
-ASKING = re.compile(
-    r"^\W*(?:(?:so|please|now) )*(?:(?:in |of )?(?:which|what)\b|what['’]s\b|who\b|who['’]s\b|how (?:many|much)\b|"
-    r"(?:show|list|tell|give|name|find|count|calculate|compute|get)\b|the\b)",
-    re.IGNORECASE,
-)
-LISTING = re.compile(
-    r"^\W*(?:(?:so|please|now) )*(?:which|who|list|show|name|find|what (?!is\b|was\b|has\b|does\b)\w+s)\b",
-    re.IGNORECASE,
-)
 # They hold a sentence together. "To", "from", "or", "was", "will" and their like say more than that.
 FILLERS = word_set(
     "a an the of in at on by for with is are has have do does we you i our my me us there that which who what "
-    "been still currently now and all please tell show give list name find count calculate compute get"
+    "been got still currently now and all please tell show give list name find count calculate compute get"
 )
+ASKED = word_set("how when where who")
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(
     r"\b(?:(?P<ge>at least|no less than|no fewer than)|(?P<le>at most|up to|no more than)|"
@@ -44,8 +37,10 @@ BOUND = re.compile(
 _NUMBER = r"\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?"
 RANGE = re.compile(rf"\bbetween (?P<number>{_NUMBER}) and (?P<upto>{_NUMBER})(?![\w%])", re.IGNORECASE)
 DAYS = word_set("after before")
-NEGATED = re.compile(r"(?:\bnot|n['’]t)(?: yet)?\s+$", re.IGNORECASE)
-LACKING = re.compile(r"\b(?:(without)(?: an?| any)?|(out of)|(negative)|(in)(?= stock\b)) ", re.IGNORECASE)
+NEGATED = re.compile(
+    r"(?:(?:\bnot|n['’]t)(?: yet)?|\b(?:except(?: for)?|excluding|but not|other than|apart from))(?: the)?\s+$", re.IGNORECASE
+)
+LACKING = re.compile(r"\b(?:((?:without|(?:with|has|have) no))(?: an?| any)?|(out of)|(negative)|(in)(?= stock\b)) ", re.IGNORECASE)
 NUMBER_OF = re.compile(r"\bnumber of (?=[a-z])", re.IGNORECASE)
 BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)
@@ -58,6 +53,12 @@ OF_WHAT = re.compile(r"^\W*what (?:is|are) the ([a-z]+(?: [a-z]+)?) of (?=the\b)
 FORMS = (MEAN, SUM, APART, FIRST)
 TOLD_TO = ("show", "tell", "give", "list", "find", "get")
 MANY_PEOPLE = word_set("people persons")
+
+
+def asks(clause: Clause) -> bool:
+    """Whether a clause asks for more than yes or no, and orders nothing but to be told."""
+    telling = clause.command is None or clause.command in TELLING_VERBS
+    return telling and not clause.is_yes_or_no and SIGNS.search(clause.text) is None
 
 
 def works(clause: Clause, token: Token) -> bool:

@@ -11,7 +11,7 @@ from operator import ge, gt, le, lt
 
 from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning, opposites_of
+from treadle.models.offline.grammar.meaning import is_calendar_name, is_negation, is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
@@ -64,6 +64,7 @@ class Picking:
         self.conditions: list[Condition] = []
         self.named: list[tuple[Column, int]] = []
         self.called: list[int] = []
+        self.deed: Token | None = None
 
     def _place_used(self) -> None:
         """Takes the words that only lead what went into the call: "from Berlin to Rome"."""
@@ -94,11 +95,11 @@ class Picking:
     def _numbered(self) -> None:
         """Takes the numbers that records are called by, behind the noun for them."""
         label = self.table.label
-        keys = [each for each in self.table.columns if each.numbers and each.is_unique and set(each.nouns) <= _NUMBERS]
-        key = label if label is not None and label.numbers else self._sole(keys)
+        keys = [each for each in self.table.columns if each.figures and each.is_unique and set(each.nouns) <= _NUMBERS]
+        key = label if label is not None and label.figures else self._sole(keys)
         for match in many.NUMBERED.finditer(self.text) if key is not None else ():
             numbers = [Decimal(text) for text in re.findall(r"\d+", match[2])]
-            known = [key.numbers.index(each) for each in numbers if key is not None and each in key.numbers]
+            known = [row for each in numbers for row, own in (key.figures if key else {}).items() if own == each]
             if stem(match[1]) in self.nouns and len(known) == len(numbers) and not self._is_taken(*match.span()):
                 self.called += known
                 self.taken.append(match.span())
@@ -137,7 +138,7 @@ class Picking:
         while before and before[-1].low in ("is", "are", "of", "a", "an", "the"):
             before.pop()
         if dated:
-            days = [c for c in self.table.columns if c.is_day or (c.numbers and "year" in c.stems)]
+            days = [c for c in self.table.columns if c.is_day or (c.figures and "year" in c.stems)]
             days = [each for each in days if each.is_day == ("-" in match["number"])]
             named = [each for each in days if before and before[-1].stem in each.nouns]
             made = [each for each in days if set(each.nouns) <= MADE | {"on", "at"}]
@@ -151,7 +152,7 @@ class Picking:
         for run in (before[-2:], before[-1:], after[1:2] if inside else after[:2], [] if inside else after[:1]):
             beside = run and (run[-1].end <= match.start() or run[0].start - match.end() == 1 or inside)
             column = self._column(run) if beside else None
-            if column is not None and column.numbers:
+            if column is not None and column.figures:
                 return column, True, [(run[0].start, run[-1].end)]
         return None
 
@@ -161,7 +162,7 @@ class Picking:
         if column.is_day:
             return [compared(str(value)[:10], number) for value in column.values]
         limit = Decimal(number.replace(",", ""))
-        return [compared(each, limit) for each in column.numbers]
+        return [row in column.figures and compared(column.figures[row], limit) for row in range(len(column.values))]
 
     def _values(self) -> bool:
         """Reads what stands in a column, longest first; whether each stands in one column only."""
@@ -204,7 +205,8 @@ class Picking:
 
     def _holds(self, column: Column, written: str, start: int, end: int) -> bool:
         """Takes a value of a column as a condition, or as what a record is called by."""
-        if column is self.table.label:
+        negated = many.NEGATED.search(self.text[:start])
+        if column is self.table.label and negated is None:
             rows = [row for row, value in enumerate(column.values) if is_called(written, value)]
             self.called += rows
             self.taken.append((start, end))
@@ -214,11 +216,11 @@ class Picking:
             return False
         others = [each for each in self.table.columns if each not in (column, self.table.label) and each.is_named]
         others = [each for each in others if not set(each.nouns) <= _TITLES and each.label not in UNITS]
+        others = [each for each in others if is_of_people(each.nouns) == is_of_people(column.nouns)]
         beside = self._beside(column, start, end)
         if column.is_named and others and beside is None and not is_calendar_name(written):
             # Of whom it is told may be another than who is meant.
             return False
-        negated = many.NEGATED.search(self.text[:start])
         self.taken += [(start, end), *([beside] if beside else []), *([negated.span()] if negated else [])]
         self._possessive(end)
         said = f"{column.label} {'not ' if negated else ''}{next(v for v in column.values if is_called(written, v))}"
@@ -229,7 +231,8 @@ class Picking:
         if written != written.lower() or not (is_verb(written) or written.endswith("ed")):
             return True
         after = next((token.stem for token in self.clause.tokens if token.start >= end), "")
-        return after in self.nouns or self._before(start) in _STATING
+        before = self._before(start)
+        return after in self.nouns or before in _STATING or is_negation(before)
 
     def _possessive(self, end: int) -> None:
         match = re.compile(r"['’]s?\b|['’](?=\s)").match(self.text, end)
@@ -280,13 +283,16 @@ class Picking:
                 continue
             run = next((run for run in (after[:2], after[:1]) if self._column(run) is not None), [])
             column = self._column(run)
-            if column is None or not column.numbers:
+            whole = column is not None and (len(column.figures) == len(column.values) or match[1] is not None)
+            if column is None or not whole:
                 return False
             self.taken += [match.span(), (run[0].start, run[-1].end)]
-            how = "below 0" if match[3] else "above 0" if match[4] else "0"
-            sign = {"below 0": -1, "above 0": 1, "0": 0}[how]
-            held = [(each > 0) - (each < 0) == sign for each in column.numbers]
-            if not self._add(column, f"{column.label} {how}", held):
+            how, sign = ("below 0", -1) if match[3] else ("above 0", 1) if match[4] else ("0", 0)
+            figures = [column.figures.get(row, Decimal(0)) for row in range(len(column.values))]
+            held = [(each > 0) - (each < 0) == sign for each in figures]
+            if match[1] is not None:
+                how, held = "none", [not value for value in column.values]
+            if not self._add(column, f"{column.label}: {how}", held):
                 return False
         return True
 
@@ -312,7 +318,7 @@ class Picking:
 
     def _told_by(self, said: Superlative) -> tuple[Column, bool] | None:
         """The only column that tells a degree, and whether the most of it is meant."""
-        able = [each for each in self.table.columns if (each.numbers or each.is_day) and each is not self.table.label]
+        able = [each for each in self.table.columns if (each.figures or each.is_day) and each is not self.table.label]
         found = [each for each in able if self._tells(each, said.told)]
         column = self._sole(found)
         return None if column is None else (column, next(said.told[word] for word in column.nouns if word in said.told))

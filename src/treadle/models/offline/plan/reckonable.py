@@ -6,21 +6,23 @@ Its form says that it asks of many, and each of its words may be a column or a v
 from collections.abc import Collection, Sequence
 
 from treadle.models.offline.grammar import many
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.superlatives import MADE, find_superlatives, measures_of_deed
-from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, stem
+from treadle.models.offline.grammar.superlatives import MADE, find_superlatives
+from treadle.models.offline.grammar.words import Token, is_function_word, stem
 from treadle.models.offline.plan.structures import overlaps
 
+_OPEN = word_set("not but per than other except excluding was were")
 
-def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple[int, int]], loosely: bool) -> bool:
-    """Whether a clause asks something of many records, and has no word that could not be a column or a value of one.
+
+def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple[int, int]]) -> bool:
+    """Whether a clause asks something of records, and has no word that could not be a column or a value of one.
 
     Args:
         clause: the clause.
         nouns: the stems of the nouns for the records.
         used: the stretches that would go into the arguments of the call that returns them.
-        loosely: whether a condition is enough, and nothing has to be worked out.
     """
     text = clause.text
     counted = [match.span() for match in many.HOW_MANY.finditer(text)]
@@ -28,8 +30,7 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
     said += [match.span() for match in many.NUMBERED.finditer(text) if stem(match[1]) in {*nouns, "item"}]
     said += [match.span() for match in many.ORDINAL.finditer(text) if stem(match[2]) in {*nouns, "item"}]
     said += [(each.start, each.end) for each in find_superlatives(text)]
-    listing = many.LISTING.match(text) is not None and loosely
-    if many.ASKING.match(text) is None or clause.is_yes_or_no or not (said or listing) or many.SIGNS.search(text):
+    if not many.asks(clause):
         return False
     if any(overlaps(*match.span(), used) for form in (many.BOUND, many.RANGE) for match in form.finditer(text)):
         # One end of it would go into the call.
@@ -45,7 +46,7 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
     free = [token for token in clause.tokens if not overlaps(token.start, token.end, spans)]
     starts = [start for start, _ in used]
     plain = all(
-        _is_open(clause, t) or t.stem in nouns or _leads(clause, t, starts) or _is_so(clause, t, nouns) for t in free
+        _is_open(clause, t) or t.stem in nouns or _leads(clause, t, starts) for t in free
     )
     # What all are counted by, another rule tells.
     counts = said == counted
@@ -57,29 +58,11 @@ def _is_open(clause: Clause, token: Token) -> bool:
     """Whether a word may be a column, or a value of one, or holds a sentence together."""
     if many.is_own(clause, token) or many.is_written_large(token):
         return True
-    if token.low in ("was", "were"):
-        timed = any(value.period is not None for value in clause.values) or many.FIRST.search(clause.text) is not None
-        return timed or {stem(word) for word in clause.words_after(token.end, 1)} <= MADE
-    if (
-        token.low in many.FILLERS
-        or token.stem in MADE
-        or token.low in ("not", "per", "than")
-        or many.works(clause, token)
-        or measures_of_deed(token.low)
-    ):
+    if token.low in many.FILLERS | many.ASKED | _OPEN or token.stem in MADE or token.low.endswith(("n't", "n’t")):
         return True
-    if token.text[0].isdigit() or token.low in many.MANY_PEOPLE:
-        return token.text.isdigit() or token.low in many.MANY_PEOPLE
-    return not (is_turning(token.text) or is_function_word(token.text) or is_verb(token.text))
-
-
-def _is_so(clause: Clause, token: Token, nouns: Collection[str]) -> bool:
-    """Whether a word says what records are, as "open" in "Which orders are open?", though it may be a verb."""
-    after = [each.stem for each in clause.tokens if each.start >= token.end][:1]
-    before = next((w for w in clause.words_before(token.start, 2) if w not in ("still", "currently", "now")), "")
-    being = before in ("is", "are", "been", "not", "the", "total", "average", "mean", "combined")
-    led = token.low == "to" and before.endswith("ed")
-    return led or (not is_turning(token.text) and (being or bool(set(after) & set(nouns))))
+    if token.text[0].isdigit():
+        return token.text.isdigit()
+    return not (is_turning(token.text) or is_function_word(token.text))
 
 
 def _leads(clause: Clause, token: Token, starts: Sequence[int]) -> bool:

@@ -18,10 +18,11 @@ from treadle.models.offline.grammar.superlatives import (
     find_superlatives,
     measures_of_deed,
 )
-from treadle.models.offline.grammar.words import Token, stem
+from treadle.models.offline.grammar.words import Token, alike, stem
+from treadle.models.offline.plan.kinds import is_of_the_kind
 from treadle.models.offline.plan.picking import RANKS, Condition, Picking, is_of_people
-from treadle.models.offline.plan.results import MONEY
-from treadle.models.offline.plan.table import Column, Table
+from treadle.models.offline.plan.results import MONEY, Field
+from treadle.models.offline.plan.table import UNITS, Column, Table
 from treadle.models.offline.plan.together import NOT_ADDED
 
 Operation = Literal["count", "mean", "sum", "most", "rows", "values", "apart"]
@@ -38,6 +39,7 @@ class Reckoning:
         conditions: what they were picked by.
         most: whether the most of the figure is meant, else the least.
         asked: the columns whose values are asked for.
+        lacking: how many of the records that are meant have no such figure, and are left out.
     """
 
     operation: Operation
@@ -46,6 +48,7 @@ class Reckoning:
     conditions: tuple[Condition, ...] = ()
     most: bool = True
     asked: tuple[Column, ...] = ()
+    lacking: int = 0
 
 
 def reckoned(
@@ -70,9 +73,12 @@ def reckoned(
 class _Reader(Picking):
     def read(self) -> Reckoning | None:
         """The reading that accounts for every word."""
-        if many.ASKING.match(self.text) is None or self.clause.is_yes_or_no or many.SIGNS.search(self.text):
+        if not many.asks(self.clause):
             return None
         self._place_used()
+        if self.table.sole:
+            self.called = [0]
+            return self._told()
         superlatives = find_superlatives(self.text)
         apart = many.APART.search(self.text)
         if apart is not None:
@@ -80,7 +86,7 @@ class _Reader(Picking):
         self._numbered()
         if self.table.plain:
             return self._placed()
-        if not self._bounds() or not self._values() or not self._flags() or not self._lacking():
+        if not self._bounds() or not self._lacking() or not self._values() or not self._flags():
             return None
         if (first := many.FIRST.search(self.text)) is not None:
             return self._first(first)
@@ -123,7 +129,7 @@ class _Reader(Picking):
                 run = free[place : place + size]
                 column = self._column(run)
                 together = re.fullmatch(r"[\w\s-]*", self.text[run[0].start : run[-1].end]) is not None
-                figure = column is not None and (anything or column.numbers or column.is_day)
+                figure = column is not None and (anything or column.figures or column.is_day)
                 if column is None or not together or column is self.table.label or not figure:
                     continue
                 self.taken.append((run[0].start, run[-1].end))
@@ -139,10 +145,11 @@ class _Reader(Picking):
         self, operation: Operation, column: Column | None, rows: Sequence[int], **more: object
     ) -> Reckoning | None:
         """The reckoning, if every word is accounted for."""
-        mean = operation == "mean"
+        mean, asked = operation == "mean", more.get("asked", ())
         for place, token in enumerate(free := self._free()):
             noun = token.stem in self.nouns or (token.low in many.MANY_PEOPLE and self._of_people())
-            who = token.low == "who" and not self._of_people()
+            who = token.low == "who" and not self._of_people() and not asked
+            verb = self.deed is not None and token == self.deed
             each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
             works = many.works(self.clause, token) and self._of_people()
             filler = token.low in many.FILLERS and not many.is_written_large(token)
@@ -152,15 +159,17 @@ class _Reader(Picking):
             if token.low in many.PLACING and self._before(token.start) in many.PLACING:
                 return None
             past = token.low in ("was", "were") and (self.dated or self._is_past(token))
-            if who or not (past or noun or each or works or filler or token.low in ("how", "many", "much", "number")):
+            amount = token.low in ("how", "many", "much", "number") and (token.low != "how" or self._amount() is not None)
+            kind = token.low in many.ASKED and token.low != "how" and bool(asked)
+            if who or not (past or noun or each or works or filler or amount or kind or verb):
                 return None
         return Reckoning(operation, column, tuple(rows), tuple(self.conditions), **more)  # type: ignore[arg-type]
 
     def _is_past(self, token: Token) -> bool:
         """Whether "was" belongs to a day that is told: "Who was hired first?"."""
-        after = next((each for each in self.clause.tokens if each.start >= token.end), None)
-        days = {word for each in self.table.columns if each.is_day for word in each.nouns}
-        return after is not None and after.stem in days | MADE and self._is_taken(after.start, after.end)
+        days = {word for each in self.table.columns if each.is_day for word in each.nouns} | MADE
+        after = [each for each in self.clause.tokens if each.start >= token.end and each.stem in days]
+        return any(self._is_taken(each.start, each.end) or each == self.deed for each in after)
 
     def _of_people(self) -> bool:
         """Whether the records are people, one each."""
@@ -183,7 +192,8 @@ class _Reader(Picking):
             if named is None and (sole is None or not any(t.stem in self.nouns for t in self._free())):
                 return None
             column, most = named or sole, said.most  # type: ignore[assignment]
-        rows, values = self._rows(), column.numbers or column.values
+        rows, values = self._rows(), column.figures or dict(enumerate(column.values))
+        rows = tuple(row for row in rows if values.get(row) is not None)
         if asked is not None and said.start >= asked.end():
             # What is told of the record tells it.
             run = [token for token in self.clause.tokens if asked.start(1) <= token.start < asked.end(1)]
@@ -209,19 +219,24 @@ class _Reader(Picking):
 
     def _worked_out(self, operation: Literal["mean", "sum"]) -> Reckoning | None:
         column = self._measure()
+        counting = many.HOW_MANY.search(self.text) is not None
         if column is None:
             money = [each for each in self.table.measures if set(each.nouns) & MONEY]
-            column = self._sole(money) if operation == "sum" and many.HOW_MANY.search(self.text) is None else None
+            column = self._sole(money) if operation == "sum" and not counting else None
             sole = many.NUMBER_OF.search(self.text) is None and any(t.stem in self.nouns for t in self._free())
             column = self._sole(self.table.measures) if operation == "mean" and sole else column
         if self.called and (self.conditions or len(set(self.called)) < len(self.called)):
             return None
         rows = tuple(self.called) or self._rows()
-        if column is None or not column.numbers or not rows or column.is_key:
+        if column is None or not column.figures or column.is_key:
+            return None
+        meant, rows = rows, tuple(row for row in rows if row in column.figures)
+        if not rows or (self.called and rows != meant):
             return None
         added = operation == "mean" or not NOT_ADDED & set(column.nouns)
         unit = self.table.unit_of(column, rows, MONEY)
-        return self._done(operation, column, rows) if added and unit is not None else None
+        lacking = len(meant) - len(rows)
+        return self._done(operation, column, rows, lacking=lacking) if added and unit is not None else None
 
     def _counted(self) -> Reckoning | None:
         counted = self._counts_records()
@@ -240,15 +255,50 @@ class _Reader(Picking):
     def _picked(self) -> Reckoning | None:
         if self.called:
             return self._told()
-        picks = bool(self.conditions) and many.LISTING.match(self.text) is not None
-        return self._done("rows", None, rows) if picks and (rows := self._rows()) else None
+        picked = self._done("rows", None, rows) if self.conditions and (rows := self._rows()) else None
+        return picked or self._told()
 
     def _told(self) -> Reckoning | None:
-        """The values of records that are called by name."""
-        column = self._measure(anything=True)
-        if column is None or self.conditions or not self.called or len(set(self.called)) < len(self.called):
+        """What one has of the records that are called by name, or of those of which something is so."""
+        rows = self.called or (self._rows() if self.conditions else ())
+        if not rows or (self.called and self.conditions) or len(set(rows)) < len(rows):
             return None
-        return self._done("values", None, self.called, asked=(column,))
+        column = self._measure(anything=True) or self._of_a_kind(rows)
+        if column is None or not self._is_of_the_kind(column, rows):
+            return None
+        if self._amount() is not None and (not set(rows) <= {*column.figures} or (self.conditions and len(rows) > 1)):
+            # What they come to is not what each has.
+            return None
+        return self._done("values", None, rows, asked=(column,))
+
+    def _amount(self) -> re.Match[str] | None:
+        return many.HOW_MANY.search(self.text) or many.HOW_MUCH.search(self.text)
+
+    def _of_a_kind(self, rows: Sequence[int]) -> Column | None:
+        """The only column of the kind that is asked for by no noun: somebody, a day, a place, how many, how much."""
+        free = self._free()
+        told = [each for each in self.table.columns if each is not self.table.label and each.label not in UNITS]
+        told = [each for each in told if not any(condition.column is each for condition in self.conditions)]
+        if many.PRICED.search(self.text) is not None:
+            return self._sole([each for each in self.table.measures if self._tells(each, measures_of_deed("cost"))])
+        if self._amount() is not None:
+            return self._sole([each for each in self.table.measures if alike("many", each.nouns[-1]) > 0])
+        if not many.ASKED & {token.low for token in free}:
+            return None
+        found = [each for each in told if self._is_of_the_kind(each, rows)]
+        verbs = [token for token in free if token.low not in many.FILLERS | many.ASKED]
+        for token in verbs:
+            done = [each for each in found if any(alike(token.stem, noun) >= 0.5 for noun in each.nouns)]
+            if len(done) == 1:
+                self.deed = token
+                return done[0]
+        return self._sole(found)
+
+    def _is_of_the_kind(self, column: Column, rows: Sequence[int]) -> bool:
+        """Whether a column tells of a day for "when", of a place for "where", and of somebody for "who"."""
+        people = is_of_people(column.nouns) or not any(token.low == "who" for token in self.clause.tokens)
+        told = [Field(column.path, column.values[row]) for row in rows]
+        return people and all(is_of_the_kind(self.clause, [each]) for each in told)
 
     def _placed(self) -> Reckoning | None:
         """What stands at places of a list: "items 1 and 3", "the second song"."""
@@ -274,6 +324,6 @@ class _Reader(Picking):
         else:
             column = self._measure() or self._sole(self.table.measures)
         self.taken += [each.span() for each in many.BETWEEN.finditer(self.text)]
-        if column is None or not column.numbers or self.table.unit_of(column, self.called, MONEY) is None:
+        if column is None or not set(self.called) <= {*column.figures} or self.table.unit_of(column, self.called, MONEY) is None:
             return None
         return self._done("apart", column, self.called)

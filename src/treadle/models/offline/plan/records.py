@@ -10,23 +10,24 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar import many
-from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.english import TELLING_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.outcome import Call, Outcome
-from treadle.models.offline.plan.picking import is_of_people
 from treadle.models.offline.plan.reckonable import may_be_reckoned
 from treadle.models.offline.plan.reckoning import reckoned
 from treadle.models.offline.plan.results import only_list, rows_of
-from treadle.models.offline.plan.table import table_of
+from treadle.models.offline.plan.table import record_of, table_of
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _PAGING = word_set("limit page offset top max maximum size count cursor first per n k results")
+_MOST_READ = 3
+TELLS = frozenset(f"{verb}es" if verb.endswith(("s", "h")) else f"{verb}s" for verb in TELLING_VERBS)
 _WHOLE: tuple[Any, ...] = ("all", "any", "", None, False, [])
 
 
@@ -51,19 +52,20 @@ def of_records(
         exchanges: the calls made for the question so far.
         fresh: whether nothing else can be planned for the clause, so that a call is worth it.
     """
-    if many.ASKING.match(clause.text) is None:
+    if not many.asks(clause) or any(clause.opening in (tool.change or ()) for tool in box.tools):
         return None
     able = [asked for tool in box.tools if (asked := _asked(tool, clause, box, vocabulary)) is not None]
-    told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges)) is not None]
+    told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges, fresh)) is not None]
     if told or not fresh:
         return told[0] if len(told) == 1 else None
-    able = [asked for asked in able if _may_tell(asked, clause)]
+    able = [asked for asked in able if may_be_reckoned(clause, nouns_of(asked.tool), asked.used)]
     said = {token.stem for token in clause.tokens}
     named = [asked for asked in able if said & {*asked.tool.name_stems, *_output_nouns(asked.tool)}]
     best = named or able
-    if len(best) != 1 or _made(best[0], exchanges) is not None:
+    calls = [Call(each.tool.name, each.arguments) for each in best if _made(each, exchanges) is None]
+    if not calls or len(best) > _MOST_READ:
         return None
-    return Outcome(clause, calls=[Call(best[0].tool.name, best[0].arguments)], tools=[best[0].tool])
+    return Outcome(clause, calls=calls, tools=[each.tool for each in best])
 
 
 def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary) -> _Asked | None:
@@ -82,16 +84,11 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
     return _Asked(tool, filling.arguments, filling.used) if whole and given else None
 
 
-def _may_tell(asked: _Asked, clause: Clause) -> bool:
-    """Whether the records of a tool may have what a clause asks of them."""
-    tool = asked.tool
-    many = {token.low for token in clause.tokens if singular(token.low) != token.low}
-    told = {token.low for token in tokens(tool.spec.description)}
-    if not tool.required:
-        told |= {word for word in many if stem(word) in tool.name_stems}
-    who = clause.tokens[0].low == "who" and not tool.required and is_of_people(tool.name_stems)
-    loosely = who or bool(many & told)
-    return may_be_reckoned(clause, asked.tool.name_stems, asked.used, loosely)
+def nouns_of(tool: KnownTool) -> frozenset[str]:
+    """The stems of the nouns for the records that a tool tells of: its name, and what its description says first that
+    there are several of, "lessons" of "The week's lessons of a class"."""
+    first = next((t for t in tokens(tool.summary) if singular(t.low) != t.low and t.low not in TELLS), None)
+    return frozenset([*tool.name_stems, *([first.stem] if first is not None else [])])
 
 
 def _leaves_all(param: Param) -> bool:
@@ -108,17 +105,21 @@ def _made(asked: _Asked, exchanges: Sequence[Exchange]) -> Exchange | None:
     return next((e for e in reversed(exchanges) if e.tool == asked.tool.name and e.planned == asked.arguments), None)
 
 
-def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange]) -> Outcome | None:
-    """What the records that a tool told say to a clause."""
+def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange], fresh: bool) -> Outcome | None:
+    """What the records that a tool told say to a clause; the one that it was asked for only where nothing else does."""
     made = _made(asked, exchanges)
-    table = table_of(made.result) if made is not None and not made.failed else None
-    if made is None or table is None:
+    if made is None or made.failed:
         return None
-    nouns = asked.tool.name_stems
-    if not only_list(made.result):
-        nouns = tuple(stem(word) for name, _ in rows_of(made.result) for word in parts(name))
+    table = table_of(made.result)
+    nouns = nouns_of(asked.tool)
+    if table is None and fresh and asked.arguments:
+        table = record_of(made.result, asked.arguments)
+    elif not only_list(made.result):
+        nouns = frozenset(stem(word) for name, _ in rows_of(made.result) for word in parts(name))
+    if table is None:
+        return None
     leads = frozenset(asked.tool.name_stems).union(*(param.nouns for param in asked.tool.params))
-    reckoning = reckoned(clause, table, frozenset(nouns), asked.used, leads)
+    reckoning = reckoned(clause, table, nouns, asked.used, leads)
     if reckoning is None:
         return None
     return Outcome(clause, done=[made], tools=[asked.tool], used=list(asked.used), reckoning=(table, reckoning))

@@ -10,10 +10,11 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import same_unit
 from treadle.models.offline.grammar.words import parts, singular, stem
-from treadle.models.offline.plan.results import fields_of, number_of, only_list, rows_of
+from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
 _SHORT_UNITS = word_set("c f g mg kg km cm mm m km2 m2 l ml lb lbs oz gb mb tb pct percent eur usd gbp min sec h ms")
@@ -57,10 +58,10 @@ class Column:
         return all(isinstance(value, str) and _DAY.fullmatch(value) for value in self.values)
 
     @cached_property
-    def numbers(self) -> tuple[Decimal, ...]:
-        """Its figures; none if not all of it are."""
-        found = [number_of(value) for value in self.values]
-        return tuple(each for each in found if each is not None) if None not in found else ()
+    def figures(self) -> dict[int, Decimal]:
+        """Its figures by the numbers of the records that have one; empty if some have another thing."""
+        found = {row: number_of(value) for row, value in enumerate(self.values) if value is not None}
+        return {row: each for row, each in found.items() if each is not None} if None not in found.values() else {}
 
     @cached_property
     def is_unique(self) -> bool:
@@ -74,18 +75,20 @@ class Column:
 
     @cached_property
     def is_named(self) -> bool:
-        """Whether it holds names: texts with capitals."""
+        """Whether it holds names: texts with capitals, and no codes."""
         texts = [value for value in self.values if isinstance(value, str)]
-        return bool(texts) and not self.is_day and all(text[:1].isupper() for text in texts)
+        return bool(texts) and all(text[:1].isupper() and re.search(r"\d", text) is None for text in texts)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Records, and their fields; `plain` if they are names that were listed, in their order."""
+    """Records, and their fields; `plain` if they are names that were listed, in their order, `sole` if it is the one
+    that was asked for, with what it was asked for by first."""
 
     rows: tuple[dict[str, Any], ...]
     columns: tuple[Column, ...]
     plain: bool = False
+    sole: bool = False
 
     @cached_property
     def label(self) -> Column | None:
@@ -98,7 +101,7 @@ class Table:
     @property
     def measures(self) -> list[Column]:
         """The figures that may be compared and worked with."""
-        return [each for each in self.columns if each.numbers and not each.is_key and each is not self.label]
+        return [each for each in self.columns if each.figures and not each.is_key and each is not self.label]
 
     def unit_of(self, column: Column, rows: Sequence[int], money: frozenset[str]) -> str | None:
         """The unit of a figure in these records, empty if none is told; None if it is not the same in all.
@@ -134,6 +137,18 @@ def table_of(result: Any) -> Table | None:
     paths = dict.fromkeys(found.path for row in rows for found in fields_of(row))
     held = [{found.path: found.value for found in fields_of(row)} for row in rows]
     return Table(tuple(rows), tuple(Column(path, tuple(row.get(path) for row in held)) for path in paths))
+
+
+def record_of(result: Any, arguments: Json) -> Table | None:
+    """The one record that a result is, of what was asked for by `arguments`; None if it is none."""
+    if not isinstance(result, dict) or rows_of(result) or not (fields := fields_of(result)):
+        return None
+    given = {str(value).lower() for value in arguments.values()}
+    fields.sort(key=lambda found: str(found.value).lower() not in given)
+    if str(fields[0].value).lower() not in given:
+        name, value = next(iter(arguments.items()))
+        fields.insert(0, Field((name,), value))
+    return Table((result,), tuple(Column(found.path, (found.value,)) for found in fields), sole=True)
 
 
 def is_called(written: str, value: Any) -> bool:
