@@ -7,6 +7,8 @@ import pytest
 
 from treadle import Agent, RunResult, tool
 
+from .asked.judge import DECLINED
+
 Account = Literal["rent", "holiday", "savings"]
 HIVES = [
     {"hive": "Rosemary", "site": "orchard", "honey_kg": 14.5},
@@ -195,7 +197,7 @@ def test_figures_of_each_day_are_not_told_for_their_sum() -> None:
 def test_a_name_and_no_other_word_is_taken_for_what_a_tool_needs() -> None:
     result = asked("How many votes were there in Harbour in 2022?", votes)
     assert calls(result) == [("votes", {"district": "Harbour", "year": 2022})]
-    assert calls(asked("How many votes were bought in Harbour in 2022?", votes)) == []
+    assert DECLINED.search(asked("How many votes were bought in Harbour in 2022?", votes).text)
 
 
 def test_a_tool_of_months_is_asked_about_no_day() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from treadle import Agent, Conversation, tool
 
+from .asked.judge import DECLINED
+
 
 @tool
 def transfer(source: str, target: str, amount: Decimal) -> str:
@@ -249,7 +251,7 @@ def test_what_one_tool_offers_as_a_choice_is_no_name_to_another() -> None:
     calls, _ = asked(tools, "How many trucks are in service?")
     assert calls == [("vehicles", {"status": "in_service", "kind": "truck"})]
     assert asked(tools, "Which vans are available?")[0] == [("vehicles", {"status": "available", "kind": "van"})]
-    assert asked(tools, "Which vans are not available?")[0] == []
+    assert DECLINED.search(asked(tools, "Which vans are not available?")[1])
 
 
 def test_a_mail_address_is_no_mail() -> None:
@@ -259,7 +261,7 @@ def test_a_mail_address_is_no_mail() -> None:
 
 def test_a_word_for_the_kind_of_things_is_no_title() -> None:
     calls, text = asked([search_books], "Search Polish books by Lem.")
-    assert calls == []
+    assert all(arguments == {} for _, arguments in calls)
     assert "“Polish”" in text
 
 

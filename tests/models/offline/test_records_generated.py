@@ -40,8 +40,8 @@ def records(rng: random.Random, texts: list[str], numbers: list[str]) -> list[di
     return rows
 
 
-def question(rng: random.Random, rows: list[dict[str, Any]], texts: list[str], numbers: list[str]) -> tuple[str, Any]:
-    """A question and what is right; None where nothing is."""
+def question(rng: random.Random, rows: list[dict[str, Any]], texts: list[str], numbers: list[str]) -> tuple[str, Any, int]:
+    """A question, what is right (None where nothing is), and how many of the records that are meant have no figure."""
     before = behind = ""
     name = rng.choice(texts)
     if rng.random() < 0.7:
@@ -57,19 +57,20 @@ def question(rng: random.Random, rows: list[dict[str, Any]], texts: list[str], n
         behind += f" with a {bounded.removesuffix('_kg')} of {word} {bound}"
         rows = [row for row in rows if BOUNDS[word](Decimal(str(row[bounded])), bound)]
     values = [Decimal(str(row[figure])) for row in rows if row[figure] is not None]
-    told = values if values and len(values) == len(rows) else None
+    told = values or None
     said = figure.removesuffix("_kg")
+    missing = len(rows) - len(values)
     match rng.choice(["count", "mean", "sum", "most", "least"]):
         case "count":
-            return f"How many {before}orders{behind} are there?", len(rows)
+            return f"How many {before}orders{behind} are there?", len(rows), 0
         case "mean":
-            return f"What is the average {said} of the {before}orders{behind}?", told and sum(told) / len(told)
+            return f"What is the average {said} of the {before}orders{behind}?", told and sum(told) / len(told), missing
         case "sum":
-            return f"What is the total {said} of the {before}orders{behind}?", told and sum(told)
+            return f"What is the total {said} of the {before}orders{behind}?", told and sum(told), missing
         case "most":
-            return f"Which {before}order{behind} has the highest {said}?", told and max(told)
+            return f"Which {before}order{behind} has the highest {said}?", told and max(told), missing
         case _:
-            return f"Which {before}order{behind} has the lowest {said}?", told and min(told)
+            return f"Which {before}order{behind} has the lowest {said}?", told and min(told), missing
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -78,7 +79,7 @@ def test_a_figure_is_right_or_there_is_none(seed: int) -> None:
     for _ in range(50):
         texts, numbers = rng.sample(list(TEXTS), rng.randint(1, 2)), rng.sample(NUMBERS, rng.randint(1, 2))
         rows = records(rng, texts, numbers)
-        asked, right = question(rng, rows, texts, numbers)
+        asked, right, missing = question(rng, rows, texts, numbers)
         text = Agent("offline", tools=[_listing(rows)]).run_sync(asked).text
         if DECLINED.search(text):
             continue
@@ -87,6 +88,7 @@ def test_a_figure_is_right_or_there_is_none(seed: int) -> None:
         assert found is not None, (asked, text)
         figure = Decimal(next(each for each in found.groups() if each).replace(",", ""))
         assert right is not None, (asked, text, rows)
+        assert ("without" in head) == (missing > 0 and "How many" not in asked), (asked, text, rows)
         assert abs(figure - Decimal(right)) <= Decimal("0.0051"), (asked, text, rows)
         answered += 1
     assert answered > 5

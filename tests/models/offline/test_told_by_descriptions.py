@@ -195,7 +195,9 @@ def test_how_long_is_no_name_and_neither_is_what_is_done_with_it() -> None:
 
 def test_a_name_goes_to_the_person_and_not_what_stands_behind_it() -> None:
     assert calls(asked("What grade does Finn have?", grades)) == [{"pupil": "Finn"}]
-    assert calls(asked("What grade does Finn have in maths?", grades)) == []
+    result = asked("What grade does Finn have in maths?", grades)
+    assert calls(result) == [{"pupil": "Finn"}]
+    assert "(subject maths)" in result.text
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 
 from treadle import Agent, Conversation, RunResult, tool
 
+from .asked.judge import DECLINED
+
 
 def asked(question: str, *tools: Any) -> RunResult:
     return Agent("offline", tools=list(tools)).run_sync(question)
@@ -308,7 +310,7 @@ def test_what_can_be_done_is_not_what_is_done() -> None:
 
 @pytest.mark.parametrize("question", ["Which city has Pecs as a twin town?", "Of which city is Ida Kern the mayor?"])
 def test_what_is_asked_for_is_not_what_was_said(question: str) -> None:
-    assert calls(asked(question, city)) == []
+    assert DECLINED.search(asked(question, city).text)
 
 
 @pytest.mark.parametrize("correction", ["Actually, 5 days.", "5 days.", "No, for 5 days.", "I meant 5 days."])

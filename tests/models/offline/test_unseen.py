@@ -313,7 +313,7 @@ def test_how_many_to_find_is_not_searched_for() -> None:
 
 
 def test_a_list_is_not_a_count() -> None:
-    assert declined(asked("List the mails I have read", list_mails, count_mails, read_mail), "count_mails", "read_mail")
+    assert declined(asked("List the mails I have read", list_mails, count_mails, read_mail), "read_mail")
 
 
 @pytest.mark.parametrize("when", ["2026-10-05", "the day after 2026-10-04"])

@@ -41,6 +41,7 @@ def told_of_records(table: Table, found: Reckoning, tool: str, listed: Callable[
         which = ("Latest" if found.most else "Earliest") if day else ("Highest" if found.most else "Lowest")
         value = figure(found.column.values[found.rows[0]], found.column.path[-1])
         of = f" (of those with {under})" if under else ""
+        of += f" ({found.lacking} without)" if found.lacking else ""
         return "\n".join([f"{which} {label}: {value}{money}{of}", *listed(rows)])
     numbers = [found.column.figures[row] for row in found.rows]
     which, worked_out = ("Sum", sum(numbers, Decimal(0)))

@@ -25,7 +25,8 @@ FILLERS = word_set(
     "a an the of in at on by for with is are has have do does we you i our my me us there that which who what "
     "been got still currently now and all please tell show give list name find count calculate compute get"
 )
-ASKED = word_set("how when where who")
+ASKED = word_set("when where who")
+QUESTION = re.compile(r"^\W*(?:(?:and|so) )?(?:(?:in|on|at|of|from) )?(?:what|which|who|whose|when|where|how)\b", re.IGNORECASE)
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(
     r"\b(?:(?P<ge>at least|no less than|no fewer than)|(?P<le>at most|up to|no more than)|"

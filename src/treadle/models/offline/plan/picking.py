@@ -11,7 +11,7 @@ from operator import ge, gt, le, lt
 
 from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_calendar_name, is_negation, is_turning, opposites_of
+from treadle.models.offline.grammar.meaning import is_calendar_name, is_computing, is_negation, is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
@@ -30,6 +30,7 @@ _QUALIFIERS = frozenset(
     stem(word) for word in word_set("unit daily day nightly night hourly hour monthly month per current")
 )
 
+_WHEREIN = word_set("in at on")
 _COMPARED = {"ge": ge, "le": le, "gt": gt, "lt": lt}
 
 
@@ -186,7 +187,8 @@ class Picking:
                 if size == 1 and any(each.nouns == (run[0].stem,) for each in self.table.columns):
                     # It may be the name of a field as well.
                     return False
-                if len(found) > 1 or not self._holds(found[0], written, start, end):
+                computing = size == 1 and is_computing(written) and written not in MADE
+                if len(found) > 1 or computing or not self._holds(found[0], written, start, end):
                     return False
         return True
 
@@ -216,7 +218,9 @@ class Picking:
             return False
         others = [each for each in self.table.columns if each not in (column, self.table.label) and each.is_named]
         others = [each for each in others if not set(each.nouns) <= _TITLES and each.label not in UNITS]
-        others = [each for each in others if is_of_people(each.nouns) == is_of_people(column.nouns)]
+        if self._before(start) in _WHEREIN and not is_of_people(column.nouns):
+            # Nothing is in somebody.
+            others = [each for each in others if not is_of_people(each.nouns)]
         beside = self._beside(column, start, end)
         if column.is_named and others and beside is None and not is_calendar_name(written):
             # Of whom it is told may be another than who is meant.
@@ -292,7 +296,7 @@ class Picking:
             held = [(each > 0) - (each < 0) == sign for each in figures]
             if match[1] is not None:
                 how, held = "none", [not value for value in column.values]
-            if not self._add(column, f"{column.label}: {how}", held):
+            if not self._add(column, f"{column.label} {how}", held):
                 return False
         return True
 

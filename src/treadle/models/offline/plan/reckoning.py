@@ -18,7 +18,7 @@ from treadle.models.offline.grammar.superlatives import (
     find_superlatives,
     measures_of_deed,
 )
-from treadle.models.offline.grammar.words import Token, alike, stem
+from treadle.models.offline.grammar.words import Token, alike, singular, stem
 from treadle.models.offline.plan.kinds import is_of_the_kind
 from treadle.models.offline.plan.picking import RANKS, Condition, Picking, is_of_people
 from treadle.models.offline.plan.results import MONEY, Field
@@ -160,7 +160,7 @@ class _Reader(Picking):
                 return None
             past = token.low in ("was", "were") and (self.dated or self._is_past(token))
             amount = token.low in ("how", "many", "much", "number") and (token.low != "how" or self._amount() is not None)
-            kind = token.low in many.ASKED and token.low != "how" and bool(asked)
+            kind = token.low in many.ASKED and bool(asked)
             if who or not (past or noun or each or works or filler or amount or kind or verb):
                 return None
         return Reckoning(operation, column, tuple(rows), tuple(self.conditions), **more)  # type: ignore[arg-type]
@@ -193,7 +193,7 @@ class _Reader(Picking):
                 return None
             column, most = named or sole, said.most  # type: ignore[assignment]
         rows, values = self._rows(), column.figures or dict(enumerate(column.values))
-        rows = tuple(row for row in rows if values.get(row) is not None)
+        meant, rows = rows, tuple(row for row in rows if values.get(row) is not None)
         if asked is not None and said.start >= asked.end():
             # What is told of the record tells it.
             run = [token for token in self.clause.tokens if asked.start(1) <= token.start < asked.end(1)]
@@ -205,7 +205,8 @@ class _Reader(Picking):
         if not rows or (not column.is_day and self.table.unit_of(column, rows, MONEY) is None):
             return None
         best = (max if most else min)(values[row] for row in rows)
-        return self._done("most", column, [row for row in rows if values[row] == best], most=most)
+        most_of = [row for row in rows if values[row] == best]
+        return self._done("most", column, most_of, most=most, lacking=len(meant) - len(rows))
 
     def _first(self, match: re.Match[str]) -> Reckoning | None:
         """The first or the last by a day that is named: "Which lease ends first?"."""
@@ -261,6 +262,10 @@ class _Reader(Picking):
     def _told(self) -> Reckoning | None:
         """What one has of the records that are called by name, or of those of which something is so."""
         rows = self.called or (self._rows() if self.conditions else ())
+        head = next((token for token in self._free() if token.low not in many.FILLERS | many.ASKED), None)
+        if head is not None and head.stem in self.nouns and singular(head.low) != head.low:
+            # "Hives at the site of H3" are others than it.
+            return None
         if not rows or (self.called and self.conditions) or len(set(rows)) < len(rows):
             return None
         column = self._measure(anything=True) or self._of_a_kind(rows)

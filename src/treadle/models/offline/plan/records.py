@@ -19,6 +19,7 @@ from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.outcome import Call, Outcome
 from treadle.models.offline.plan.reckonable import may_be_reckoned
 from treadle.models.offline.plan.reckoning import reckoned
+from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import only_list, rows_of
 from treadle.models.offline.plan.table import record_of, table_of
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
@@ -58,7 +59,7 @@ def of_records(
     told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges, fresh)) is not None]
     if told or not fresh:
         return told[0] if len(told) == 1 else None
-    able = [asked for asked in able if may_be_reckoned(clause, nouns_of(asked.tool), asked.used)]
+    able = [asked for asked in able if _may_tell(asked, clause)]
     said = {token.stem for token in clause.tokens}
     named = [asked for asked in able if said & {*asked.tool.name_stems, *_output_nouns(asked.tool)}]
     best = named or able
@@ -78,10 +79,22 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
         return None
     if not tool.required:
         return _Asked(tool, {}, ())
+    if (tool.spec.output_schema or {}).get("type", "object") not in ("object", "array"):
+        # A figure has no fields.
+        return None
     filling = fill(tool, clause, vocabulary, box)
-    whole = not (filling.missing or filling.unclear or filling.spread or filling.doubtful or filling.unknown)
+    spoken = not told_by_another(clause, tool, filling.arguments, box.tools, ())
+    whole = spoken and not (filling.missing or filling.unclear or filling.spread or filling.doubtful or filling.unknown)
     given = filling.arguments.keys() == {param.name for param in tool.required}
     return _Asked(tool, filling.arguments, filling.used) if whole and given else None
+
+
+def _may_tell(asked: _Asked, clause: Clause) -> bool:
+    """Whether the records of a tool may have what a clause asks of them: of a tool that is told something only where
+    the clause asks, and gives it more than a guess."""
+    given = [v.kind for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
+    sure = many.QUESTION.match(clause.text) is not None and len(given) >= len(asked.arguments)
+    return (sure or not asked.arguments) and may_be_reckoned(clause, nouns_of(asked.tool), asked.used)
 
 
 def nouns_of(tool: KnownTool) -> frozenset[str]:

@@ -141,11 +141,13 @@ def table_of(result: Any) -> Table | None:
 
 def record_of(result: Any, arguments: Json) -> Table | None:
     """The one record that a result is, of what was asked for by `arguments`; None if it is none."""
-    if not isinstance(result, dict) or rows_of(result) or not (fields := fields_of(result)):
+    if not isinstance(result, dict) or rows_of(result):
         return None
+    # The price of an order's parcel is none of the order's.
+    fields = [found for found in fields_of(result) if len(found.path) == 1]
     given = {str(value).lower() for value in arguments.values()}
     fields.sort(key=lambda found: str(found.value).lower() not in given)
-    if str(fields[0].value).lower() not in given:
+    if not fields or str(fields[0].value).lower() not in given:
         name, value = next(iter(arguments.items()))
         fields.insert(0, Field((name,), value))
     return Table((result,), tuple(Column(found.path, (found.value,)) for found in fields), sole=True)
