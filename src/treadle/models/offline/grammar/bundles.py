@@ -1,4 +1,5 @@
-"""Several things with a number of each: what "3 rakes and 2 spades" cost together, and "Order 5 rakes and 3 spades".
+"""Several things with a number of each: what "3 rakes and 2 spades" cost together, and "Order 5 rakes and 3 spades";
+and orders that differ in their values only: "Charge Ida 12.50 and Gus 8".
 
 Only a question that is nothing but that is read: any other word is one that it turns on. Read by `plan`.
 """
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from treadle.models.offline.grammar.arithmetic import number_words
 from treadle.models.offline.grammar.english import CHANGES, word_set
 from treadle.models.offline.grammar.meaning import UNITS, is_idle, is_turning
+from treadle.models.offline.grammar.question import read_clause
 from treadle.models.offline.grammar.words import is_function_word, is_verb, singular
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+|[a-z]+(?:-[a-z]+)?)"
@@ -31,6 +33,7 @@ _ORDER = re.compile(
     rf"\W*(?:(?:can|could|would|will) you (?:please )?)?(?P<verb>[a-z]+) {_LIST}\W*",
     re.IGNORECASE,
 )
+_ANY_ORDER = re.compile(r"\W*(?:(?:can|could|would|will) you (?:please )?)?(?P<verb>[a-z]+) (?P<list>[^?]+?)[\s.!]*", re.IGNORECASE)
 _POLITE = re.compile(r",? (?:please|pls|thanks|thank you)(?=\W*$)|^\W*(?:please,?|hi,?|hello,?) ", re.IGNORECASE)
 _JOINT = re.compile(r", and |, | and | plus | & ", re.IGNORECASE)
 _ONE = word_set("a an one")
@@ -52,9 +55,23 @@ def find_bundle(text: str) -> Bundle | None:
         if (match := form.fullmatch(text)) is not None and (things := _things(match["list"])):
             return Bundle(tuple(f"What {'does' if n == '1' else 'do'} {_said(n, it)} cost?" for n, it in things), True)
     match = _ORDER.fullmatch(text)
-    if match is None or match["verb"].lower() not in _CHANGING or not (things := _things(match["list"])):
-        return None
-    return Bundle(tuple(f"{match['verb'].capitalize()} {n} {it}" for n, it in things), False)
+    if match is not None and match["verb"].lower() in _CHANGING and (things := _things(match["list"])):
+        return Bundle(tuple(f"{match['verb'].capitalize()} {n} {it}" for n, it in things), False)
+    match = _ANY_ORDER.fullmatch(text)
+    parts = [f"{match['verb']} {each}" for each in _JOINT.split(match["list"])] if match is not None else []
+    return Bundle(tuple(parts), False) if _differ_in_values(parts) else None
+
+
+def _differ_in_values(parts: Sequence[str]) -> bool:
+    """Whether orders have the same words but for two values or more each: "Charge Ida 12.50" and "Charge Gus 8"."""
+    clauses = [read_clause(part) for part in parts]
+    shapes = {tuple(value.kind for value in clause.values) for clause in clauses}
+    words = {
+        tuple(t.low for t in clause.tokens if not any(v.start <= t.start < v.end for v in clause.values))
+        for clause in clauses
+    }
+    alike = len(shapes) == len(words) == 1 and len(clauses[0].values) > 1
+    return alike and len(set(parts)) == len(parts) > 1
 
 
 def _said(number: str, thing: str) -> str:

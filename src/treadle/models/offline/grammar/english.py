@@ -15,7 +15,7 @@ FUNCTION_WORDS = word_set(
     than and or but nor if then so also too please pls plz thx just only both either not no yes i me my mine we us our
     ours you your yours he him his she her it its they them their who whom whose what when where why how which
     is are was were be been being am do does did doing has had having can could will would shall should may
-    might must there here let s t re ve ll d m up out off over under between versus vs per via much very
+    might must there here let s up out off over under between versus vs per via much very
     really exactly right now currently presently again still ok okay hi hello hey thanks thank well actually
     maybe perhaps like such etc within during throughout since until while because whether same one ones everything
     anything something thing things else other another more most less fewer least across along through against

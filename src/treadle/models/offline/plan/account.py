@@ -13,6 +13,7 @@ from itertools import pairwise
 from treadle.models.offline.grammar import meaning
 from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.many import is_own
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
@@ -132,6 +133,9 @@ def account(
         elif token.low == "more" and "more" in speech.wording and any(end + 1 == token.start for _, end in used):
             # "Ten more clamps", of a tool that orders more.
             spoken += 1
+        elif token.low == "s" and not is_own(clause, token):
+            # "5 s" is no end of "it's".
+            turning.append(span)
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
         elif (

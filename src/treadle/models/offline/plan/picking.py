@@ -105,6 +105,19 @@ class Picking:
                 self.called += known
                 self.taken.append(match.span())
 
+    def _levels(self) -> bool:
+        """Reads the number that stands behind the name of a figure: "on floor 2"; whether each is said once."""
+        for match in many.NUMBERED.finditer(self.text):
+            column = self._column([token for token in self.clause.tokens if token.start == match.start(1)])
+            if column is None or not column.figures or column is self.table.label or self._is_taken(*match.span()):
+                continue
+            wanted = {Decimal(text) for text in re.findall(r"\d+", match[2])}
+            self.taken.append(match.span())
+            held = [column.figures.get(row) in wanted for row in range(len(column.values))]
+            if not self._add(column, match.group(), held):
+                return False
+        return True
+
     def _bounds(self) -> bool:
         """Reads "more than 30" and its like; whether all of them say of what."""
         for match in (*many.BOUND.finditer(self.text), *many.RANGE.finditer(self.text)):

@@ -211,7 +211,9 @@ class Planner:
         if any(each.left is None or each.left.forbids for each in outcomes if not each.troubles):
             return None
         if not bundle.summed:
-            if any(each.troubles and not each.done for each in outcomes) or len({tool.name for tool in known}) > 1:
+            given = {tuple(sorted(call.arguments)) for each in outcomes for call in each.calls}
+            failed = any(each.troubles and not each.done for each in outcomes)
+            if failed or len({tool.name for tool in known}) > 1 or len(given) > 1:
                 self._hold_back(outcomes)
             return Plan(outcomes, [])
         whole = Outcome(self.box.read(question, self.today), tools=known)

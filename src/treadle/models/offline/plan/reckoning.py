@@ -86,7 +86,7 @@ class _Reader(Picking):
         self._numbered()
         if self.table.plain:
             return self._placed()
-        if not self._bounds() or not self._lacking() or not self._values() or not self._flags():
+        if not self._bounds() or not self._lacking() or not self._levels() or not self._values() or not self._flags():
             return None
         if (first := many.FIRST.search(self.text)) is not None:
             return self._first(first)
