@@ -40,7 +40,9 @@ def records(rng: random.Random, texts: list[str], numbers: list[str]) -> list[di
     return rows
 
 
-def question(rng: random.Random, rows: list[dict[str, Any]], texts: list[str], numbers: list[str]) -> tuple[str, Any, int]:
+def question(
+    rng: random.Random, rows: list[dict[str, Any]], texts: list[str], numbers: list[str]
+) -> tuple[str, Any, int]:
     """A question, what is right (None where nothing is), and how many of the records that are meant have no figure."""
     before = behind = ""
     name = rng.choice(texts)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treadle.models.offline.grammar.arithmetic import number_words
-from treadle.models.offline.grammar.english import CHANGES, word_set
+from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.meaning import UNITS, is_idle, is_turning
 from treadle.models.offline.grammar.question import read_clause
 from treadle.models.offline.grammar.words import is_function_word, is_verb, singular
@@ -33,19 +33,24 @@ _ORDER = re.compile(
     rf"\W*(?:(?:can|could|would|will) you (?:please )?)?(?P<verb>[a-z]+) {_LIST}\W*",
     re.IGNORECASE,
 )
-_ANY_ORDER = re.compile(r"\W*(?:(?:can|could|would|will) you (?:please )?)?(?P<verb>[a-z]+) (?P<list>[^?]+?)[\s.!]*", re.IGNORECASE)
+_ANY_ORDER = re.compile(
+    r"\W*(?:(?:can|could|would|will) you (?:please )?)?(?P<verb>[a-z]+) (?P<list>[^?]+?)[\s.!]*", re.IGNORECASE
+)
 _POLITE = re.compile(r",? (?:please|pls|thanks|thank you)(?=\W*$)|^\W*(?:please,?|hi,?|hello,?) ", re.IGNORECASE)
 _JOINT = re.compile(r", and |, | and | plus | & ", re.IGNORECASE)
+_NEXT = re.compile(r"\. ([A-Z])")
 _ONE = word_set("a an one")
 _CHANGING = frozenset().union(*CHANGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The questions that ask for one of the things each, and whether it is what they come to that is asked for."""
+    """The questions that ask for one of the things each, whether it is what they come to that is asked for, and whether
+    they only ask."""
 
     parts: tuple[str, ...]
     summed: bool
+    reads: bool
 
 
 def find_bundle(text: str) -> Bundle | None:
@@ -53,25 +58,33 @@ def find_bundle(text: str) -> Bundle | None:
     text = _POLITE.sub("", text)
     for form in _COSTS:
         if (match := form.fullmatch(text)) is not None and (things := _things(match["list"])):
-            return Bundle(tuple(f"What {'does' if n == '1' else 'do'} {_said(n, it)} cost?" for n, it in things), True)
+            return Bundle(
+                tuple(f"What {'does' if n == '1' else 'do'} {_said(n, it)} cost?" for n, it in things), True, True
+            )
     match = _ORDER.fullmatch(text)
     if match is not None and match["verb"].lower() in _CHANGING and (things := _things(match["list"])):
-        return Bundle(tuple(f"{match['verb'].capitalize()} {n} {it}" for n, it in things), False)
+        return Bundle(tuple(f"{match['verb'].capitalize()} {n} {it}" for n, it in things), False, False)
     match = _ANY_ORDER.fullmatch(text)
-    parts = [f"{match['verb']} {each}" for each in _JOINT.split(match["list"])] if match is not None else []
-    return Bundle(tuple(parts), False) if _differ_in_values(parts) else None
+    if match is None:
+        return None
+    reads = match["verb"].lower() in PLAIN_VERBS
+    listed = _NEXT.sub(lambda dot: f", {dot[1].lower()}", match["list"]) if reads else match["list"]
+    parts = [f"{match['verb']} {each}" for each in _JOINT.split(listed)]
+    return Bundle(tuple(parts), False, reads) if _are_parallel(parts, reads) else None
 
 
-def _differ_in_values(parts: Sequence[str]) -> bool:
-    """Whether orders have the same words but for two values or more each: "Charge Ida 12.50" and "Charge Gus 8"."""
-    clauses = [read_clause(part) for part in parts]
+def _are_parallel(parts: Sequence[str], reads: bool) -> bool:
+    """Whether orders have the same words but for two values or more each: "Charge Ida 12.50" and "Charge Gus 8"; or
+    show a thing each, whose nouns may differ: "Show ticket 5", "Show invoice 7"."""
+    clauses = [read_clause(part.lower() if reads else part) for part in parts]
     shapes = {tuple(value.kind for value in clause.values) for clause in clauses}
     words = {
         tuple(t.low for t in clause.tokens if not any(v.start <= t.start < v.end for v in clause.values))
         for clause in clauses
     }
-    alike = len(shapes) == len(words) == 1 and len(clauses[0].values) > 1
-    return alike and len(set(parts)) == len(parts) > 1
+    lengths, values = {len(each) for each in words}, len(clauses[0].values)
+    alike = len(lengths) == 1 and values == 1 and len(words) > 1 if reads else len(words) == 1 and values > 1
+    return len(shapes) == 1 and alike and len(set(parts)) == len(parts) > 1
 
 
 def _said(number: str, thing: str) -> str:

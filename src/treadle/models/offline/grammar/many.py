@@ -26,7 +26,11 @@ FILLERS = word_set(
     "been got still currently now and all please tell show give list name find count calculate compute get"
 )
 ASKED = word_set("when where who")
-QUESTION = re.compile(r"^\W*(?:(?:and|so) )?(?:(?:in|on|at|of|from) )?(?:what|which|who|whose|when|where|how)\b", re.IGNORECASE)
+QUESTION = re.compile(
+    r"^\W*(?:(?:and|so) )?(?:(?:in|on|at|of|from) )?(?:what|which|who|whose|when|where|how)\b|"
+    r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b",
+    re.IGNORECASE,
+)
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(
     r"\b(?:(?P<ge>at least|no less than|no fewer than)|(?P<le>at most|up to|no more than)|"
@@ -39,9 +43,12 @@ _NUMBER = r"\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?"
 RANGE = re.compile(rf"\bbetween (?P<number>{_NUMBER}) and (?P<upto>{_NUMBER})(?![\w%])", re.IGNORECASE)
 DAYS = word_set("after before")
 NEGATED = re.compile(
-    r"(?:(?:\bnot|n['’]t)(?: yet)?|\b(?:except(?: for)?|excluding|but not|other than|apart from))(?: the)?\s+$", re.IGNORECASE
+    r"(?:(?:\bnot|n['’]t)(?: yet)?|\b(?:except(?: for)?|excluding|but not|other than|apart from))(?: the)?\s+$",
+    re.IGNORECASE,
 )
-LACKING = re.compile(r"\b(?:((?:without|(?:with|has|have) no))(?: an?| any)?|(out of)|(negative)|(in)(?= stock\b)) ", re.IGNORECASE)
+LACKING = re.compile(
+    r"\b(?:((?:without|(?:with|has|have) no))(?: an?| any)?|(out of)|(negative)|(in)(?= stock\b)) ", re.IGNORECASE
+)
 NUMBER_OF = re.compile(r"\bnumber of (?=[a-z])", re.IGNORECASE)
 BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)

@@ -76,6 +76,7 @@ def _cut_off(clause: Clause, used: Sequence[Span]) -> list[str]:
     """What went into an argument without the signs that belong to it: ".env" is no "env", "a/b" no "b"."""
     found: list[str] = []
     for start, end in used:
+        start += len(clause.text[start:end]) - len(clause.text[start:end].lstrip(" :,;"))
         opened = start == 0 or _OPENS.match(clause.text[start - 1]) is not None
         opened = opened or (clause.text[start - 1] in "€$£¥" and clause.text[start].isdigit())
         worded = re.search(r"\w", clause.text[start:end]) is not None

@@ -11,7 +11,14 @@ from operator import ge, gt, le, lt
 
 from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
-from treadle.models.offline.grammar.meaning import is_calendar_name, is_computing, is_negation, is_turning, opposites_of
+from treadle.models.offline.grammar.meaning import (
+    is_calendar_name,
+    is_computing,
+    is_negation,
+    is_turning,
+    opposites_of,
+    same_unit,
+)
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
@@ -145,7 +152,7 @@ class Picking:
         if way == "by":
             degree = find_degree(match.group())
             by = self._told_by(degree) if degree is not None else None
-            return (*by, []) if by is not None and by[0].numbers else None
+            return (*by, []) if by is not None and by[0].figures else None
         after = [token for token in self.clause.tokens if token.start >= match.end()][:2]
         inside = after[0].low == "in" if after else False
         before = [token for token in self.clause.tokens if token.end <= match.start()]
@@ -168,7 +175,9 @@ class Picking:
             column = self._column(run) if beside else None
             if column is not None and column.figures:
                 return column, True, [(run[0].start, run[-1].end)]
-        return None
+        unit = after[0].low if after and after[0].start - match.end() <= 1 else ""
+        told = self._sole([c for c in self.table.measures if unit in ({c.unit} | same_unit(c.unit)) and unit])
+        return (told, True, [(after[0].start, after[0].end)]) if told is not None else None
 
     @staticmethod
     def _beyond(column: Column, number: str, way: str) -> list[bool]:
@@ -238,6 +247,8 @@ class Picking:
         if column.is_named and others and beside is None and not is_calendar_name(written):
             # Of whom it is told may be another than who is meant.
             return False
+        led = next((token for token in reversed(self.clause.tokens) if token.end <= start), None)
+        self.taken += [(led.start, led.end)] if led is not None and led.low == "from" else []
         self.taken += [(start, end), *([beside] if beside else []), *([negated.span()] if negated else [])]
         self._possessive(end)
         said = f"{column.label} {'not ' if negated else ''}{next(v for v in column.values if is_called(written, v))}"

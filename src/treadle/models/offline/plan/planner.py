@@ -202,7 +202,9 @@ class Planner:
         goals = [self.goals.read(part) for part in bundle.parts]
         tools = [each[0].tool for each in goals if len(each) == 1 and not each[0].reads]
         known = [tool for tool in tools if tool is not None]
-        if len(known) < len(goals) or any((tool.change is None) != bundle.summed for tool in known):
+        if len(known) < len(goals) or len({tool.change is None for tool in known}) > 1:
+            return None
+        if (known[0].change is None) != bundle.reads:
             return None
         outcomes = [
             self._accounted(self.resolve(tool, each[0].clause, _DEPTH, each[0].source))
@@ -382,7 +384,8 @@ class Planner:
                 arguments = again
                 continue
             corrected = corrected_by(made, tool, arguments, outcome)
-            if corrected is not None and hint_of(made) is None and self._made(tool.name, corrected):
+            tried = self._made(tool.name, corrected) if corrected is not None and hint_of(made) is None else None
+            if tried is not None and tried.failed:
                 corrected = None
             if corrected is None or corrected == arguments:
                 hint = hint_of(made)

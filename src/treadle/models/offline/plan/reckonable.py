@@ -13,7 +13,7 @@ from treadle.models.offline.grammar.superlatives import MADE, find_superlatives
 from treadle.models.offline.grammar.words import Token, is_function_word, stem
 from treadle.models.offline.plan.structures import overlaps
 
-_OPEN = word_set("not but per than other except excluding was were")
+_OPEN = word_set("not but per than other except excluding was were to from")
 
 
 def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple[int, int]]) -> bool:
@@ -21,7 +21,7 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
 
     Args:
         clause: the clause.
-        nouns: the stems of the nouns for the records.
+        nouns: the stems of the nouns for the records, and of what else a tool says of them.
         used: the stretches that would go into the arguments of the call that returns them.
     """
     text = clause.text
@@ -45,9 +45,7 @@ def may_be_reckoned(clause: Clause, nouns: Collection[str], used: Sequence[tuple
     spans = [*used, *said]
     free = [token for token in clause.tokens if not overlaps(token.start, token.end, spans)]
     starts = [start for start, _ in used]
-    plain = all(
-        _is_open(clause, t) or t.stem in nouns or _leads(clause, t, starts) for t in free
-    )
+    plain = all(_is_open(clause, t) or t.stem in nouns or _leads(clause, t, starts) for t in free)
     # What all are counted by, another rule tells.
     counts = said == counted
     named = [t for t in free if t.low not in many.FILLERS and t.stem not in nouns and t.low not in many.MANY_PEOPLE]

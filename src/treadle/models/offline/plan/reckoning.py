@@ -18,7 +18,7 @@ from treadle.models.offline.grammar.superlatives import (
     find_superlatives,
     measures_of_deed,
 )
-from treadle.models.offline.grammar.words import Token, alike, singular, stem
+from treadle.models.offline.grammar.words import Token, alike, groups_of, singular, stem
 from treadle.models.offline.plan.kinds import is_of_the_kind
 from treadle.models.offline.plan.picking import RANKS, Condition, Picking, is_of_people
 from treadle.models.offline.plan.results import MONEY, Field
@@ -142,14 +142,24 @@ class _Reader(Picking):
 
     # What is asked
     def _done(
-        self, operation: Operation, column: Column | None, rows: Sequence[int], **more: object
+        self,
+        operation: Operation,
+        column: Column | None,
+        rows: Sequence[int],
+        most: bool = True,
+        asked: tuple[Column, ...] = (),
+        lacking: int = 0,
     ) -> Reckoning | None:
         """The reckoning, if every word is accounted for."""
-        mean, asked = operation == "mean", more.get("asked", ())
+        mean = operation == "mean"
         for place, token in enumerate(free := self._free()):
             noun = token.stem in self.nouns or (token.low in many.MANY_PEOPLE and self._of_people())
             who = token.low == "who" and not self._of_people() and not asked
-            verb = self.deed is not None and token == self.deed
+            verb = token == self.deed or (
+                token.low == "to" and self.deed is not None and self.deed.end + 1 == token.start
+            )
+            # "Left" belongs to the seats left, wherever it stands.
+            verb = verb or any(each is not None and token.stem in each.stems for each in (column, *asked))
             each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
             works = many.works(self.clause, token) and self._of_people()
             filler = token.low in many.FILLERS and not many.is_written_large(token)
@@ -159,11 +169,13 @@ class _Reader(Picking):
             if token.low in many.PLACING and self._before(token.start) in many.PLACING:
                 return None
             past = token.low in ("was", "were") and (self.dated or self._is_past(token))
-            amount = token.low in ("how", "many", "much", "number") and (token.low != "how" or self._amount() is not None)
+            amount = token.low in ("how", "many", "much", "number") and (
+                token.low != "how" or self._amount() is not None
+            )
             kind = token.low in many.ASKED and bool(asked)
             if who or not (past or noun or each or works or filler or amount or kind or verb):
                 return None
-        return Reckoning(operation, column, tuple(rows), tuple(self.conditions), **more)  # type: ignore[arg-type]
+        return Reckoning(operation, column, tuple(rows), tuple(self.conditions), most, asked, lacking)
 
     def _is_past(self, token: Token) -> bool:
         """Whether "was" belongs to a day that is told: "Who was hired first?"."""
@@ -188,10 +200,11 @@ class _Reader(Picking):
             column, most = told
         else:
             named = self._measure()
-            sole = self._sole(self.table.measures) if said.sized else None
-            if named is None and (sole is None or not any(t.stem in self.nouns for t in self._free())):
+            if named is None and said.sized and any(t.stem in self.nouns for t in self._free()):
+                named = self._sole(self.table.measures)
+            if named is None:
                 return None
-            column, most = named or sole, said.most  # type: ignore[assignment]
+            column, most = named, said.most
         rows, values = self._rows(), column.figures or dict(enumerate(column.values))
         meant, rows = rows, tuple(row for row in rows if values.get(row) is not None)
         if asked is not None and said.start >= asked.end():
@@ -290,18 +303,34 @@ class _Reader(Picking):
             return self._sole([each for each in self.table.measures if alike("many", each.nouns[-1]) > 0])
         if not many.ASKED & {token.low for token in free}:
             return None
-        found = [each for each in told if self._is_of_the_kind(each, rows)]
         verbs = [token for token in free if token.low not in many.FILLERS | many.ASKED]
         for token in verbs:
-            done = [each for each in found if any(alike(token.stem, noun) >= 0.5 for noun in each.nouns)]
+            done = [each for each in told if self._is_told_by(token, each)]
             if len(done) == 1:
                 self.deed = token
                 return done[0]
-        return self._sole(found)
+        return self._sole([each for each in told if self._is_of_the_kind(each, rows)])
+
+    def _asks_who(self) -> bool:
+        return any(token.low == "who" for token in self.clause.tokens)
+
+    def _is_told_by(self, deed: Token, column: Column) -> bool:
+        """Whether a column tells who does what a verb says, as the owner of what he owns, or to whom it is done, as the
+        assignee; or when or where it is, as the departure."""
+        if not self._asks_who():
+            return any(alike(deed.stem, noun) >= 0.8 for noun in column.nouns)
+        passive = (
+            deed.low.endswith("ed") and re.search(r"\b(?:is|are|was|were|been)\b", self.text[: deed.start]) is not None
+        )
+        if passive and re.search(r"\bby\b", self.text) is None:
+            return f"{deed.stem}e" in column.nouns
+        doers = {f"{deed.stem}er", f"{deed.stem}or"}
+        return any(noun in doers or groups_of(noun) & groups_of(deed.stem) for noun in column.nouns)
 
     def _is_of_the_kind(self, column: Column, rows: Sequence[int]) -> bool:
         """Whether a column tells of a day for "when", of a place for "where", and of somebody for "who"."""
-        people = is_of_people(column.nouns) or not any(token.low == "who" for token in self.clause.tokens)
+        done = self.deed is not None and self._is_told_by(self.deed, column)
+        people = is_of_people(column.nouns) or done or not self._asks_who()
         told = [Field(column.path, column.values[row]) for row in rows]
         return people and all(is_of_the_kind(self.clause, [each]) for each in told)
 
@@ -329,6 +358,10 @@ class _Reader(Picking):
         else:
             column = self._measure() or self._sole(self.table.measures)
         self.taken += [each.span() for each in many.BETWEEN.finditer(self.text)]
-        if column is None or not set(self.called) <= {*column.figures} or self.table.unit_of(column, self.called, MONEY) is None:
+        if (
+            column is None
+            or not set(self.called) <= {*column.figures}
+            or self.table.unit_of(column, self.called, MONEY) is None
+        ):
             return None
         return self._done("apart", column, self.called)

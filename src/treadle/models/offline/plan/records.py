@@ -94,7 +94,7 @@ def _may_tell(asked: _Asked, clause: Clause) -> bool:
     the clause asks, and gives it more than a guess."""
     given = [v.kind for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
     sure = many.QUESTION.match(clause.text) is not None and len(given) >= len(asked.arguments)
-    return (sure or not asked.arguments) and may_be_reckoned(clause, nouns_of(asked.tool), asked.used)
+    return (sure or not asked.arguments) and may_be_reckoned(clause, asked.tool.told, asked.used)
 
 
 def nouns_of(tool: KnownTool) -> frozenset[str]:

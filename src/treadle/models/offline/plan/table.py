@@ -41,11 +41,15 @@ class Column:
         return tuple(stem(word) for name in self.path for word in parts(name))
 
     @cached_property
+    def unit(self) -> str:
+        """The unit at the end of its name, if there is another word."""
+        words = self.label.split()
+        return words[-1] if len(words) > 1 and (words[-1] in _SHORT_UNITS or same_unit(words[-1])) else ""
+
+    @cached_property
     def nouns(self) -> tuple[str, ...]:
-        """The same without the unit at its end, if that leaves any."""
-        words = [word for name in self.path for word in parts(name)]
-        units = len(words) > 1 and (words[-1] in _SHORT_UNITS or bool(same_unit(words[-1])))
-        return self.stems[:-1] if units else self.stems
+        """The same stems without the unit at its end."""
+        return self.stems[:-1] if self.unit else self.stems
 
     @cached_property
     def is_flag(self) -> bool:
