@@ -27,7 +27,6 @@ _LINKS = word_set("is are was number no nr id code called named of with the for 
 _DATE_STEMS = frozenset(
     stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
 )
-_MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
 _NOT_PEOPLE = word_set("in at within on many much")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _SEARCHED = word_set("query search keyword keywords term terms")

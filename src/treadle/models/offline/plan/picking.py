@@ -170,14 +170,16 @@ class Picking:
         if before and (deed := measures_of_deed(before[-1].low)):
             told = self._sole([each for each in self.table.measures if self._tells(each, deed)])
             return (told, True, [(before[-1].start, before[-1].end)]) if told is not None else None
+        unit = after[0].low if after and after[0].start - match.end() <= 1 else ""
+        told = self._sole([c for c in self.table.measures if unit and unit in {c.unit, *same_unit(c.unit)}])
+        if told is not None and not inside:
+            return told, True, [(after[0].start, after[0].end)]
         for run in (before[-2:], before[-1:], after[1:2] if inside else after[:2], [] if inside else after[:1]):
             beside = run and (run[-1].end <= match.start() or run[0].start - match.end() == 1 or inside)
             column = self._column(run) if beside else None
-            if column is not None and column.figures:
+            if column is not None and column.figures and column is not self.table.label:
                 return column, True, [(run[0].start, run[-1].end)]
-        unit = after[0].low if after and after[0].start - match.end() <= 1 else ""
-        told = self._sole([c for c in self.table.measures if unit in ({c.unit} | same_unit(c.unit)) and unit])
-        return (told, True, [(after[0].start, after[0].end)]) if told is not None else None
+        return None
 
     @staticmethod
     def _beyond(column: Column, number: str, way: str) -> list[bool]:
@@ -244,7 +246,8 @@ class Picking:
             # Nothing is in somebody.
             others = [each for each in others if not is_of_people(each.nouns)]
         beside = self._beside(column, start, end)
-        if column.is_named and others and beside is None and not is_calendar_name(written):
+        sure = column is self.table.label or is_calendar_name(written)
+        if column.is_named and others and beside is None and not sure:
             # Of whom it is told may be another than who is meant.
             return False
         led = next((token for token in reversed(self.clause.tokens) if token.end <= start), None)

@@ -46,7 +46,6 @@ _TAKES_ROLES = frozenset(
     stem(word) for word in word_set("role position job title group audience relation profession team occupation")
 )
 # Where a person is looked up, and not written.
-_REACHED = frozenset(stem(word) for word in word_set("address email mail phone mobile fax iban telephone"))
 # What such a parameter takes is no name of anybody.
 _REFERENCES = frozenset(
     stem(word)

@@ -68,7 +68,6 @@ _STATES = word_set(
     "present good great fine quick sure current right whole entire complete full exact precise available"
 )
 _IS = word_set("is are was were be been")
-_WAS = word_set("was were did had used")
 _NOW = word_set("current currently now latest today")
 _PAST = word_set(
     "was were did had has have came made won lost sold spent paid wrote took ran left been history past last previous "
