@@ -13,10 +13,8 @@ from treadle.models.offline.grammar.words import is_function_word, is_verb
 from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
-from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.outcome import Goal
 from treadle.models.offline.plan.toolbox import KnownTool, Param
-from treadle.models.offline.plan.untold import looked_up
 
 
 class Goals:
@@ -55,14 +53,9 @@ class Goals:
                 goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
             elif (lister := self._unread(clause)) is not None:
                 goals.append(Goal(clause, lister, reads=True))
-            elif (tool := looked_up(clause, self.box.tools, self._filled(clause))) is not None:
-                goals.append(Goal(clause, tool))
             elif any(not is_idle(token.text) for token in clause.tokens):
                 goals.append(Goal(clause))
         return goals
-
-    def _filled(self, clause: Clause) -> Callable[[KnownTool], Filling]:
-        return lambda tool: fill(tool, clause, self.vocabulary, self.box)
 
     def _unread(self, clause: Clause) -> KnownTool | None:
         """A list that is worth reading before a clause is given up: it names what nobody has told of yet."""

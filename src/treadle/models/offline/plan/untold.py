@@ -5,7 +5,7 @@ has a status, the result says; without one there is no answer. Called by `planne
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from treadle.models.offline.grammar.english import word_set
@@ -13,7 +13,6 @@ from treadle.models.offline.grammar.meaning import is_computing, is_turning
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, stem, tokens
 from treadle.models.offline.plan.account import account
-from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.outcome import Call
 from treadle.models.offline.plan.results import fields_of, rows_of
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -46,28 +45,6 @@ def may_tell(
     heads = _heads(clause)
     given = bool(calls) and all(call.arguments for call in calls)
     return opaque and given and bool(heads) and not account(clause, tools, used, heads).forbids
-
-
-def looked_up(clause: Clause, tools: Sequence[KnownTool], filled: Callable[[KnownTool], Filling]) -> KnownTool | None:
-    """The only tool that looks a thing up by its name, and may so tell what a clause asks of it without a word for what
-    it is: `get_employee` for "What is Lena's salary?".
-
-    Args:
-        clause: the clause.
-        tools: all tools offered.
-        filled: what the clause gives a tool.
-    """
-    heads, found = _heads(clause), []
-    for tool in tools if heads else ():
-        sole = tool.params[0] if len(tool.params) == 1 and tool.required else None
-        # Whose order it is says nothing of what is asked of the order.
-        own = sole is not None and sole.shape == "text" and set(sole.nouns) <= set(tool.name_stems[1:])
-        if not own or not _looks_up(tool):
-            continue
-        filling = filled(tool)
-        if not filling.missing and not account(clause, [tool], filling.used, heads).forbids:
-            found.append(tool)
-    return found[0] if len(found) == 1 else None
 
 
 def _looks_up(tool: KnownTool) -> bool:
