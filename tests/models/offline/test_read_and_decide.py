@@ -1,4 +1,4 @@
-"""What nothing but the records can tell is read, and each word is held against the fields and the values that are there."""
+"""What nothing but the records can tell is read; each word is held against the fields and the values that are there."""
 
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_letter_behind_a_number_is_no_ending_of_a_word(letter: str) -> None:
 )
 def test_orders_that_differ_in_their_values_are_one_each(order: str, done: list[tuple[str, float]]) -> None:
     asked(order, charge)
-    assert CHANGED == done
+    assert done == CHANGED
 
 
 def test_a_note_may_stand_behind_a_colon() -> None:

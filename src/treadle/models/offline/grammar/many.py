@@ -28,7 +28,7 @@ FILLERS = word_set(
 ASKED = word_set("when where who")
 QUESTION = re.compile(
     r"^\W*(?:(?:and|so) )?(?:(?:in|on|at|of|from) )?(?:what|which|who|whose|when|where|how)\b|"
-    r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b",
+    r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b|['’]s? (?:[a-z]+ )?[a-z]+\W*$",
     re.IGNORECASE,
 )
 PLACING = word_set("to from in at on for by of")

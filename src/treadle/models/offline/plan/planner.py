@@ -38,7 +38,6 @@ from treadle.models.offline.plan.together import said_together, total_of, withou
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
-from treadle.models.offline.plan.untold import may_tell, told_of
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _DEPTH, _CORRECTIONS = 3, 6
@@ -255,16 +254,12 @@ class Planner:
             measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
-        if outcome.left.forbids and outcome.done:
-            outcome.left = account(
-                outcome.clause, outcome.tools, spans, told_of(outcome.clause, outcome.tools, outcome.done)
-            )
         strange = next((word for each in outcome.done if (word := falls_short(outcome, each, spans))), None)
         if strange is not None:
             outcome.left = replace(outcome.left, turning=(*outcome.left.turning, strange))
         missing = [word for call in outcome.calls for word in self._unfounded(outcome, call)]
         outcome.left = replace(outcome.left, turning=(*outcome.left.turning, *missing))
-        if missing or (outcome.left.forbids and not self._may_be_told(outcome, spans)):
+        if missing or (outcome.left.forbids and not self._tells_names(outcome)):
             outcome.calls.clear()
             outcome.done.clear()
         elif outcome.done and not outcome.calls:
@@ -282,13 +277,10 @@ class Planner:
                 outcome.doubted = True
                 return
 
-    def _may_be_told(self, outcome: Outcome, spans: Sequence[tuple[int, int]]) -> bool:
-        """Whether what is called next may tell of the words that are left over."""
-        names = not (outcome.left and outcome.left.turning) and self._tells_names(outcome)
-        return names or may_tell(outcome.clause, outcome.tools, outcome.calls, spans)
-
     def _tells_names(self, outcome: Outcome) -> bool:
         """Whether what is called next is a list that may know the words left over, and be asked about them then."""
+        if outcome.left is not None and outcome.left.turning:
+            return False
         tools = [self.box.named(call.tool) for call in outcome.calls if not call.arguments]
         open_to = [tool for tool in tools if tool is not None and tool.lists and tool.change is None and tool.params]
         return 0 < len(outcome.calls) == len(open_to)

@@ -158,8 +158,7 @@ class _Reader(Picking):
             verb = token == self.deed or (
                 token.low == "to" and self.deed is not None and self.deed.end + 1 == token.start
             )
-            # "Left" belongs to the seats left, wherever it stands.
-            verb = verb or any(each is not None and token.stem in each.stems for each in (column, *asked))
+            verb = verb or any(each is not None and self._rest_of(token, each) for each in (column, *asked))
             each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
             works = many.works(self.clause, token) and self._of_people()
             filler = token.low in many.FILLERS and not many.is_written_large(token)
@@ -169,13 +168,17 @@ class _Reader(Picking):
             if token.low in many.PLACING and self._before(token.start) in many.PLACING:
                 return None
             past = token.low in ("was", "were") and (self.dated or self._is_past(token))
-            amount = token.low in ("how", "many", "much", "number") and (
-                token.low != "how" or self._amount() is not None
-            )
+            amount = token.low in ("how", "many", "much", "number")
+            amount = amount and (token.low != "how" or self._amount() is not None)
             kind = token.low in many.ASKED and bool(asked)
             if who or not (past or noun or each or works or filler or amount or kind or verb):
                 return None
         return Reckoning(operation, column, tuple(rows), tuple(self.conditions), most, asked, lacking)
+
+    def _rest_of(self, token: Token, column: Column) -> bool:
+        """Whether a word is left of a column's name: of the seats left, "left" may stand anywhere."""
+        said = {each.stem for each in self.clause.tokens if self._is_taken(each.start, each.end)}
+        return token.stem in set(column.stems) - said and token.text == token.low
 
     def _is_past(self, token: Token) -> bool:
         """Whether "was" belongs to a day that is told: "Who was hired first?"."""

@@ -21,6 +21,7 @@ from treadle.models.offline.plan.reckonable import may_be_reckoned
 from treadle.models.offline.plan.reckoning import reckoned
 from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import only_list, rows_of
+from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.table import record_of, table_of
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange
@@ -92,8 +93,12 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
 def _may_tell(asked: _Asked, clause: Clause) -> bool:
     """Whether the records of a tool may have what a clause asks of them: of a tool that is told something only where
     the clause asks, and gives it more than a guess."""
-    given = [v.kind for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
-    sure = many.QUESTION.match(clause.text) is not None and len(given) >= len(asked.arguments)
+    given = [v for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
+    sure = many.QUESTION.search(clause.text) is not None and len(given) >= len(asked.arguments)
+    # Of "from 2021 to 2023" a tool of one year is told a half.
+    bounds = [match.span() for form in (many.BOUND, many.RANGE) for match in form.finditer(clause.text)]
+    spare = [v for v in clause.values if v.kind in ("number", "period") and v not in given]
+    sure = sure and all(overlaps(v.start, v.end, bounds) for v in spare)
     return (sure or not asked.arguments) and may_be_reckoned(clause, asked.tool.told, asked.used)
 
 

@@ -145,7 +145,8 @@ def table_of(result: Any) -> Table | None:
 
 def record_of(result: Any, arguments: Json) -> Table | None:
     """The one record that a result is, of what was asked for by `arguments`; None if it is none."""
-    if not isinstance(result, dict) or rows_of(result):
+    rows = [row for _, listed in rows_of(result) for row in listed]
+    if not isinstance(result, dict) or any(isinstance(row, dict | list) for row in rows):
         return None
     # The price of an order's parcel is none of the order's.
     fields = [found for found in fields_of(result) if len(found.path) == 1]
