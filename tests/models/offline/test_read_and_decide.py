@@ -35,6 +35,14 @@ def rooms() -> list[dict[str, Any]]:
     ]
 
 
+def employees() -> list[dict[str, Any]]:
+    """All employees with department and manager."""
+    return [
+        {"name": "Wei Chen", "department": "Sales", "manager": "Olaf"},
+        {"name": "Olaf", "department": "Sales", "manager": None},
+    ]
+
+
 def get_ticket(ticket_id: int) -> dict[str, Any]:
     """Gets a support ticket."""
     return {"id": ticket_id, "subject": "Login broken", "assignee": "ira", "opened": "2026-11-02"}
@@ -94,9 +102,34 @@ def test_what_a_list_knows_is_told(question: str, told: str) -> None:
     assert told in asked(question, list_books, member_fines).text
 
 
-@pytest.mark.parametrize("question", ["Who borrowed Emma?", "Where is Emma printed?", "Which book is the best?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who borrowed Emma?",
+        "Who has Emma?",
+        "Who is Emma?",
+        "Where is Jane Austen?",
+        "Where is Emma printed?",
+        "When is Emma due back?",
+        "Which book is the best?",
+    ],
+)
 def test_what_a_list_does_not_know_is_not_told(question: str) -> None:
     assert DECLINED.search(asked(question, list_books, member_fines).text)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who does Wei Chen manage?",
+        "Who is managed by Wei Chen?",
+        "Who is Wei Chen the manager of?",
+        "Who is Wei Chen?",
+    ],
+)
+def test_whom_somebody_manages_is_not_his_manager(question: str) -> None:
+    assert "manager Olaf" in asked("Who manages Wei Chen?", employees).text
+    assert DECLINED.search(asked(question, employees).text)
 
 
 @pytest.mark.parametrize("question", ["free rooms", "rooms free", "Rooms with a balcony", "rooms on floor 2"])

@@ -31,6 +31,7 @@ QUESTION = re.compile(
     r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b|['’]s? (?:[a-z]+ )?[a-z]+\W*$",
     re.IGNORECASE,
 )
+WHO_IS_IN = re.compile(r"^\W*(?:and |so )?who(?:['’]s| is| are| was| were)? (?:in|at|on)\b", re.IGNORECASE)
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(
     r"\b(?:(?P<ge>at least|no less than|no fewer than)|(?P<le>at most|up to|no more than)|"

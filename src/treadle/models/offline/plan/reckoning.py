@@ -282,7 +282,9 @@ class _Reader(Picking):
         if head is not None and head.stem in self.nouns and singular(head.low) != head.low:
             # "Hives at the site of H3" are others than it.
             return None
-        if not rows or (self.called and self.conditions) or len(set(rows)) < len(rows):
+        whose = re.search(r"\bof\W*$", self.text) is not None
+        if whose or not rows or (self.called and self.conditions) or len(set(rows)) < len(rows):
+            # Whom somebody is the manager of is not his manager.
             return None
         column = self._measure(anything=True) or self._of_a_kind(rows)
         if column is None or not self._is_of_the_kind(column, rows):
@@ -312,6 +314,12 @@ class _Reader(Picking):
             if len(done) == 1:
                 self.deed = token
                 return done[0]
+        if self._asks_who() and many.WHO_IS_IN.match(self.text) is None:
+            # Who has a book, or who it is, is not who wrote it.
+            return None
+        if self.conditions and not any(token.stem in self.nouns for token in free):
+            # Where an author is, his books do not tell.
+            return None
         return self._sole([each for each in told if self._is_of_the_kind(each, rows)])
 
     def _asks_who(self) -> bool:
@@ -322,10 +330,10 @@ class _Reader(Picking):
         assignee; or when or where it is, as the departure."""
         if not self._asks_who():
             return any(alike(deed.stem, noun) >= 0.8 for noun in column.nouns)
-        passive = (
-            deed.low.endswith("ed") and re.search(r"\b(?:is|are|was|were|been)\b", self.text[: deed.start]) is not None
-        )
-        if passive and re.search(r"\bby\b", self.text) is None:
+        if re.search(r"\b(?:do|does|did|by)\b", self.text) is not None:
+            # Whom somebody manages is not his manager.
+            return False
+        if deed.low.endswith("ed") and re.search(r"\b(?:is|are|was|were|been)\b", self.text[: deed.start]):
             return f"{deed.stem}e" in column.nouns
         doers = {f"{deed.stem}er", f"{deed.stem}or"}
         return any(noun in doers or groups_of(noun) & groups_of(deed.stem) for noun in column.nouns)
