@@ -88,21 +88,15 @@ class Left:
         return bool(self.turning) or bool(self.spare)
 
 
-def account(
-    clause: Clause,
-    tools: Sequence[KnownTool],
-    used: Sequence[tuple[int, int]],
-    told: frozenset[str] = frozenset(),
-) -> Left:
+def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> Left:
     """What of `clause` is left over.
 
     Args:
         clause: the clause.
         tools: the tools that are called for it.
         used: the stretches that went into arguments, filters and comparisons.
-        told: the stems of what their results tell, where the tools themselves do not say so.
     """
-    speech = _Speech(tools, clause, told)
+    speech = _Speech(tools, clause)
     wording = " ".join(speech.texts).lower()
     turning = _signs(clause, wording, used)
     spare: list[tuple[int, int]] = []
@@ -252,7 +246,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class _Speech:
     """What the tools that are called speak of."""
 
-    def __init__(self, tools: Sequence[KnownTool], clause: Clause, told: frozenset[str]) -> None:
+    def __init__(self, tools: Sequence[KnownTool], clause: Clause) -> None:
         self.tools = tools
         self.texts = [tool.spec.description for tool in tools]
         self.leads = {after.start: before.low for before, after in pairwise(clause.tokens)}
@@ -268,7 +262,7 @@ class _Speech:
         self.people = {stem(word) for word in PEOPLE}
         self.names = frozenset(word for tool in tools for word in tool.name_stems)
         self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
-        self.own |= told.union(w for t in tools for p in t.params for w in p.stems)
+        self.own |= {w for t in tools for p in t.params for w in p.stems}
         self.asked = self.own
         # What only the description of an option says is what it could do, and not what a call without it does.
         choices = ("text", "boolean")

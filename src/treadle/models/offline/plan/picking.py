@@ -251,7 +251,7 @@ class Picking:
             # Of whom it is told may be another than who is meant.
             return False
         led = next((token for token in reversed(self.clause.tokens) if token.end <= start), None)
-        self.taken += [(led.start, led.end)] if led is not None and led.low == "from" else []
+        self.taken += [(led.start, led.end)] if led is not None and led.low == "from" and not column.is_day else []
         self.taken += [(start, end), *([beside] if beside else []), *([negated.span()] if negated else [])]
         self._possessive(end)
         said = f"{column.label} {'not ' if negated else ''}{next(v for v in column.values if is_called(written, v))}"

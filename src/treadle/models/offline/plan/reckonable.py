@@ -13,8 +13,8 @@ from treadle.models.offline.grammar.superlatives import MADE, find_superlatives
 from treadle.models.offline.grammar.words import Token, is_function_word, stem
 from treadle.models.offline.plan.structures import overlaps
 
-_OPEN = word_set("how many much not but per than between other except excluding was were to from")
-_FORMS = (*many.FORMS, many.ORDINAL, many.BOUND, many.RANGE, many.LACKING)
+_OPEN = word_set("not but per than between other except excluding was were to from")
+_FORMS = (*many.FORMS, many.ORDINAL, many.BOUND, many.RANGE, many.LACKING, many.HOW_MANY, many.HOW_MUCH)
 
 
 def may_be_reckoned(clause: Clause, told: Collection[str], used: Sequence[tuple[int, int]]) -> bool:
@@ -40,5 +40,8 @@ def _is_open(clause: Clause, token: Token) -> bool:
     """Whether a word may be a column, or a value of one, or holds a sentence together."""
     if many.is_own(clause, token) or many.is_written_large(token) or token.low.endswith(("n't", "n’t")):
         return True
+    if token.low == "from" and any(v.period is not None and v.start == token.end + 1 for v in clause.values):
+        # It may be on the day, or since then.
+        return False
     known = token.low in many.FILLERS | many.ASKED | _OPEN or token.stem in MADE
     return known or not (is_turning(token.text) or is_function_word(token.text))

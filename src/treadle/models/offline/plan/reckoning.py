@@ -292,6 +292,13 @@ class _Reader(Picking):
         if self._amount() is not None and (not set(rows) <= {*column.figures} or (self.conditions and len(rows) > 1)):
             # What they come to is not what each has.
             return None
+        if self.table.sole and self.table.label is not None and column.values == self.table.label.values:
+            # What was said is no answer.
+            return None
+        counted = [t for t in self.clause.tokens if (m := self._amount()) and t.start == m.end() + 1]
+        if any(t.stem in column.stems and t.low not in column.label.split() for t in counted):
+            # "How many salaries" asks for no salary.
+            return None
         return self._done("values", None, rows, asked=(column,))
 
     def _amount(self) -> re.Match[str] | None:

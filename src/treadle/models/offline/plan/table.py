@@ -145,11 +145,12 @@ def table_of(result: Any) -> Table | None:
 
 def record_of(result: Any, arguments: Json) -> Table | None:
     """The one record that a result is, of what was asked for by `arguments`; None if it is none."""
-    rows = [row for _, listed in rows_of(result) for row in listed]
-    if not isinstance(result, dict) or any(isinstance(row, dict | list) for row in rows):
+    lists = rows_of(result)
+    if not isinstance(result, dict) or any(isinstance(row, dict | list) for _, listed in lists for row in listed):
         return None
     # The price of an order's parcel is none of the order's.
     fields = [found for found in fields_of(result) if len(found.path) == 1]
+    fields += [Field((name,), ", ".join(map(str, listed))) for name, listed in lists if listed]
     given = {str(value).lower() for value in arguments.values()}
     fields.sort(key=lambda found: str(found.value).lower() not in given)
     if not fields or str(fields[0].value).lower() not in given:
