@@ -20,6 +20,7 @@ from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.event_loop import is_any_running
 from treadle.kernel.errors import Misuse
 from treadle.kernel.stop import Limits
 from treadle.recorded_runs import Deps
@@ -83,21 +84,22 @@ class NewRuns(Generic[Deps, Output]):
             Misuse: an event loop is running in this thread; use `await agent.run(…)` there.
         """
         refuse_unknown(self.run_sync, unknown, type(self))
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(
-                self.run(
-                    input,
-                    conversation=conversation,
-                    deps=deps,
-                    limits=limits,
-                    budget=budget,
-                    user=user,
-                    on_event=on_event,
-                )
+        if is_any_running():
+            raise Misuse(
+                "run_sync cannot be used where an event loop is running: use await agent.run(…); in trio, await "
+                "trio.to_thread.run_sync(agent.run_sync, question)"
             )
-        raise Misuse("run_sync cannot be used where an event loop is running: use await agent.run(…)")
+        return asyncio.run(
+            self.run(
+                input,
+                conversation=conversation,
+                deps=deps,
+                limits=limits,
+                budget=budget,
+                user=user,
+                on_event=on_event,
+            )
+        )
 
     def stream(
         self,

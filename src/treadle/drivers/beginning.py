@@ -26,6 +26,7 @@ from treadle.drivers.instructing import instructions_of
 from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
+from treadle.event_loop import running_loop
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.messages import ToolMessage, UserMessage
@@ -85,6 +86,7 @@ async def begun(config: Configuration, asked: Asked) -> Run:
         Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
         TimeoutError: the function of the instructions took longer than the run has.
     """
+    running_loop()
     if not asked.elsewhere:
         require_dependencies(config.tools, asked.deps)
     config = _allowed(config, asked)

@@ -19,6 +19,7 @@ from treadle.drivers.purse.drawing import Purse
 from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.undisturbed import undisturbed
+from treadle.event_loop import running_loop
 from treadle.journal import Journal, JournalConflict, Promises
 from treadle.kernel.events import Event, RunStarted, StepPrepared
 
@@ -62,6 +63,7 @@ async def commit(run: Kept) -> None:
         JournalConflict: another process has taken the run over; this one must stop.
         JournalError: the journal cannot be written; nothing more is written in this process.
     """
+    running_loop()
     try:
         await _committed(run)
     except asyncio.CancelledError:
@@ -153,7 +155,7 @@ async def hand_over_soon(run: Kept) -> None:
     if not run.keeps or run.purses or not is_promising(run.journal):
         await commit(run)
     else:
-        asyncio.get_running_loop().call_soon(_hand_over_now, run.recorder, run.journal)
+        running_loop().call_soon(_hand_over_now, run.recorder, run.journal)
 
 
 def _hand_over_now(recorder: Recorder, journal: Promises) -> None:

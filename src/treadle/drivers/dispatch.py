@@ -25,6 +25,7 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, standing, taken_up
 from treadle.drivers.undisturbed import undisturbed
+from treadle.event_loop import running_loop
 from treadle.journal import JournalConflict
 from treadle.journal.families import is_there
 from treadle.kernel.errors import Misuse
@@ -203,6 +204,7 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
             not take a name.
         QueueFull: too many wait; nothing was recorded.
     """
+    running_loop()
     if config.journal is None:
         raise Misuse("submit needs a journal that the workers share: Agent(…, journal=PostgresJournal(url))")
     sent_name("Agent(name=…) of an agent whose runs are submitted", config.name)

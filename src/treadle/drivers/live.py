@@ -15,6 +15,7 @@ from treadle.drivers.lease import hold
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent, SubRunEvent
+from treadle.event_loop import running_loop
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused, ToolFinished, ToolReacted
 from treadle.kernel.messages import Text, text_of
@@ -103,7 +104,7 @@ class LiveRun(Generic[Output]):
                 f"run {self.run_id} was entered already, and a stream is entered once: call agent.stream(…) again, "
                 "with resume= to go on with that run"
             )
-        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
+        self._loop, self._thread = running_loop(), get_ident()
         self._begun = begun = await self._begin(self._heard)
         if begun.to_do:
             try:

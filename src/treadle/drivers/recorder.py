@@ -15,6 +15,7 @@ from math import inf
 from typing import Protocol, TypeGuard
 
 from treadle.drivers.heartbeat import Lease
+from treadle.event_loop import running_loop
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.errors import foreign
 from treadle.journal.info import STOPS
@@ -225,7 +226,7 @@ class Recorder:
         run = self._run
         events, lease, saved = run.events, run.lease, self._saved
         fed = len(events)
-        self._writing = asyncio.get_running_loop().create_future()
+        self._writing = running_loop().create_future()
         try:
             seq, new = self._earlier + saved, events[saved:fed]
             self._ends_with(new[-1] if new else None)

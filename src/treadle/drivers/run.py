@@ -44,6 +44,7 @@ from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import request_of
 from treadle.drivers.watching import RunEvent
+from treadle.event_loop import running_loop
 from treadle.journal import Journal, MemoryJournal
 from treadle.journal.told_apart import with_other
 from treadle.judging.judge import judge
@@ -379,6 +380,7 @@ class Run:
 
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""
+        running_loop()
         await self.driver.act(self, [record])
 
     @property

@@ -32,6 +32,7 @@ from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.drivers.undisturbed import undisturbed
+from treadle.event_loop import running_loop
 from treadle.journal import Journal
 from treadle.journal.ones_own import told_as_its_own
 from treadle.journal.redaction import redacted
@@ -268,6 +269,7 @@ async def recorded(
         UnknownRun: the journal has no such run.
         Misuse: it is no run, or there is neither a journal nor a result to read it from; `what` was asked to.
     """
+    running_loop()
     if not isinstance(run, (str, RunResult)):
         raise Misuse(f"{what} takes a run's id, or the result of the run; it was given {run!r:.100}")
     journal = config.journal

@@ -6,6 +6,8 @@ from typing import Any
 
 import anyio
 
+from treadle.event_loop import running_loop
+
 GRACE = 10.0
 """Seconds that it still has from the moment when whoever waits for it is cancelled."""
 
@@ -20,11 +22,11 @@ async def undisturbed(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         asyncio.CancelledError: this task was cancelled meanwhile, and `work` is done, or was given up.
         BaseException: what `work` raises.
     """
+    loop = running_loop()
     cancelled: asyncio.CancelledError | None = None
     left: float | None = None
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_failure(work))
-        loop = asyncio.get_running_loop()
         with anyio.CancelScope() as heard:
             while not task.done():
                 try:

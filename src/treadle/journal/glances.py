@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
+from treadle.event_loop import running_loop
 from treadle.journal.errors import JournalError
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.watch import Bell
@@ -41,7 +42,7 @@ class Glances:
     @contextmanager
     def going(self) -> Iterator[None]:
         """Looks from time to time, in the running event loop, for as long as anybody there is in here."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         self._watchers[loop] += 1
         if self._watchers[loop] == 1:
             loop.call_later(self._every, self._look, loop)

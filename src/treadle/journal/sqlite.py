@@ -26,7 +26,7 @@ from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact, text_as_kept
 from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
-from treadle.journal.worker import Job, Pair, settled
+from treadle.journal.worker import Job, Pair, outcome_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
@@ -88,7 +88,7 @@ class SqliteJournal:
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
         """See `Journal.append` and `Leases.append`. Returns when the events are on the disk."""
-        await settled(self.put(run_id, seq, events, held))
+        await outcome_of(lambda: self.put(run_id, seq, events, held))
 
     def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """See `Promises.put`. The future is done when the events are on the disk."""
@@ -107,14 +107,16 @@ class SqliteJournal:
             database.fork, source=source, seq=seq, run_id=run_id, batch=batch, large=large, where=self._where
         )
         try:
-            await settled(self._workers.write(begin))
+            await outcome_of(lambda: self._workers.write(begin))
         finally:
             self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
         check_count("start", start)
-        return await settled(self._workers.read(partial(database.read, run_id=run_id, start=start, where=self._where)))
+        return await outcome_of(
+            lambda: self._workers.read(partial(database.read, run_id=run_id, start=start, where=self._where))
+        )
 
     async def delete(self, run_id: str) -> bool:
         """See `Journal.delete`. Its place in the file is overwritten, and the write-ahead log emptied.
@@ -128,7 +130,7 @@ class SqliteJournal:
         """
         gone = Followed(partial(database.delete, run_id=run_id), partial(database.forget, path=self._path))
         try:
-            return await settled(self._workers.write(gone))
+            return await outcome_of(lambda: self._workers.write(gone))
         finally:
             self._bell.ring(run_id)
 
@@ -149,11 +151,8 @@ class SqliteJournal:
 
     async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
         """See `Leases.hold`."""
-        return await settled(
-            self._workers.write(
-                partial(lease_table.hold, run_id=run_id, holder=holder, seconds=seconds, takeover=takeover)
-            )
-        )
+        take = partial(lease_table.hold, run_id=run_id, holder=holder, seconds=seconds, takeover=takeover)
+        return await outcome_of(lambda: self._workers.write(take))
 
     def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> Future[Sequence[str]]:
         """See `Leases.beat`."""
@@ -171,18 +170,18 @@ class SqliteJournal:
             found = ((run_id, lease_table.found(connection, run_id)) for run_id in wanted)
             return {run_id: holder for run_id, holder in found if holder is not None}
 
-        return await settled(self._workers.read(look))
+        return await outcome_of(lambda: self._workers.read(look))
 
     async def entitle(self, user: str, conversation: str, title: str | None) -> None:
         """See `Titles.entitle`; it is passed through `redact` as other texts are."""
         kept = None if title is None else text_as_kept(title, self.redact)
         change = partial(titles.entitle, user=user, conversation=conversation, title=kept)
-        await settled(self._workers.write(change))
+        await outcome_of(lambda: self._workers.write(change))
 
     async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
         """See `Titles.titles`."""
         look = partial(titles.titles, user=user, conversations=tuple(conversations))
-        return await settled(self._workers.read(look))
+        return await outcome_of(lambda: self._workers.read(look))
 
     async def check(self) -> None:
         """Open the journal, look through the whole file and every event in it, and see that it can be written.
@@ -193,7 +192,7 @@ class SqliteJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        await settled(self._workers.write(partial(database.find_damage, path=self._path)))
+        await outcome_of(lambda: self._workers.write(partial(database.find_damage, path=self._path)))
 
     async def compact(self) -> None:
         """Write the whole file anew: no byte of what was deleted is left, and its room is given back to the disk.
@@ -205,7 +204,9 @@ class SqliteJournal:
             JournalUnavailable: the disk has no room for that, or another process has been reading or writing for 10
                 seconds; says which.
         """
-        await settled(self._workers.write(Followed(lambda _: None, partial(database.compact, path=self._path))))
+        await outcome_of(
+            lambda: self._workers.write(Followed(lambda _: None, partial(database.compact, path=self._path)))
+        )
 
     async def close(self) -> None:
         """See `Journal.close`.
@@ -235,7 +236,7 @@ class SqliteJournal:
         """
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
-        return await settled(self._workers.read(look))
+        return await outcome_of(lambda: self._workers.read(look))
 
 
 def _tell(bell: Bell, glances: Glances, job: Job[Action]) -> None:

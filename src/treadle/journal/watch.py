@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Final
 
+from treadle.event_loop import running_loop
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.kernel.events import Event, RunFinished
 
@@ -26,7 +27,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.rung = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
         self._told: deque[tuple[int, Sequence[Event]]] = deque(maxlen=_TOLD)
         self._look = True
 

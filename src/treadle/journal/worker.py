@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from msgspec import Struct
 
+from treadle.event_loop import running_loop
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.outcome import Outcome
@@ -215,6 +216,7 @@ class Pair(Generic[A]):
 
     async def close(self) -> None:
         """Do what is queued and end both threads; nothing can be done after it."""
+        running_loop()
         with self._lock:
             self._closed = True
             workers = self._workers
@@ -253,6 +255,16 @@ def _end(writer: Worker[Any], reader: Worker[Any]) -> None:
     reader.end().add_done_callback(lambda _: writer.end())
 
 
+async def outcome_of(begin: "Callable[[], Future[T]]") -> T:
+    """What comes of the job that `begin` puts to a worker; see `settled`.
+
+    Raises:
+        Misuse: no event loop of asyncio runs here, and nothing was begun.
+    """
+    running_loop()
+    return await settled(begin())
+
+
 async def settled(future: "Future[T]") -> T:
     """The future's outcome, whatever happens meanwhile: a cancellation is raised after it, and only if it is no error.
 
@@ -279,7 +291,7 @@ async def settled(future: "Future[T]") -> T:
 
 def _waiter(future: "Future[Any]") -> "asyncio.Future[None]":
     """A future of the running loop that is done soon after `future` is."""
-    loop = asyncio.get_running_loop()
+    loop = running_loop()
     alarm = _alarms.get(loop)
     if alarm is None:
         alarm = _alarms[loop] = _Alarm(loop)

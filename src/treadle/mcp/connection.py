@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from treadle.event_loop import running_loop
 from treadle.mcp.failing import in_words
 from treadle.mcp.link import Link
 from treadle.mcp.program import Said
@@ -56,6 +57,7 @@ class Connection:
         self.changes += 1
 
     async def __aenter__(self) -> "Connection":
+        running_loop()
         self._leave_to_parent()
         with self._lock:
             self._holders += 1

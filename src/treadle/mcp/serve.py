@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.agent import Agent
+from treadle.event_loop import running_loop
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ToolSpec
@@ -106,6 +107,7 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
         Misuse: as `server_of`.
         OSError: nothing can be said to the client any more.
     """
+    running_loop()
     server = server_of(what, journal=journal)
     from mcp.server.stdio import stdio_server
 

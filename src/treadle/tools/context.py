@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic
 from msgspec import Struct
 from typing_extensions import TypeVar
 
+from treadle.event_loop import running_loop
 from treadle.kernel.messages import Json, Message
 from treadle.kernel.names import escaped
 
@@ -125,7 +126,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
 
 def from_thread(progress: Callable[[str | Json], None], cancellation: Cancellation) -> Callable[[str | Json], None]:
     """`progress`, called on the event loop whichever thread reports; silent once the call was given up."""
-    loop = asyncio.get_running_loop()
+    loop = running_loop()
 
     def report(news: str | Json) -> None:
         if not cancellation.requested and not loop.is_closed():

@@ -15,6 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from treadle.event_loop import running_loop
+
 _MOST_CALLS = 256
 _IDLE_SECONDS = 10.0
 
@@ -39,7 +41,7 @@ class ThreadCall:
         does not wait: a function that no thread has begun by then never runs; one that has runs on, keeps its place
         until it returns, and what it returns is dropped.
         """
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         places = _places.get(loop) or _places.setdefault(loop, _Places())
         await places.take(loop)
         future: asyncio.Future[Outcome] = loop.create_future()

@@ -11,6 +11,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order, QueueFull
+from treadle.event_loop import running_loop
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once, checked_seconds
 from treadle.workers.postgres_jobs import (
@@ -149,6 +150,7 @@ class PostgresQueue:
         await self.close()
 
     async def _opened(self) -> None:
+        running_loop()
         async with self._opening:
             if not self._is_open:
                 await make_tables(self._database)

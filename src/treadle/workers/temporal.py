@@ -17,6 +17,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRu
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
 from treadle.drivers.unsettled import unsettled
+from treadle.event_loop import running_loop
 from treadle.journal import RunHeld, UnknownRun
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
@@ -162,6 +163,7 @@ class TemporalQueue:
         """A client of Temporal's has nothing to close."""
 
     async def _connected(self) -> Client:
+        running_loop()
         if self._client is None:
             try:
                 self._client = await Client.connect(self._address, namespace=self._namespace)

@@ -19,7 +19,7 @@ from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact, text_as_kept
 from treadle.journal.watch import Bell, follow
-from treadle.journal.worker import Pair, settled
+from treadle.journal.worker import Pair, outcome_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
@@ -99,7 +99,7 @@ class PostgresJournal:
         If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
         known that nothing was stored; `read` tells it later.
         """
-        await settled(self.put(run_id, seq, events, held))
+        await outcome_of(lambda: self.put(run_id, seq, events, held))
 
     def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """See `Promises.put`. The future is done when the server has the events on its disk."""
@@ -121,7 +121,7 @@ class PostgresJournal:
         check_fork(seq, run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         try:
-            await settled(self._workers.write(Fork(source, seq, run_id, batch, large)))
+            await outcome_of(lambda: self._workers.write(Fork(source, seq, run_id, batch, large)))
         finally:
             self._bell.ring(run_id)
 
@@ -131,14 +131,14 @@ class PostgresJournal:
 
         check_count("start", start)
         ask = partial(rows.read, statements=self._statements, run_id=run_id, start=start, where=self._where)
-        return await settled(self._workers.read(ask))
+        return await outcome_of(lambda: self._workers.read(ask))
 
     async def delete(self, run_id: str) -> bool:
         """See `Journal.delete`. The server keeps what was deleted in its files until it vacuums them."""
         from treadle.journal.postgres.actions import Delete
 
         try:
-            return await settled(self._workers.write(Delete(run_id)))
+            return await outcome_of(lambda: self._workers.write(Delete(run_id)))
         finally:
             self._bell.ring(run_id)
 
@@ -148,9 +148,9 @@ class PostgresJournal:
         from treadle.journal.postgres.actions import Pass
 
         # What was handed over by a drive that has lost the run must not come under this lease.
-        await settled(self._workers.write(Pass()))
+        await outcome_of(lambda: self._workers.write(Pass()))
         take = partial(lease_rows.hold, held=Held(run_id, holder, seconds), takeover=takeover)
-        found: Holder | None = await settled(self._change(take))
+        found: Holder | None = await outcome_of(lambda: self._change(take))
         return found
 
     def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
@@ -170,7 +170,7 @@ class PostgresJournal:
         from treadle.journal.postgres import lease_rows
 
         look = partial(lease_rows.holders, statements=self._statements, run_ids=tuple(run_ids))
-        found: Mapping[str, Holder] = await settled(self._workers.read(look))
+        found: Mapping[str, Holder] = await outcome_of(lambda: self._workers.read(look))
         return found
 
     async def entitle(self, user: str, conversation: str, title: str | None) -> None:
@@ -178,14 +178,16 @@ class PostgresJournal:
         from treadle.journal.postgres import title_rows
 
         kept = None if title is None else text_as_kept(title, self.redact)
-        await settled(self._change(partial(title_rows.entitle, user=user, conversation=conversation, title=kept)))
+        await outcome_of(
+            lambda: self._change(partial(title_rows.entitle, user=user, conversation=conversation, title=kept))
+        )
 
     async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
         """See `Titles.titles`."""
         from treadle.journal.postgres import title_rows
 
         look = partial(title_rows.titles, statements=self._statements, user=user, conversations=tuple(conversations))
-        found: Mapping[str, str] = await settled(self._workers.read(look))
+        found: Mapping[str, str] = await outcome_of(lambda: self._workers.read(look))
         return found
 
     def _change(self, change: Callable[..., Any]) -> "Future[Any]":
@@ -212,8 +214,8 @@ class PostgresJournal:
         from treadle.journal.postgres.damage import find_damage
 
         look = partial(find_damage, statements=self._statements, where=self._where)
-        stale: list[str] = await settled(self._workers.read(look))
-        await settled(self._workers.write(Renew(tuple(stale))))
+        stale: list[str] = await outcome_of(lambda: self._workers.read(look))
+        await outcome_of(lambda: self._workers.write(Renew(tuple(stale))))
 
     async def close(self) -> None:
         """See `Journal.close`. Leaves no thread and no connection behind."""
@@ -243,4 +245,4 @@ class PostgresJournal:
 
         check_count("limit", limit)
         look = partial(list_runs, statements=self._statements, limit=limit, before=before, wanted=wanted)
-        return await settled(self._workers.read(partial(look, where=self._where)))
+        return await outcome_of(lambda: self._workers.read(partial(look, where=self._where)))

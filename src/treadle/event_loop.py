@@ -1,0 +1,38 @@
+"""The event loop: treadle runs on asyncio, and whoever awaits it anywhere else is told so, and what to do."""
+
+import asyncio
+import sys
+from typing import Any
+
+from treadle.kernel.errors import Misuse
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of asyncio that runs in this thread.
+
+    Asked before anything is done, so that what is refused has not been done.
+
+    Raises:
+        Misuse: none does: whoever awaits is of another library, such as trio, or awaits by hand.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise Misuse(
+            "treadle runs on asyncio, and no event loop of asyncio runs in this thread. In a program of its own write "
+            "asyncio.run(main()), and await there. In trio, give it a loop in a thread: await "
+            "trio.to_thread.run_sync(asyncio.run, main()), where main awaits treadle; a question alone may be "
+            "await trio.to_thread.run_sync(agent.run_sync, question)"
+        ) from None
+
+
+def is_any_running() -> bool:
+    """Whether an event loop runs in this thread, be it trio's: one of asyncio within that would be taken for it."""
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
