@@ -113,6 +113,26 @@ def test_a_file_is_left_as_it_is(door: str, tmp_path: Path) -> None:
     assert asyncio.run(journal.read(run_id))
 
 
+def test_a_web_server_on_another_loop_is_told_as_it_starts() -> None:
+    pytest.importorskip("starlette")
+    from treadle.serve import app
+
+    served = app([Agent(ScriptedModel([]), name="clerk", journal=MemoryJournal())])
+
+    with pytest.raises(Misuse, match="runs on asyncio"):
+        by_hand(lambda: served.lifespan(served).__aenter__())
+
+
+def test_a_server_of_tools_is_not_begun() -> None:
+    pytest.importorskip("mcp")
+    from treadle.mcp import MCPServer
+
+    server = MCPServer.stdio("no-such-program", name="shop")
+
+    with pytest.raises(Misuse, match="runs on asyncio"):
+        by_hand(server.listed)
+
+
 def test_run_sync_begins_no_loop_within_that_of_trio(monkeypatch: pytest.MonkeyPatch) -> None:
     lowlevel = SimpleNamespace(in_trio_run=lambda: True)
     monkeypatch.setitem(sys.modules, "trio", SimpleNamespace(lowlevel=lowlevel))

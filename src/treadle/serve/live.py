@@ -18,6 +18,7 @@ from treadle.drivers.lease import hold
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
+from treadle.event_loop import running_loop
 from treadle.journal import Journal, JournalConflict, JournalError
 from treadle.kernel.stop import Stop
 from treadle.serve.feed import Feed, Hearing, Numbered, Piece, stopped_in_the_middle
@@ -96,7 +97,11 @@ class Live:
 
         Args:
             first: done beside everything else, once, such as to take up what was left.
+
+        Raises:
+            Misuse: the web server runs on another event loop than asyncio's.
         """
+        running_loop()
         if self._group is not None:
             raise RuntimeError("this app is running already: one lifespan at a time")
         self._stopping, self._hurried, self._pausing = False, False, Pausing(STOPPED)
