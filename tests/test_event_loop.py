@@ -13,6 +13,8 @@ import pytest
 from treadle import Agent, MemoryJournal, Misuse, SqliteJournal, tool
 from treadle.testing import ScriptedModel
 
+pytestmark = pytest.mark.anyio
+
 made: list[int] = []
 
 
@@ -133,9 +135,19 @@ def test_a_server_of_tools_is_not_begun() -> None:
         by_hand(server.listed)
 
 
+def in_a_task_of_trio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trio.lowlevel", SimpleNamespace(in_trio_task=lambda: True))  # type: ignore[arg-type]
+
+
 def test_run_sync_begins_no_loop_within_that_of_trio(monkeypatch: pytest.MonkeyPatch) -> None:
-    lowlevel = SimpleNamespace(in_trio_run=lambda: True)
-    monkeypatch.setitem(sys.modules, "trio", SimpleNamespace(lowlevel=lowlevel))
+    in_a_task_of_trio(monkeypatch)
 
     with pytest.raises(Misuse, match=r"an event loop is running.*trio\.to_thread\.run_sync\(agent\.run_sync"):
         Agent(ScriptedModel(["Hello."])).run_sync("Hello?")
+
+
+async def test_a_guest_of_asyncio_is_told_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_task_of_trio(monkeypatch)
+
+    with pytest.raises(Misuse, match="runs on asyncio"):
+        await Agent(ScriptedModel(["Hello."])).run("Hello?")

@@ -15,24 +15,30 @@ def running_loop() -> asyncio.AbstractEventLoop:
     Raises:
         Misuse: none does: whoever awaits is of another library, such as trio, or awaits by hand.
     """
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise Misuse(
-            "treadle runs on asyncio, and no event loop of asyncio runs in this thread. In a program of its own write "
-            "asyncio.run(main()), and await there. In trio, give it a loop in a thread: await "
-            "trio.to_thread.run_sync(asyncio.run, main()), where main awaits treadle; a question alone may be "
-            "await trio.to_thread.run_sync(agent.run_sync, question)"
-        ) from None
+    loop = None if _is_trios() else _running()
+    if loop is not None:
+        return loop
+    raise Misuse(
+        "treadle runs on asyncio, and no event loop of asyncio runs what awaits it here. In a program of its own write "
+        "asyncio.run(main()), and await there. In trio, give it a loop in a thread: await "
+        "trio.to_thread.run_sync(asyncio.run, main()), where main awaits treadle; a question alone may be "
+        "await trio.to_thread.run_sync(agent.run_sync, question)"
+    )
 
 
 def is_any_running() -> bool:
     """Whether an event loop runs in this thread, be it trio's: one of asyncio within that would be taken for it."""
-    trio: Any = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return True
+    return _is_trios() or _running() is not None
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
+
+
+def _is_trios() -> bool:
+    """Whether this is done by a task of trio, which may be the guest of a loop of asyncio."""
+    asked: Any = getattr(sys.modules.get("trio.lowlevel"), "in_trio_task", None)
+    return asked is not None and bool(asked())
