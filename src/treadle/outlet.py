@@ -12,4 +12,5 @@ def is_read(number: int) -> bool:
     looking = select.poll()
     # Nothing is asked for but what is told in any case: that the other end is gone.
     looking.register(number, 0)
-    return not looking.poll(0)
+    # Some systems know nothing of terminals and devices, and call them no files.
+    return not any(what & (select.POLLHUP | select.POLLERR) for _, what in looking.poll(0))

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,13 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, **capabilities: Any) -> Iterator[Served]:
+def served(
+    folder: Path, *, run: Sequence[str] = ("-m", "treadle", "mcp", "--tools", "shop"), **capabilities: Any
+) -> Iterator[Served]:
     (folder / "shop.py").write_text(TOOLS, encoding="utf-8")
     environment = {**os.environ, "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)}
     with subprocess.Popen(
-        [sys.executable, "-m", "treadle", "mcp", "--tools", "shop"],
+        [sys.executable, *run],
         cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         one = Served(process)
@@ -206,6 +208,21 @@ def test_a_client_whose_patience_has_ended_ends_a_call_and_its_run(tmp_path: Pat
     assert runs_of(tmp_path) == ["cancelled"]
 
 
+def test_a_server_whose_client_reads_no_more_and_is_there_is_told_once_to_stop(tmp_path: Path) -> None:
+    """The thread that waited for its client to read was waited for: it took a second SIGTERM."""
+    impatient = (
+        "import runpy, sys; from treadle.mcp import outstanding; outstanding.GRACE = 0.5; "
+        "sys.argv = ['treadle', 'mcp', '--tools', 'shop']; runpy.run_module('treadle', run_name='__main__')"
+    )
+    with served(tmp_path, run=("-c", impatient)) as server:
+        for _ in range(4):
+            server.calls("ship", item="n" * 40_000, seconds=0)
+        until_begun(tmp_path)
+        time.sleep(1)
+        server.process.terminate()
+        assert server.process.wait(20) == -signal.SIGTERM
+
+
 @pytest.mark.anyio
 async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outstanding, "GRACE", 0.1)
@@ -227,6 +244,10 @@ async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPat
         ("no message", set(), ""),
         ('{"id": 7, "result": NaN}', set(), ""),
         ("[]", set(), ""),
+        ('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": [{"id": 8, "method": "x"}]}', {7}, "params: "),
+        ('{"id": "x", "method": "ping"}', {"x"}, "jsonrpc: "),
+        ('{"jsonrpc": "2.0", "method": "notifications/x", "params": 5}', set(), ""),
+        ('{"jsonrpc": "2.0", "id": 7, "result": 5}', set(), ""),
     ],
 )  # fmt: skip
 def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, line: str, refused: set[Any], words: str) -> None:

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 _BATCH: Final = "several messages in one are not taken: write each on a line of its own"
 
+_OF_THE_WHOLE: Final = 2
+"""How deep a part of a message is named: by what the message would be, and its own name."""
+
 
 def refusals(error: Exception) -> Sequence[Any]:
     """An error for each request in a line that the official package could not read; none for what is no request.
@@ -18,15 +21,21 @@ def refusals(error: Exception) -> Sequence[Any]:
 
     if not isinstance(error, ValidationError):
         return ()
-    first: Any = error.errors(include_url=False, include_context=False)[0]
-    found, code, why = first["input"], INVALID_REQUEST, _BATCH
-    if first["type"] == "json_invalid":
-        # What Python reads all the same, such as half of a pair of surrogates.
-        found, code, why = _read(found), PARSE_ERROR, str(first["msg"])
-    elif not isinstance(found, list):
-        return ()
+    faults: Any = error.errors(include_url=False, include_context=False)
+    first = faults[0]
+    match first["type"]:
+        case "json_invalid":
+            # What Python reads all the same, such as half of a pair of surrogates.
+            found, code, why = _read(first["input"]), PARSE_ERROR, str(first["msg"])
+        case "model_type":
+            found, code, why = first["input"], INVALID_REQUEST, _BATCH
+        case _:
+            # A fault is told with the part that has it; that it is no answer, of which the message is one part.
+            whole = (one["input"] for one in faults if one["type"] == "missing" and len(one["loc"]) == _OF_THE_WHOLE)
+            where = ".".join(map(str, first["loc"][1:]))
+            found, code, why = next(whole, None), INVALID_REQUEST, f"{where}: {first['msg']}"
     each = found if isinstance(found, list) else [found]
-    numbers = [one.get("id") for one in each if isinstance(one, dict) and isinstance(one.get("method"), str)]
+    numbers = [one.get("id") for one in each if isinstance(one, dict) and "method" in one]
     return [
         JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=why))
         for number in numbers

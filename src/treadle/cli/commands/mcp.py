@@ -68,13 +68,17 @@ async def _served(agent: str | None, tools: tuple[str, ...], port: int | None, j
 
 async def _until_told(serving: Coroutine[Any, Any, None]) -> bool:
     """Serves until that ends or SIGTERM comes, by which clients end a server that goes on after its input, and says
-    whether it did: calls under way are cancelled, and their runs ended. A second one ends the process.
+    whether it did: calls under way are cancelled, and their runs ended. A second one ends the process, and so does the
+    end of the time that they have: nothing ends a thread that writes to a client which reads no more.
     """
+    from treadle.mcp.outstanding import GRACE
+
     loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), False
 
     def end() -> None:
         nonlocal told
         told = loop.remove_signal_handler(signal.SIGTERM)
+        loop.call_later(GRACE, signal.raise_signal, signal.SIGTERM)
         if task is not None:
             task.cancel()
 
