@@ -6,13 +6,16 @@ A process that died then had a person asked whether to make it again
   -> test_nobody_is_asked_about_a_call_that_was_to_begin_with_one_that_was_being_let_in
 Rules count the calls of the batch before it all the same
   -> test_a_rule_counts_the_calls_that_were_let_in_before
+Replayed, it had a call begin that had been refused for those before it
+  -> test_a_rule_counts_the_calls_that_were_let_in_before
+  -> test_a_replay_has_as_many_calls_begin_as_a_limit_left_room_for
 """
 
 import asyncio
 
 import pytest
 
-from treadle import Agent, MemoryJournal, ask_before, deny, tool
+from treadle import Agent, Limits, MemoryJournal, ask_before, deny, tool
 from treadle.journal import JournalUnavailable
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
@@ -112,7 +115,30 @@ async def test_a_rule_counts_the_calls_that_were_let_in_before(most, parallel):
 
     calls = [("pay", {"to": to}) for to in "aabaab"]
     model = ScriptedModel(lambda request: "done" if request.step == 2 else calls)
-    agent = Agent(model, tools=[pay], approvals=[deny("pay", repeats=most)])
+    agent = Agent(model, tools=[pay], approvals=[deny("pay", repeats=most)], journal=MemoryJournal())
     result = await agent.run("pay")
     assert result.stop.reason == "answered"
     assert sorted(paid) == sorted("a" * most + "b" * most)
+    assert (await agent.replay(result.run_id)).differences == ()
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+@pytest.mark.parametrize("parallel", [True, False])
+async def test_a_replay_has_as_many_calls_begin_as_a_limit_left_room_for(most, parallel):
+    paid = []
+
+    @tool(effect="write", parallel=parallel, needs_approval=True)
+    async def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    calls = [("pay", {"to": to}) for to in "abcd"]
+    model = ScriptedModel(lambda request: "done" if request.step else calls)
+    agent = Agent(model, tools=[pay], journal=MemoryJournal())
+    waits = await agent.run("pay")
+    *now, later = waits.pending
+    waits = await agent.resume(waits, approve=now, limits=Limits(tool_calls=most))
+    result = await agent.resume(waits, approve=[later], limits=Limits(tool_calls=most + 1))
+    assert len(paid) in (most, most + 1)
+    assert (await agent.replay(result.run_id)).differences == ()

@@ -20,6 +20,7 @@ from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, che
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import LEFT, cut_short, recorded_for_call
+from treadle.drivers.calls.waves import let_in_before
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, choose, finish, one_step_made
@@ -66,6 +67,7 @@ class Anew:
         )
         self._deps = deps
         self.above = above
+        self._without_room = 0
         self.run = self._run(None)
 
     def _run(self, state: RunState | None) -> Run:
@@ -73,7 +75,7 @@ class Anew:
 
     def taken_up(self) -> None:
         """What a process kept in memory is gone: another takes the run up."""
-        self.run = self._run(self.run.state)
+        self.run, self._without_room = self._run(self.run.state), 0
 
     async def started(self, recorded: RunStarted, limits: Limits | None) -> RunStarted:
         """How the run would begin now, with the same things said to it; `limits` in place of the agent's."""
@@ -169,12 +171,18 @@ class Anew:
         run, step = self.run, len(self.run.state.steps)
         found: Admitted | Event
         with self._under_those_above():
-            free = None if run.parent is not None else may_begin(run)
-            if free is not None and free <= 0 and is_to_begin(record):
+            free, before = None if run.parent is not None else may_begin(run), let_in_before(run, record)
+            # Those that there was no room for were told so before any began that there was room for.
+            room = None if free is None else free + self._without_room - sum(map(is_to_begin, before))
+            if room is not None and room <= 0 and is_to_begin(record):
+                self._without_room += 1
                 return beyond_limit(run, record)
             found = check(run, record)
             if isinstance(found, Admitted) and ruled(run, found.tool):
-                found = await allowed(run, found, MadeCalls(run))
+                made = MadeCalls(run)
+                for one in before:
+                    made.let_in(one)
+                found = await allowed(run, found, made)
         if not isinstance(found, Admitted):
             return found
         if found.tool.external:

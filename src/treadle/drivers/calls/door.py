@@ -16,7 +16,7 @@ recorded, and nothing more is started.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,6 @@ from treadle.drivers.calls.admission import (
     allowed,
     beyond_limit,
     check,
-    hands_on,
     is_to_begin,
     may_begin,
     ruled,
@@ -39,6 +38,7 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.recovery import asks_its_tool, reconciled
 from treadle.drivers.calls.subrun import begun_below, cut_short, is_orphan, left_below
+from treadle.drivers.calls.waves import lanes, takes_turns, waves
 from treadle.drivers.commit import hand_over, hand_over_soon
 from treadle.drivers.driven import ENDS_A_TASK, cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
@@ -66,7 +66,7 @@ async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False)
     if not run.begun and any([record.status != "asked" for record in records]):
         run.begun = await begun_below(run, records)
     batch = Batch(run, leaves=goes_on and len(records) == 1)
-    for place, wave in enumerate(_waves(run, records) if len(records) > 1 else (records,)):
+    for place, wave in enumerate(waves(run, records) if len(records) > 1 else (records,)):
         if place:
             # Before the first, whoever calls has looked.
             await run.driven.heed()
@@ -125,7 +125,7 @@ class Batch:
         in_turn: list[CallRecord] = []
         back: list[CallRecord] = []
         for record in records:
-            if _takes_turns(self._tool(record)):
+            if takes_turns(self._tool(record)):
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
                 await self._run.driven.in_time()
@@ -141,7 +141,7 @@ class Batch:
         # A coroutine that is made here would never be awaited where its task is cancelled before its first turn.
         work = [partial(self._back, one.record.id, one) for one in at_once]
         work += [partial(self._back, record.id) for record in back]
-        work += [partial(self._turns, lane) for lane in _lanes(in_turn, self._tool)]
+        work += [partial(self._turns, lane) for lane in lanes(in_turn, self._tool)]
         try:
             async with asyncio.TaskGroup() as group:
                 self._tasks = [group.create_task(self._held(each)) for each in work]
@@ -214,7 +214,7 @@ class Batch:
             except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
                 raise
             except BaseException as error:
-                # Those before it have begun, and come to their end.
+                # Those that were let in before it are made all the same.
                 self.failure = error
                 return None
         if isinstance(found, Admitted):
@@ -357,43 +357,3 @@ def _repeatable(tool: Tool) -> bool:
         config = tool.agent.config
         return not config.servers and all(_repeatable(one) for one in config.tools.values())
     return tool.effect != "write"
-
-
-def _takes_turns(tool: Tool | None) -> bool:
-    """Whether calls of `tool` wait: for the writes before them, or for a resource that they share."""
-    return tool is not None and ((tool.effect == "write" and not tool.parallel) or tool.resource is not None)
-
-
-def _lanes(records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool | None]) -> Iterator[list[CallRecord]]:
-    """What goes one after the other: all that write, and of the others those of one resource, each with what becomes of
-    its result.
-    """
-    writes: list[CallRecord] = []
-    sharing: dict[str | None, list[CallRecord]] = {}
-    for record in records:
-        tool = tool_of(record)
-        if tool is not None and tool.effect == "write" and not tool.parallel:
-            writes.append(record)
-        else:
-            sharing.setdefault(None if tool is None else tool.resource, []).append(record)
-    yield from sharing.values()
-    if writes:
-        yield writes
-
-
-def _waves(run: Run, records: Sequence[CallRecord]) -> list[list[CallRecord]]:
-    """Which calls run together, in call order: a tool that is `alone` has a wave of its own.
-
-    What hands the conversation on comes last, wherever it was called: what was called beside it stands in what is
-    handed on, with its results, so that nobody does it again.
-    """
-    tools, out, after_alone = run.config.tools, list[list[CallRecord]](), True
-    for record in sorted(records, key=partial(hands_on, run)):
-        tool = tools.get(record.doing.name)
-        alone = tool is not None and tool.alone
-        if alone or after_alone:
-            out.append([record])
-        else:
-            out[-1].append(record)
-        after_alone = alone
-    return out
