@@ -117,6 +117,33 @@ async def test_a_run_whose_dispatch_fails_is_found_by_a_worker_that_is_up(clerk,
     assert done == ["pay"]
 
 
+async def test_a_worker_that_looks_for_runs_outlives_what_a_journal_of_ones_own_raises(clerk, monkeypatch):
+    """It ended with all the runs that it drove."""
+    monkeypatch.setattr("treadle.workers.deliveries.LOST_AFTER", 0.0)
+    monkeypatch.setattr("treadle.workers.deliveries.LOOK", 0.01)
+
+    class Own(MemoryJournal):
+        times = 0
+
+        async def read(self, run_id, start=0):
+            self.times += 1
+            if self.times < 3:
+                raise OSError("the database is away")
+            return await super().read(run_id, start)
+
+    agent, kept, lost = clerk(Own()), Kept(), Kept(QueueUnavailable("gone"))
+    with pytest.raises(QueueUnavailable):
+        await agent.submit("pay", to=lost)
+    finds = asyncio.get_running_loop().create_task(Deliveries([agent]).keep_queued(kept))
+    async with asyncio.timeout(20):
+        while not kept.orders and not finds.done():  # noqa: ASYNC110 - it has no event for that
+            await asyncio.sleep(0.01)
+    finds.cancel()
+    await asyncio.wait([finds])
+    assert finds.cancelled()
+    assert len(kept.orders) == 1
+
+
 async def test_a_fork_whose_dispatch_fails_is_queued_again_and_not_the_run_that_it_is_a_fork_of(clerk, file):
     agent, kept = clerk(file), Kept()
     source = await agent.run("pay")

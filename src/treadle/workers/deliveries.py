@@ -24,6 +24,7 @@ from treadle.journal import (
     Wanted,
 )
 from treadle.journal.families import every, is_there
+from treadle.journal.ones_own import told_as_its_own
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 from treadle.tools.raised import log_raised
@@ -190,7 +191,9 @@ class Deliveries:
         journal = self.agents[line.agent].journal
         assert journal is not None  # noqa: S101 - there was none otherwise
         try:
-            await queue.dispatch(order_of(await journal.read(line.run_id)))
+            with told_as_its_own(journal):
+                events = await journal.read(line.run_id)
+            await queue.dispatch(order_of(events))
         except (JournalError, OrderRefused) as error:
             log.warning(
                 "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
