@@ -170,6 +170,45 @@ def test_what_is_listed_of_an_enum_is_read(kind: Any) -> None:
         made.validate('{"one": "0.21"}')
 
 
+class Share(enum.Enum):
+    WHOLE = 1.0
+    TWO = 2
+
+
+class Scale(enum.Enum):
+    WHOLE = 1
+    SAME = "1"
+    YES = True
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "member"),
+    [
+        (Literal[Share.WHOLE, "none"], "1", Share.WHOLE),
+        (Literal[Share.WHOLE, Share.TWO], "2.0", Share.TWO),
+        (Literal[Share.WHOLE, 1], "1", 1),
+        (Literal[Share.WHOLE, 1], "1.0", Share.WHOLE),
+        (Literal[Scale.WHOLE, Scale.SAME], "1.0", Scale.WHOLE),
+        (Literal[Scale.WHOLE, Scale.SAME], '"1"', Scale.SAME),
+        (Literal[Scale.WHOLE], "true", None),
+        (Literal[Share.WHOLE], '"1"', None),
+    ],
+)
+def test_a_number_is_the_same_however_it_is_written(kind: Any, given: str, member: Any) -> None:
+    """A member of 1.0 was not found by 1, as models that have one kind of number write it."""
+
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = kind
+    made = tool(take)
+    if member is None:
+        with pytest.raises(InvalidArguments):
+            made.validate(f'{{"one": {given}}}')
+    else:
+        found = made.validate(f'{{"one": {given}}}')["one"]
+        assert (type(found), found) == (type(member), member)
+
+
 def test_what_may_be_an_enum_or_something_else_is_told_in_json() -> None:
     """It was told as Python writes it: "should be Decimal('0.07') or Decimal('0.19')"."""
 

@@ -6,11 +6,13 @@ answers of a type in `treadle.drivers.output`.
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, core_schema, to_json, to_jsonable_python
 
 from treadle.tools.exact import NAMED, NO_SCHEMA
+
+_NUMBERS: Final = {int, float}
 
 
 def validator_of(adapter: Any) -> Any:
@@ -85,7 +87,10 @@ def _by_form(schema: Any, all_of: Sequence[tuple[Any, Any]], alone: Sequence[tup
         return schema
 
     def member(given: Any) -> Any:
-        return next((one for form, one in alone if type(form) is type(given) and form == given), given)
+        same = [one for form, one in all_of if type(form) is type(given) and form == given]
+        # JSON has one kind of number: 1 is 1.0, where that is not another member.
+        same = same or [one for form, one in all_of if {type(form), type(given)} <= _NUMBERS and form == given]
+        return next((one for one in same if any(one is each for _, each in alone)), given)
 
     inner: Any = {key: each for key, each in schema.items() if key != "ref"}
     *most, last = [repr(form) if isinstance(form, str) else to_json(form).decode() for form, _ in all_of]
