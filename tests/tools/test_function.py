@@ -296,6 +296,20 @@ def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa:
 def opaque(a: Shop) -> None: ...
 
 
+class Untold(enum.Enum):
+    THING = object()
+
+
+class Bytes(enum.Enum):
+    ODD = b"\xff"
+
+
+def untold(a: Untold) -> None: ...
+
+
+def odd(a: Bytes | None = None) -> None: ...
+
+
 def called_back(n: int, it: Callable[[], int]) -> None: ...
 
 
@@ -311,6 +325,8 @@ def called_back(n: int, it: Callable[[], int]) -> None: ...
         (unresolved, "'a' cannot be resolved"),
         (opaque, r"the type of 'a' cannot be filled from JSON: .* for <class '.*Shop'>\. A model writes .*Injected"),
         (called_back, "the type of 'it' has no JSON Schema"),
+        (untold, "the type of 'a' has no JSON Schema: .*object"),
+        (odd, "the type of 'a' has no JSON Schema: .*0xff"),
         (Shop, "is a class"),
         (Shop.take, "bound method"),
         (len, "'obj'"),

@@ -295,7 +295,8 @@ def _schema_of(adapter: Any, label: str, parameters: Sequence[Parameter] = ()) -
 
     try:
         return schema_of(adapter)
-    except PydanticUserError as error:
+    except (PydanticUserError, ValueError) as error:
+        # A ValueError is of a value, such as an enum's, that JSON cannot tell.
         raise BadTool(f"{label}: {_guilty(parameters)} has no JSON Schema: {_in_words(error, parameters)}") from error
 
 

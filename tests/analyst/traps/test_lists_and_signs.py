@@ -169,6 +169,16 @@ def test_a_quote_in_a_text_with_tabs_takes_no_row_away(tmp_path: Path, inches: t
     assert {row["text"] for row in found.rows} == set(texts)
 
 
+def test_ditto_marks_beside_each_other_are_two_texts(tmp_path: Path) -> None:
+    """Within quotes they were one text, of a row that had a field less than the others."""
+    rows = ["1001\tbolts\tBerlin\t5", '1002\t"\t"\t6', "1003\tnuts\tBern\t7"]
+    (tmp_path / "items.txt").write_text("\n".join(["CoCd\tText\tPlace\tPieces", *rows, ""]), encoding="utf-8")
+    (found,) = propose(tmp_path / "items.txt")
+    assert (found.source.text.quotes, found.source.text.delimiter) == (False, "\t")
+    read = query(proposed(tmp_path / "items.txt"), QueryRequest(source="items", dimensions=["place"]), bounds=QUICK)
+    assert {row["place"] for row in read.rows} == {"Berlin", '"', "Bern"}
+
+
 def test_quotes_of_csv_are_none_of_its_text(tmp_path: Path) -> None:
     """A name and a text over several lines, and a delimiter in quotes."""
     (tmp_path / "items.csv").write_text(

@@ -70,12 +70,13 @@ def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
 
 def _is_unquoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether a quote is an inch sign, or begins a word: each line below the names of the columns is a row by itself,
-    and would be none, or a part of one, if quotes held it together."""
+    and would be none, or a part of one, or of another width, if quotes held it together."""
     if width < 2:
         return False
     below = lines[_title_lines(lines, delimiter, width, quotes=False) :]
     # The name of a column may stand in quotes over several lines: then no row below its last line does.
-    if len(_rows(below, delimiter, strict=True)) == len(below):
+    quoted = _rows(below, delimiter, strict=True)
+    if len(quoted) == len(below) and len({len(row) for row in quoted if any(map(str.strip, row))}) <= 1:
         return False
     return {len(row) for row in _rows(below, delimiter, quotes=False) if any(map(str.strip, row))} == {width}
 
