@@ -129,6 +129,9 @@ RULES = {
         (calls(x=("put", '{"n":1}')), calls(x=("put", '{ "n": 1 }')), calls(x=("put", '{"n": 1 }')), DONE),
         rules=(Rule("deny", ("put",), repeats=2),),
     ),
+    "a second call of a batch is denied for the first": Setup(
+        (calls(x=("put", '{"n":1}'), y=("put", '{"n": 1}')), DONE), rules=(Rule("deny", ("put",), repeats=1),)
+    ),
     "a call that is made again counts as made": reacting("retry", "put", rules=(Rule("deny", repeats=2),)),
     "a rule's function changes what it is shown": Setup(
         (calls("put", "guarded", "write"), DONE),

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+from found import FOUND
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import hold
@@ -73,6 +75,12 @@ def test_so_does_one_whose_process_died(setup, cut):
     if not trial.journal.order:
         return
     hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_so_does_what_was_found(name):
+    setup = replace(FOUND[name], changes=())
+    hold_again(Trial.of(setup).carry_out())
 
 
 @tool(effect="read")

@@ -4,6 +4,8 @@ Cancelled then, the run told of a call of which nobody knows what it did, which 
   -> test_a_run_that_is_cancelled_while_a_call_is_let_in_says_of_those_before_it_that_they_were_not_made
 A process that died then had a person asked whether to make it again
   -> test_nobody_is_asked_about_a_call_that_was_to_begin_with_one_that_was_being_let_in
+A call in place of another that was refused counted as made
+  -> test_a_call_in_place_of_another_that_is_refused_was_not_made
 Rules count the calls of the batch before it all the same
   -> test_a_rule_counts_the_calls_that_were_let_in_before
 Replayed, it had a call begin that had been refused for those before it
@@ -15,7 +17,7 @@ import asyncio
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, ask_before, deny, tool
+from treadle import Agent, Alternative, Limits, MemoryJournal, ask_before, deny, tool
 from treadle.journal import JournalUnavailable
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
@@ -142,3 +144,32 @@ async def test_a_replay_has_as_many_calls_begin_as_a_limit_left_room_for(most, p
     result = await agent.resume(waits, approve=[later], limits=Limits(tool_calls=most + 1))
     assert len(paid) in (most, most + 1)
     assert (await agent.replay(result.run_id)).differences == ()
+
+
+async def test_a_call_in_place_of_another_that_is_refused_was_not_made():
+    paid, asked = [], []
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        return "seen"
+
+    @tool(effect="idempotent")
+    async def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    def at_first(arguments):
+        asked.append(arguments)
+        return len(asked) == 1
+
+    async def pays(call, result):
+        return Alternative("pay", {"to": "a"}) if call.doing.name == "look" else None
+
+    model = ScriptedModel(lambda request: [[("look", {})], [("pay", {"to": "a"})], "done"][request.step])
+    rules = [deny("pay", when=at_first), deny("pay", repeats=1)]
+    result = await Agent(model, tools=[look, pay], approvals=rules, on_tool_result=pays).run("pay")
+    assert paid == ["a"]
+    (looked, _) = result.tool_calls_made
+    assert (looked.name, looked.doing.name, looked.ran, looked.executed) == ("look", "look", (), True)

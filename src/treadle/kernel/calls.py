@@ -163,9 +163,11 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         return (self.seconds or 0.0) + max(0.0, at - self.started_at) if self.status == "started" else self.seconds
 
     def settled(self, at: float) -> "CallRecord":
-        """The same call with the result that was found as its one result."""
+        """The same call with the result that was found as its one result: that of the last one which was run."""
+        own = self.executed or not self.ran
+        ran, last = (self.ran, self.stand_in) if own else (self.ran[:-1], self.ran[-1])
         executed = self.executed or bool(self.ran)
-        return replace(self, status="done", result=self.found, executed=executed, ended_at=at)
+        return replace(self, status="done", result=self.found, ran=ran, stand_in=last, executed=executed, ended_at=at)
 
 
 def parsed(arguments: str) -> Any:
