@@ -5,11 +5,12 @@ Called by `written`.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import stem
+from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.plan.records import WHOLE
 from treadle.models.offline.plan.results import Field, fields_of, number_of, only_list, rows_of
+from treadle.models.offline.plan.toolbox import KnownTool
 from treadle.models.offline.plan.transcript import Exchange
 
 _ROW = stem("rows")
@@ -23,10 +24,14 @@ _ASKED = re.compile(
 _EACH = re.compile(r"\b(?:by|per|each|every|which|most|fewest|least|more|fewer|less)\b", re.IGNORECASE)
 
 
-def how_many_are_listed(result: Any, clause: Clause) -> str:
-    """ "3 listed:", where it is asked how many there are and a tool lists them; empty otherwise."""
-    only = only_list(result)
-    return f"{len(only)} listed:" if only and _HOW_MANY.search(clause.text) is not None else ""
+def how_many_are_listed(exchange: Exchange, tool: KnownTool | None, clause: Clause) -> str:
+    """ "3 listed:", where it is asked how many there are and a tool lists them, and under which
+    defaults; empty otherwise."""
+    only, given = only_list(exchange.result), exchange.arguments
+    unsaid = [each for each in (tool.params if tool else ()) if each.name not in given and not each.required]
+    held = [each for each in unsaid if each.schema.get("default") not in WHOLE]
+    by = "".join(f" ({' '.join(parts(each.name))} {each.schema['default']})" for each in held)
+    return f"{len(only)} listed{by}:" if only and _HOW_MANY.search(clause.text) is not None else ""
 
 
 def number_of_rows(subject: str, fields: Sequence[Field], exchange: Exchange, clause: Clause) -> str:

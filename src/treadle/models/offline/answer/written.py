@@ -220,7 +220,7 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     part, fields = part_of_a_list(result, fields)
     wanted_lists = are_asked_for(lists, clause)
     facts = _facts(fields, exchange, outcome, wanted_lists) if fields else ""
-    lines = [part, facts, how_many_are_listed(result, clause)]
+    lines = [part, facts, how_many_are_listed(exchange, tool, clause)]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
         # With a colon, what was asked about is all that the facts say.

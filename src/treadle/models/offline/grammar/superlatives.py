@@ -85,7 +85,7 @@ class Superlative:
 
 
 def find_superlatives(text: str) -> list[Superlative]:
-    """What a text says that is the most or the least of many, in order."""
+    """What a text says that is the most or the least of many, in order; the mayor "of Most" is a city's."""
     found: dict[int, Superlative] = {}
     for match in _LED.finditer(text):
         if told := _told(match[2], match[1].lower() == "most"):
@@ -97,7 +97,7 @@ def find_superlatives(text: str) -> list[Superlative]:
         if not any(each.start <= match.start() < each.end for each in found.values()):
             said = match[1].lower()
             found[match.start()] = Superlative(_NAMED[said], {}, said in _SIZE, *match.span())
-    return [found[start] for start in sorted(found)]
+    return [found[start] for start in sorted(found) if start == 0 or not text[start].isupper()]
 
 
 def find_degree(text: str) -> Superlative | None:

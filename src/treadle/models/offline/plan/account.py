@@ -13,9 +13,9 @@ from itertools import pairwise
 from treadle.models.offline.grammar import meaning
 from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import word_set
-from treadle.models.offline.grammar.many import is_own
+from treadle.models.offline.grammar.many import is_own, is_written_large
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import Token, groups_of, is_verb, singular, stem, tokens
+from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
 from treadle.models.offline.plan.orders import bound_to_happen, options_left, ordered_otherwise
 from treadle.models.offline.plan.refusals import (
@@ -63,6 +63,7 @@ _LEADING = word_set("to from with into onto until")
 _LEFT_BEHIND = word_set("in at on for from to with by of")
 _SUBJECTS = word_set("we i you he she it they")
 _NAMING = re.compile(r"\b(?:called|named|titled|entitled|labell?ed)\s+[\"“']?$", re.IGNORECASE)
+_SMALL = re.compile(r"\b[a-z]+\s+$")
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
 
@@ -122,6 +123,9 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             turning.append(span)
         elif overlaps(*span, used):
             spoken += not meaning.is_idle(token.text)
+        elif is_written_large(token) and is_function_word(token.text) and _SMALL.search(clause.text[: token.start]):
+            # Who borrowed "It" is another question than who borrowed it.
+            turning.append(span)
         elif overlaps(*span, harmless):
             continue
         elif token.low == "more" and "more" in speech.wording and any(end + 1 == token.start for _, end in used):

@@ -28,6 +28,7 @@ _QUALITIES = {
     stem("color"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
+_EVERY = word_set("all everything everyone everybody both any")
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
 # What may stand beside a word that went into an argument, and is no part of it.
 _OPENS = re.compile(r"[\s\"'“”‘’«»„(:;,#]")
@@ -143,6 +144,9 @@ def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
     quoted = [span for span in spans if _is_quoted(clause, span[0])]
     opening = next((token for token in clause.tokens if token.low == clause.opening), None)
     if not quoted and opening is not None and all(span[0] == opening.start and span[1] for span in spans):
+        return [text]
+    if not quoted and _flat(text) in _EVERY and clause.words_before(spans[0][0], 1) == (clause.opening,):
+        # "Remove All" may mean each of them.
         return [text]
     if not quoted and fits.is_free_text(param) and param.required:
         return _half_said(clause, spans[0])

@@ -22,6 +22,7 @@ from treadle.models.offline.grammar.meaning import (
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
+from treadle.models.offline.plan.results import MONEY, rows_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.table import UNITS, Column, Table, is_called
 from treadle.models.offline.plan.ties import PEOPLE
@@ -63,14 +64,14 @@ class Picking:
     ) -> None:
         self.clause, self.text, self.table = clause, clause.text, table
         label = table.label
-        people = [column for column in table.columns if column.is_named and column.is_unique]
-        nouns = nouns.union(*(set(column.nouns) & _PEOPLE for column in people))
+        self.people = [each for each in table.columns if each.is_named and each.is_unique]
+        nouns = nouns.union(*(set(each.nouns) & _PEOPLE for each in self.people))
         self.nouns = nouns | (frozenset(label.nouns) - {"name", "title"} if label is not None else frozenset())
         self.leads = leads
         self.taken = [*used, *((token.start, token.end) for token in clause.tokens if many.is_own(clause, token))]
         self.dated = any(v.period is not None and overlaps(v.start, v.end, used) for v in clause.values)
         self.conditions: list[Condition] = []
-        self.named: list[tuple[Column, int]] = []
+        self.bounds: list[Condition] = []
         self.called: list[int] = []
         self.deed: Token | None = None
 
@@ -144,6 +145,7 @@ class Picking:
                 held = self._beyond(column, match["number"], ("gt" if upwards else "lt") if way == "by" else way)
             if not self._add(column, f"{column.label} {match.group()}", held):
                 return False
+        self.bounds = self.conditions[:]
         return True
 
     def _bounded(self, match: re.Match[str], way: str) -> tuple[Column, bool, list[tuple[int, int]]] | None:
@@ -181,6 +183,14 @@ class Picking:
                 return column, True, [(run[0].start, run[-1].end)]
         return None
 
+    def _in_one_unit(self) -> bool:
+        """Whether each figure that is bounded has one unit in all records of which the rest is so."""
+        for condition in self.bounds:
+            rows = self._rows(beside=condition)
+            if rows and not condition.column.is_day and self.table.unit_of(condition.column, rows, MONEY) is None:
+                return False
+        return True
+
     @staticmethod
     def _beyond(column: Column, number: str, way: str) -> list[bool]:
         compared = _COMPARED[way]
@@ -212,7 +222,9 @@ class Picking:
                     # It may be the name of a field as well.
                     return False
                 computing = size == 1 and is_computing(written) and written not in MADE
-                if len(found) > 1 or computing or not self._holds(found[0], written, start, end):
+                listed = [text for row in self.table.rows for _, each in rows_of(row) for text in each]
+                twice = len(found) > 1 or any(is_called(written, text) for text in listed)
+                if twice or computing or not self._holds(found[0], written, start, end):
                     return False
         return True
 
@@ -230,9 +242,11 @@ class Picking:
         return len(run) == 1 and run[0].stem in self.nouns and column is not self.table.label
 
     def _holds(self, column: Column, written: str, start: int, end: int) -> bool:
-        """Takes a value of a column as a condition, or as what a record is called by."""
+        """Takes a value of a column as a condition, or as what a record is called by; "in May" may be a month."""
         negated = many.NEGATED.search(self.text[:start])
         if column is self.table.label and negated is None:
+            if is_calendar_name(written) and self._before(start) in _WHEREIN:
+                return False
             rows = [row for row, value in enumerate(column.values) if is_called(written, value)]
             self.called += rows
             self.taken.append((start, end))
@@ -289,9 +303,8 @@ class Picking:
                 if not self._add(lacking[0], f"no {lacking[0].label}", [each is None for each in lacking[0].values]):
                     return False
                 continue
-            found = [
-                (each, so) for each in self.table.columns if each.is_flag and (so := _says(token, each)) is not None
-            ]
+            flags = [each for each in self.table.columns if each.is_flag]
+            found = [(each, so) for each in flags if (so := _says(token, each)) is not None]
             if not found:
                 continue
             if len(found) > 1 or not self._is_state(token.start, token.end, token.text):
@@ -354,10 +367,10 @@ class Picking:
         column = self._sole(found)
         return None if column is None else (column, next(said.told[word] for word in column.nouns if word in said.told))
 
-    def _rows(self) -> tuple[int, ...]:
-        """The records of which all is so."""
-        rows = range(len(self.table.rows))
-        return tuple(row for row in rows if all(condition.held[row] for condition in self.conditions))
+    def _rows(self, beside: Condition | None = None) -> tuple[int, ...]:
+        """The records of which all is so, `beside` one condition."""
+        conditions = [each for each in self.conditions if each is not beside]
+        return tuple(row for row in range(len(self.table.rows)) if all(each.held[row] for each in conditions))
 
 
 def is_of_people(nouns: Collection[str]) -> bool:
@@ -379,7 +392,6 @@ def _says(token: Token, column: Column) -> bool | None:
     if token.stem == words[0] or token.low == column.label:
         return True
     opposed = {stem(word) for word in opposites_of(token.low)} & set(words)
-    prefixed = any(
-        token.low.startswith(sign) and stem(token.low.removeprefix(sign)) == words[0] for sign in ("un", "in", "non-")
-    )
+    bare = [token.low.removeprefix(sign) for sign in ("un", "in", "non-") if token.low.startswith(sign)]
+    prefixed = words[0] in map(stem, bare)
     return False if opposed or prefixed else None

@@ -79,18 +79,17 @@ class _Reader(Picking):
         if self.table.sole:
             self.called = [0]
             return self._told()
-        superlatives = find_superlatives(self.text)
-        apart = many.APART.search(self.text)
-        if apart is not None:
+        if (apart := many.APART.search(self.text)) is not None:
             return self._apart(apart)
         self._numbered()
         if self.table.plain:
             return self._placed()
-        if not self._bounds() or not self._lacking() or not self._levels() or not self._values() or not self._flags():
+        readers = (self._bounds, self._lacking, self._levels, self._values, self._flags, self._in_one_unit)
+        if not all(read() for read in readers):
             return None
         if (first := many.FIRST.search(self.text)) is not None:
             return self._first(first)
-        superlatives = [each for each in superlatives if not self._is_taken(each.start, each.end)]
+        superlatives = [each for each in find_superlatives(self.text) if not self._is_taken(each.start, each.end)]
         mean, total = self._operations()
         if len(superlatives) > 1 or (superlatives and (mean or total)):
             return None
@@ -272,6 +271,9 @@ class _Reader(Picking):
     def _picked(self) -> Reckoning | None:
         if self.called:
             return self._told()
+        if self._asks_who() and any(each.column in self.people for each in self.conditions):
+            # Who was named is not who is asked for.
+            return None
         picked = self._done("rows", None, rows) if self.conditions and (rows := self._rows()) else None
         return picked or self._told()
 
@@ -376,10 +378,8 @@ class _Reader(Picking):
         else:
             column = self._measure() or self._sole(self.table.measures)
         self.taken += [each.span() for each in many.BETWEEN.finditer(self.text)]
-        if (
-            column is None
-            or not set(self.called) <= {*column.figures}
-            or self.table.unit_of(column, self.called, MONEY) is None
-        ):
+        if column is None or not set(self.called) <= {*column.figures}:
+            return None
+        if self.table.unit_of(column, self.called, MONEY) is None:
             return None
         return self._done("apart", column, self.called)

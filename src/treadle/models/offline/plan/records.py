@@ -30,7 +30,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 _PAGING = word_set("limit page offset top max maximum size count cursor first per n k results")
 _MOST_READ = 3
 TELLS = frozenset(f"{verb}es" if verb.endswith(("s", "h")) else f"{verb}s" for verb in TELLING_VERBS)
-_WHOLE: tuple[Any, ...] = ("all", "any", "", None, False, [])
+WHOLE: tuple[Any, ...] = ("all", "any", "", None, False, [])
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def nouns_of(tool: KnownTool) -> frozenset[str]:
 def _leaves_all(param: Param) -> bool:
     """Whether a call without a parameter leaves nothing out."""
     default = param.schema.get("default")
-    return default in _WHOLE and not (_PAGING & set(parts(param.name)))
+    return default in WHOLE and not (_PAGING & set(parts(param.name)))
 
 
 def _output_nouns(tool: KnownTool) -> frozenset[str]:

@@ -235,6 +235,10 @@ def _of_another_sort(clause: Clause, tools: Sequence[KnownTool], used: Sequence[
 _OF_SOME = re.compile(
     r"^\W*(?:(?:and|so|please|tell me|show me|list|then) )*(?:how many|which|who|what)\b", re.IGNORECASE
 )
+_OF_THOSE = re.compile(
+    r"(?i)\w(?<!\bme)(?<!\bus) (?:who|that|which) (?:(?:are|were) \w+s|(?:is|was) an? \w+)\W*$|"
+    r"\b(?:which|how many|what) [\w-]+ (?:have|has) (?:(?:an?|any|some) )?\w+\W*$"
+)
 _HERE = word_set("us me you there here now today please currently then right")
 _AUXILIARIES = word_set("do does did can could will would should may might must")
 _BE = word_set("is are was were be been being isn't aren't wasn't weren't not to still already all both")
@@ -243,7 +247,10 @@ _THERE = word_set("have has had got exist exists present")
 
 def true_of_all(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
     """A verb that else changes nothing, where it says what those that are asked for do or are: "How many flats are
-    let?" and "Which guests work?" ask for some of them."""
+    let?" and "Which guests work?" ask for some of them; so does what they are or have: "staff who are managers"."""
+    last = clause.tokens[-1]
+    if _OF_THOSE.search(clause.text) is not None and not overlaps(last.start, last.end, used):
+        return [] if any(last.stem in tool.name_stems for tool in tools) else [(last.start, last.end)]
     if _OF_SOME.match(clause.text) is None or any(token.low in _AUXILIARIES for token in clause.tokens):
         return []
     words = [token for token in clause.tokens if token.low not in _HERE]

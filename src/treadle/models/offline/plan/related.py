@@ -45,12 +45,12 @@ _ROLES = word_set(
 _TAKES_ROLES = frozenset(
     stem(word) for word in word_set("role position job title group audience relation profession team occupation")
 )
-# Where a person is looked up, and not written.
 # What such a parameter takes is no name of anybody.
 _REFERENCES = frozenset(
     stem(word)
     for word in word_set(
-        "reference ref tracking number no nr serial isbn uuid guid identifier id barcode plate registration vin iban"
+        "reference ref tracking number no nr serial isbn uuid guid identifier id barcode plate registration vin iban "
+        "invoice receipt booking reservation"
     )
 )
 _ANYBODY = frozenset(map(stem, ("to", "name")))
@@ -96,15 +96,11 @@ def told_by_another(
             continue
         for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", clause.text, re.IGNORECASE):
             found += _beside(clause.text, match, param, tools)
-            if tool.may_change and value not in told and _is_reference(param):
+            if tool.may_change and value not in told:
                 found += _named_by_owner(clause, match, tool, param)
-            if tool.may_change and value not in told:
                 found += _owner_of_it(clause, match, tool, param)
-            if tool.may_change and value not in told and not _CREATING & {*parts(clause.text.lower())}:
-                found += _described_by(clause.text, match, param)
-            if tool.may_change and value not in told and clause.opening in _STEPPING | _SETTING:
-                found += _by_his_part(clause.text, match, param)
-            if tool.may_change and value not in told:
+                found += [] if _CREATING & {*parts(clause.text.lower())} else _described_by(clause.text, match, param)
+                found += _by_his_part(clause, match, param)
                 found += _somebody(clause, match, tool, param)
             if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
@@ -134,14 +130,11 @@ def _beside(text: str, match: re.Match[str], param: Param, tools: Sequence[Known
         yield from _described_by(text, match, param)
 
 
-def _is_reference(param: Param) -> bool:
-    return bool(_REFERENCES & {*map(stem, parts(param.name))}) and not param.enum
-
-
 def _named_by_owner(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
     """A name where a reference is taken: of "Cancel Nora's booking" and "Send a reminder to Nora" it is whose it is.
     One that stands right behind what is changed, as in "Cancel booking Alpha", may be what it is called."""
-    if re.search(r"\d", match.group()) or not match.group()[0].isalpha():
+    reference = _REFERENCES & {*map(stem, parts(param.name))}
+    if not reference or re.search(r"\d", match.group()) or not match.group()[0].isalpha():
         return
     article = _BEHIND.search(clause.text[: match.start()])
     before = (*clause.words_before(article.start() if article is not None else match.start(), 1), "")[0]
@@ -173,14 +166,17 @@ def _somebody(clause: Clause, match: re.Match[str], tool: KnownTool, param: Para
 
 def _owner_of_it(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:
     """Somebody who has what is changed, where a tool is told which one that is: "Retire Noor's van" to a tool that
-    takes its plate. What is set of somebody, as a salary is, or done to somebody, is another matter."""
+    takes its plate, and "Give Noor's van to Ben" to one that takes a van. What is set of somebody, as a salary is, or
+    done to somebody, is another matter."""
     owned = _WHOSE.match(clause.text, match.end())
     somebody = any(stem(word) in param.nouns for word in PERSON_WORDS | PLACE_WORDS)
-    if owned is None or somebody or clause.opening in _SETTING | _STEPPING:
+    if owned is None or clause.opening in _SETTING | _STEPPING:
         return
     noun = stem(owned[1].lower())
-    attribute = any(noun in other.nouns for other in tool.params if other is not param)
-    if noun in tool.name_stems[1:] and not attribute:
+    attributes = [other for other in tool.params if other is not param and noun in other.nouns]
+    moved = re.match(r"\s+(?:over |back )?to\b", clause.text[owned.end() :]) is not None
+    moved = moved and any(other.shape == "text" and other.required for other in attributes)
+    if moved or (noun in tool.name_stems[1:] and not attributes and not somebody):
         yield match.group() + owned.group()
 
 
@@ -193,10 +189,11 @@ def _described_by(text: str, match: re.Match[str], param: Param) -> Iterator[str
         yield match.group() + behind.group()
 
 
-def _by_his_part(text: str, match: re.Match[str], param: Param) -> Iterator[str]:
+def _by_his_part(clause: Clause, match: re.Match[str], param: Param) -> Iterator[str]:
     """Somebody whose figure is changed and who is told by what he is: of "the salary of the manager", or of "Sales
     staff", nobody's name is said."""
-    somebody = any(stem(word) in param.nouns for word in PERSON_WORDS)
+    text, setting = clause.text, clause.opening in _STEPPING | _SETTING
+    somebody = setting and any(stem(word) in param.nouns for word in PERSON_WORDS)
     plain = match.group().islower() and match.group().isalpha()
     staff = _STAFF.match(text, match.end())
     if somebody and (staff is not None or (plain and _BEHIND.search(text[: match.start()]) is not None)):

@@ -1,0 +1,147 @@
+"""Things called like words of the question, figures in several units, and whose it is that is handed on."""
+
+from typing import Any
+
+import pytest
+
+from treadle import Agent, RunResult, tool
+
+from .asked.judge import DECLINED
+
+CHANGED: list[tuple[Any, ...]] = []
+
+
+def loans() -> list[dict[str, Any]]:
+    """The loans: who lends which book to whom."""
+    return [
+        {"id": 1, "book": "When", "lender": "Anna", "borrower": "Paul"},
+        {"id": 2, "book": "It", "lender": "Paul", "borrower": "Anna"},
+    ]
+
+
+def cities() -> list[dict[str, Any]]:
+    """Budgets of the cities."""
+    return [
+        {"city": "Most", "budget": 250000, "currency": "CZK", "people": 66000, "mayor": "Jan"},
+        {"city": "Split", "budget": 80000, "currency": "EUR", "people": 160000, "mayor": "Ante"},
+        {"city": "Bonn", "budget": None, "currency": "EUR", "people": 330000, "mayor": "Will"},
+    ]
+
+
+def rooms() -> list[dict[str, Any]]:
+    """Rooms of the hostel."""
+    return [{"room": "Rose", "price": 40, "guest": None}, {"room": "May", "price": 70, "guest": "Ann"}]
+
+
+def staff() -> list[dict[str, Any]]:
+    """All staff with their manager."""
+    return [{"name": "Rose", "manager": None}, {"name": "Ann", "manager": "Rose"}]
+
+
+def courses() -> dict[str, Any]:
+    """The courses, and the students of each."""
+    return {"school": "Hill", "courses": [{"title": "Art", "students": ["Ida"]}, {"title": "Latin", "students": []}]}
+
+
+def recipes() -> list[dict[str, Any]]:
+    """Recipes with cook and ingredients."""
+    return [
+        {"recipe": "Plain Rice", "cook": "Basil", "ingredients": ["rice"]},
+        {"recipe": "Soup", "cook": "Rosemary", "ingredients": ["basil"]},
+    ]
+
+
+def tasks(project: str, status: str = "open") -> list[dict[str, Any]]:
+    """Tasks of a project with a status."""
+    return [{"task": "Paint", "project": project, "status": status}]
+
+
+@tool(effect="write")
+def assign_driver(van: str, driver: str) -> str:
+    """Assign a driver to a van."""
+    CHANGED.append((van, driver))
+    return "assigned"
+
+
+@tool(effect="write")
+def pay_invoice(invoice: str) -> str:
+    """Pay an invoice."""
+    CHANGED.append((invoice,))
+    return "paid"
+
+
+@tool(effect="write")
+def remove_song(title: str) -> str:
+    """Remove a song from the playlist."""
+    CHANGED.append((title,))
+    return "removed"
+
+
+def asked(question: str, *functions: Any) -> RunResult:
+    CHANGED.clear()
+    tools = [each if hasattr(each, "spec") else tool(each, effect="read") for each in functions]
+    return Agent("offline", tools=tools).run_sync(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "function"),
+    [
+        ("Who borrowed When?", loans),
+        ("Who borrowed It?", loans),
+        ("What is the budget of Most in EUR?", cities),
+        ("Who is the mayor of Will?", cities),
+        ("What does a room cost in May?", rooms),
+        ("Staff who are managers", staff),
+        ("Which courses have students?", courses),
+        ("Which recipes are with Basil?", recipes),
+        ("Which cities have a budget over 90000?", cities),
+        ("How many cities have a budget between 60000 and 90000?", cities),
+    ],
+)
+def test_what_is_called_like_another_word_is_not_passed_over(question: str, function: Any) -> None:
+    assert DECLINED.search(asked(question, function).text)
+
+
+@pytest.mark.parametrize(
+    ("question", "function", "told"),
+    [
+        ("Cities in EUR with a budget over 70000", cities, "1 of the 3"),
+        ("Which city has the lowest people?", cities, "Most"),
+        ("Who is the mayor of Split?", cities, "Ante"),
+        ("What does May cost?", rooms, "70"),
+        ("Which cities have no budget?", cities, "1 of the 3"),
+        ("Which room has no guest?", rooms, "1 of the 2"),
+        ("How many tasks has Home?", tasks, "1 listed (status open):"),
+    ],
+)
+def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) -> None:
+    assert told in asked(question, function).text
+
+
+@pytest.mark.parametrize(
+    ("question", "function"),
+    [
+        ("Assign Olga's van to Pete", assign_driver),
+        ("Give Olga's van over to Pete", assign_driver),
+        ("Pay Hall", pay_invoice),
+        ("Remove All", remove_song),
+        ("Remove Everything", remove_song),
+    ],
+)
+def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, function: Any) -> None:
+    asked(question, function)
+    assert CHANGED == []
+
+
+@pytest.mark.parametrize(
+    ("question", "function", "changed"),
+    [
+        ("Assign Pete to V1", assign_driver, ("V1", "Pete")),
+        ("Pay invoice 7", pay_invoice, ("7",)),
+        ("Remove the song All", remove_song, ("All",)),
+        ('Remove "All"', remove_song, ("All",)),
+    ],
+)
+def test_what_is_named_is_changed(question: str, function: Any, changed: tuple[Any, ...]) -> None:
+    asked(question, function)
+    assert [changed] == CHANGED
