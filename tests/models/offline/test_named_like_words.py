@@ -64,6 +64,13 @@ def assign_driver(van: str, driver: str) -> str:
 
 
 @tool(effect="write")
+def assign_task(task: str, worker: str) -> str:
+    """Assign a task to a worker."""
+    CHANGED.append((task, worker))
+    return "assigned"
+
+
+@tool(effect="write")
 def pay_invoice(invoice: str) -> str:
     """Pay an invoice."""
     CHANGED.append((invoice,))
@@ -123,6 +130,10 @@ def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) 
     [
         ("Assign Olga's van to Pete", assign_driver),
         ("Give Olga's van over to Pete", assign_driver),
+        ("Give Olga's own van to Pete", assign_driver),
+        ("Assign Tom's to Ida", assign_task),
+        ("Assign Paint to Tom's", assign_task),
+        ("Assign the task Tom has to Ida", assign_task),
         ("Pay Hall", pay_invoice),
         ("Remove All", remove_song),
         ("Remove Everything", remove_song),
@@ -137,6 +148,7 @@ def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, f
     ("question", "function", "changed"),
     [
         ("Assign Pete to V1", assign_driver, ("V1", "Pete")),
+        ("Assign Paint to Ida", assign_task, ("Paint", "Ida")),
         ("Pay invoice 7", pay_invoice, ("7",)),
         ("Remove the song All", remove_song, ("All",)),
         ('Remove "All"', remove_song, ("All",)),

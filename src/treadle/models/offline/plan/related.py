@@ -59,8 +59,12 @@ _TOLD_TO = word_set("email mail text message notify remind tell inform invite th
 _MANY_DOERS = re.compile(r"(?:[a-z]+ )+[a-z]+s|[a-z]+(?:er|or|ist|ant|ent|ee|ian)s")
 _OF_SOMEBODY = word_set("of for to by from")
 _ARTICLE = r"(?:the|an?|its|his|her|their|my|our|your)"
-_WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(\w+)", re.IGNORECASE)
-_WHOSE_NUMBER = re.compile(r"['’]s?\s+[$€£]?\d[\d.,]*(?=\W|$)")
+_WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(?:own\s+)?(\w+)", re.IGNORECASE)
+# "Tom's 50", "Tom's to Ann", "the van Tom has to Ann".
+_OF_HIS = re.compile(
+    r"['’]s?\s+[$€£]?\d[\d.,]*(?=\W|$)|['’]s(?=\W*(?:$|\s(?:to|for|at|in|on|into|with|by|from|and|or)\b))|"
+    r"\s+(?:has|had|owns|holds|uses)(?=\s+(?:to|for|on|in|at)\b)"
+)
 _OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
 _WHAT = re.compile(r"\b(?:what|who|whom|which|how)\s+(?:the\s+)?$", re.IGNORECASE)
@@ -90,9 +94,10 @@ def told_by_another(
         told: the names that results and schemas have told.
     """
     found: list[str] = []
+    quoted = {value.text for value in clause.values if value.kind == "quoted"}
     for param in tool.params:
         value = arguments.get(param.name)
-        if not isinstance(value, str) or not value or param.enum or _is_quoted(clause, value):
+        if not isinstance(value, str) or not value or param.enum or value in quoted:
             continue
         for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", clause.text, re.IGNORECASE):
             found += _beside(clause.text, match, param, tools)
@@ -102,7 +107,7 @@ def told_by_another(
                 found += [] if _CREATING & {*parts(clause.text.lower())} else _described_by(clause.text, match, param)
                 found += _by_his_part(clause, match, param)
                 found += _somebody(clause, match, tool, param)
-            if tool.may_change and (of := _WHOSE_NUMBER.match(clause.text, match.end())) is not None:
+            if tool.may_change and (of := _OF_HIS.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
@@ -174,7 +179,7 @@ def _owner_of_it(clause: Clause, match: re.Match[str], tool: KnownTool, param: P
         return
     noun = stem(owned[1].lower())
     attributes = [other for other in tool.params if other is not param and noun in other.nouns]
-    moved = re.match(r"\s+(?:over |back )?to\b", clause.text[owned.end() :]) is not None
+    moved = re.match(r"\s+(?:[a-z]+\s+)?to\b", clause.text[owned.end() :]) is not None
     moved = moved and any(other.shape == "text" and other.required for other in attributes)
     if moved or (noun in tool.name_stems[1:] and not attributes and not somebody):
         yield match.group() + owned.group()
@@ -211,7 +216,3 @@ def _described(text: str, value: str, param: Param) -> Iterator[str]:
 
 def _names(tools: Sequence[KnownTool]) -> frozenset[str]:
     return frozenset(noun for tool in tools for param in tool.params if param.shape == "text" for noun in param.nouns)
-
-
-def _is_quoted(clause: Clause, text: str) -> bool:
-    return any(value.kind == "quoted" and value.text == text for value in clause.values)
