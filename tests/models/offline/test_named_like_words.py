@@ -71,6 +71,20 @@ def assign_task(task: str, worker: str) -> str:
 
 
 @tool(effect="write")
+def change_owner(patient: str, owner: str) -> str:
+    """Give a patient another owner."""
+    CHANGED.append((patient, owner))
+    return "changed"
+
+
+@tool(effect="write")
+def set_price(item: str, price: float) -> str:
+    """Set the price of an item in EUR."""
+    CHANGED.append((item, price))
+    return "set"
+
+
+@tool(effect="write")
 def pay_invoice(invoice: str) -> str:
     """Pay an invoice."""
     CHANGED.append((invoice,))
@@ -134,6 +148,9 @@ def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) 
         ("Assign Tom's to Ida", assign_task),
         ("Assign Paint to Tom's", assign_task),
         ("Assign the task Tom has to Ida", assign_task),
+        ("Assign the task Tom called to Ida", assign_task),
+        ("Change Pepper's owner's name to Kim", change_owner),
+        ("Set the price of Mug up 5", set_price),
         ("Pay Hall", pay_invoice),
         ("Remove All", remove_song),
         ("Remove Everything", remove_song),
@@ -149,6 +166,8 @@ def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, f
     [
         ("Assign Pete to V1", assign_driver, ("V1", "Pete")),
         ("Assign Paint to Ida", assign_task, ("Paint", "Ida")),
+        ("Change Pepper's owner to Kim", change_owner, ("Pepper", "Kim")),
+        ("Set the price of Mug to 5", set_price, ("Mug", 5)),
         ("Pay invoice 7", pay_invoice, ("7",)),
         ("Remove the song All", remove_song, ("All",)),
         ('Remove "All"', remove_song, ("All",)),

@@ -98,11 +98,10 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb.low == first and second in _PARTICLES and not {second, f"{second}to"} & said:
         return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
-    last = clause.tokens[-1]
     if after is not None and after.low in ("on", "about") and tells(verb.low) and after.low not in called:
         # To report on an item is not to report it.
         return [(verb.start, after.end)]
-    for token in (after, last):
+    for token in (after, *clause.tokens[-2:]):
         if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
             continue
         own = token.low in called or parts(tool.name)[0].endswith(token.low)

@@ -60,10 +60,10 @@ _MANY_DOERS = re.compile(r"(?:[a-z]+ )+[a-z]+s|[a-z]+(?:er|or|ist|ant|ent|ee|ian
 _OF_SOMEBODY = word_set("of for to by from")
 _ARTICLE = r"(?:the|an?|its|his|her|their|my|our|your)"
 _WHOSE = re.compile(r"\W*(?:['’]s?|s['’])\s+(?:own\s+)?(\w+)", re.IGNORECASE)
-# "Tom's 50", "Tom's to Ann", "the van Tom has to Ann".
+# "Tom's 50", "Tom's to Ann", "the van Tom has to Ann", "Tom's wife's name".
 _OF_HIS = re.compile(
     r"['’]s?\s+[$€£]?\d[\d.,]*(?=\W|$)|['’]s(?=\W*(?:$|\s(?:to|for|at|in|on|into|with|by|from|and|or)\b))|"
-    r"\s+(?:has|had|owns|holds|uses)(?=\s+(?:to|for|on|in|at)\b)"
+    r"\s+(?:has|had|owns|holds|uses|called)(?=\s+(?:to|for|on|in|at)\b)|['’]s\s+\w+['’]s(?=\s)"
 )
 _OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
