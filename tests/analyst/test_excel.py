@@ -52,6 +52,30 @@ def test_a_comparison(make: Any, tmp_path: Path) -> None:
     assert [line[1] for line in found[1:]] == ["y", "z", "x"]
 
 
+def test_the_day_that_excel_has_and_no_calendar(tmp_path: Path) -> None:
+    """The reader takes day 60, 29 February 1900, for the 28th, so that two keys were one."""
+
+    def ask(name: str, days: list[float], options: dict[str, Any]) -> list[Any]:
+        book = xlsxwriter.Workbook(str(tmp_path / name), options)
+        page = book.add_worksheet()
+        page.write_row(0, 0, ["day", "number", "amount"])
+        for line, day in enumerate(days, 1):
+            page.write_number(line, 0, day, book.add_format({"num_format": "dd.mm.yyyy hh:mm"}))
+            page.write_row(line, 1, [day, 1])
+        book.close()
+        dimensions = (Dimension(name="day", type="date"), Dimension(name="number"))
+        source = Source(name="s", kind="xlsx", path=name, dimensions=dimensions, measures=(Measure(name="amount"),))
+        catalog = Catalog([source], tmp_path)
+        query(catalog, QueryRequest(source="s", dimensions=["number"]))
+        return [row["day"] for row in query(catalog, QueryRequest(source="s", dimensions=["day"])).rows]
+
+    assert ask("1900.xlsx", [59, 61], {}) == [date(1900, 2, 28), date(1900, 3, 1)]
+    assert ask("1904.xlsx", [60], {"date_1904": True}) == [date(1904, 3, 1)]
+    for day in (60, 60.5):
+        with pytest.raises(AnalystError, match=r"A3 \(29 February 1900, a day that never was\)"):
+            ask(f"{day}.xlsx", [59, day, 61], {})
+
+
 def test_moments_are_written_as_they_are_or_as_text(tmp_path: Path) -> None:
     """Excel rounds to the second that it shows: the last moment of a day was the next day, and two keys were one."""
     moments = ["2024-01-31 23:59:59.999999", "2024-01-31 23:59:59.999998", "2024-01-31 12:30:15", "2024-02-01 00:00:00",

@@ -38,7 +38,7 @@ def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
         raise AnalystError(f"{told}: {file.name} has no line of column names in its sheet")
     columns = _header(rows[source.text.skip], file, told)
     wanted = {at + 1 for at, name in enumerate(columns) if name in demand.columns}
-    _check_cells(file, sheet_of(file, source.table, told), wanted, source.text.skip + 1, told)
+    _check_cells(file, sheet_of(file, source.table, told), wanted, source.text.skip + 1, told, rows)
     floating: set[str] = set()
     signs = decimal_signs(source)
 
@@ -130,9 +130,11 @@ def _text(cell: Any, column: str, sign: str, floating: set[str]) -> str | None:
             return str(cell)
 
 
-def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: str) -> None:
+def _check_cells(
+    file: Path, sheet: str, columns: set[int], header: int, told: str, rows: Sequence[Sequence[Any]]
+) -> None:
     """Raises AnalystError for cells of those columns, below the header, that have no value of their own: with an error,
-    with a formula that was not computed, or merged over several lines."""
+    with a formula that was not computed, with a day that never was, or merged over several lines."""
     wrong: list[str] = []
     merged: list[str] = []
     try:
@@ -148,8 +150,10 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
                 emptied = cell.get("t") == "str" and any(child.tag.endswith("}v") for child in cell)
                 if cell.get("t") == "e" or (formula and value is None and not emptied):
                     wrong.append(f"{_letters(column)}{line} ({value or 'a formula without a value'})")
-                    if len(wrong) == _MOST_SHOWN:
-                        break
+                elif value and cell.get("t", "n") == "n" and _never_was(value, rows[line - 1][column - 1]):
+                    wrong.append(f"{_letters(column)}{line} (29 February 1900, a day that never was)")
+                if len(wrong) == _MOST_SHOWN:
+                    break
     except (zipfile.BadZipFile, ElementTree.ParseError) as error:
         raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
     except (KeyError, StopIteration) as error:
@@ -168,6 +172,12 @@ def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: s
             f"{told}: sheet {sheet!r} of {file.name} has cells merged over several lines, of which only the first has "
             f"the value: {shown}; unmerge them, and write the value into each"
         )
+
+
+def _never_was(number: str, read: object) -> bool:
+    """Whether a number is Excel's day 60, which the reader takes for the day before it."""
+    # Days that are counted from 1904 have a true day of that number.
+    return isinstance(read, date) and read.year == 1900 and 60 <= float(number) < 61
 
 
 def _placed(part: IO[bytes]) -> Iterator[tuple[ElementTree.Element, int, int]]:
