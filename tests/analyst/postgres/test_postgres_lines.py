@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle.analyst import AnalystError, Bounds, Catalog, Source
+from treadle.analyst import AnalystError, Bounds, Catalog, Filter, Hierarchy, Source
 from treadle.analyst.asking import drill as drilling
 from treadle.analyst.asking.drill import DrillRequest, drill
 from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
@@ -34,6 +34,20 @@ def test_rows_behind_a_key(table: Callable[..., Source], tmp_path: Path, monkeyp
     monkeypatch.setattr(drilling, "_MOST_FETCHED", 2)
     with pytest.raises(AnalystError, match="has 3 rows behind this key"):
         drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": "100"}), bounds=QUICK)
+
+
+def test_rows_below_a_group(table: Callable[..., Source], tmp_path: Path) -> None:
+    """The table of what is below it was made once more for the rows, under the name of that for their number."""
+    rows = [("100", "x", "5.00"), ("200", "y", "7.00"), ("300", "x", "1.00")]
+    a, b = table("a", rows, columns=COLUMNS), table("b", rows[1:], columns=COLUMNS)
+    tree = table("tree", [("Low", "100", "1"), ("Low", "200", "1")], columns=("group", "member", "amount"))
+    hierarchy = Hierarchy(name="h", of="account", source="tree", group="group", member="member")
+    request = DrillRequest(
+        source_a="a", source_b="b", key={"text": "x"}, filters=[Filter(dimension="account", op="under", value="Low")]
+    )
+    found = drill(Catalog([a, b, tree], tmp_path, hierarchies=[hierarchy]), request, bounds=QUICK)
+    assert [line.values["account"] for line in found.a.rows] == ["100"]
+    assert found.b.rows == ()
 
 
 def test_row_by_row(table: Callable[..., Source], tmp_path: Path) -> None:

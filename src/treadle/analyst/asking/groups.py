@@ -40,7 +40,7 @@ def decided(session: Session, catalog: Catalog, typed: Sequence[Typed]) -> list[
             if condition.op == "under":
                 name = (replace(key, own=None), str(condition))
                 if name not in known:
-                    known[name] = _under(session, catalog, key, condition, f"group{len(known)}_")
+                    known[name] = _under(session, catalog, key, condition, f"group{one.letter}{len(known)}_")
                 condition = known[name]
             conditions.append((key, condition))
         found.append(replace(one, conditions=tuple(conditions)))
