@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain
+from treadle.models.offline.grammar.currencies import money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLAIN_VERBS
 from treadle.models.offline.grammar.meaning import is_idle, is_negation, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
@@ -111,7 +112,8 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         # What goes on with a sum has no number of it in place of another.
         return Meant(question)
     if (field := dropped(question)) is not None:
-        less = without(planner.box.read(earlier, planner.today), field, made, planner.box)
+        before = planner.box.read(earlier, planner.today)
+        less = without(before, field, made, planner.box) or _leaving_out(before, field, question, planner)
         again = planner.chooser.choose(planner.box.read(less, planner.today)) if less else None
         # What was done is not done once more, with less.
         told = again is not None and again.tool.change is None
@@ -147,6 +149,16 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         # "Only VIP ones" are some of those before, and never all that are so.
         return _best(rest, planner) or Meant(question, lost=(clause.text,))
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
+
+
+def _leaving_out(earlier: Clause, said: str, question: str, planner: Planner) -> str:
+    """The earlier question without the rows of a value that it does not speak of: "without USD"; empty if that is none,
+    or nobody can say of what."""
+    valued = any(value.text == said for value in planner.box.read(question, planner.today).values)
+    if not valued or stem(said) in {token.stem for token in earlier.tokens}:
+        return ""
+    text = f"{earlier.text.rstrip(' ?.!')} without {said}"
+    return text if planner.spare_words(text) == 0 else ""
 
 
 def _somebody_told(made: Exchange, question: str, planner: Planner) -> str | None:
@@ -324,7 +336,14 @@ def _counterpart(
 ) -> Edit | None:
     """What `value` takes the place of: a value that looks the same, or a name that was looked up."""
     if value.kind != "phrase":
-        same = [other for other in earlier.values if other.kind == value.kind]
+        names = _names_like(value, made, planner)
+        same = [
+            other
+            for other in earlier.values
+            if other.kind == value.kind
+            and _is_money(other) == _is_money(value)
+            and (not names or closest(other.text, names) is not None)
+        ]
         if same:
             spans = [(other.start, other.end) for other in reversed(same)]
             return _led_alike(earlier, follow, value, spans)
@@ -338,6 +357,18 @@ def _counterpart(
                 if likeness(earlier.text[start:end], text) >= 0.84 and not is_function_word(earlier.tokens[place].text):
                     found.append((start, end))
     return _led_alike(earlier, follow, value, found)
+
+
+def _names_like(value: Value, made: Sequence[Exchange], planner: Planner) -> Sequence[str]:
+    """The names of which a value is one, of those that the calls could be given: of a source those of the sources."""
+    tools = [tool for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
+    known = [planner.vocabulary.names(param.nouns) for tool in tools for param in tool.params]
+    return next((names for names in known if value.text.casefold() in map(str.casefold, names)), ())
+
+
+def _is_money(value: Value) -> bool:
+    """Whether a value is a currency, which takes the place of another one and of nothing else."""
+    return any((start, end) == (0, len(value.text)) for start, end, _ in money_in(value.text))
 
 
 def _names_given(value: Value, made: Sequence[Exchange], planner: Planner) -> list[str]:
