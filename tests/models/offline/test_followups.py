@@ -45,3 +45,39 @@ def test_a_question_of_its_own_is_not_a_follow_up(ask):
     answer, session = ask("shop", "How many widgets do we have?", "Tell me a joke about the sea")
     assert session.calls == []
     assert "cannot plan" in answer
+
+
+def asked(session):
+    ((_, arguments),) = session.calls
+    filters = [(row["dimension"], row.get("op", "="), row["value"]) for row in arguments.get("filters", ())]
+    return arguments.get("source"), filters, arguments.get("dimensions", [])
+
+
+def test_a_currency_takes_the_place_of_a_currency_and_a_source_that_of_a_source(ask):
+    one = "Total amount in fi_reporting"
+    _, session = ask("analyst", f"{one} in EUR", "and consolidation_mart?")
+    assert asked(session) == ("consolidation_mart", [("currency", "=", "EUR")], [])
+    _, session = ask("analyst", f"{one} for account X9", "and consolidation_mart?")
+    assert asked(session) == ("consolidation_mart", [("account", "=", "X9")], [])
+    for question in ("in EUR", "only EUR", "and in EUR?"):
+        _, session = ask("analyst", "Compare fi_reporting and consolidation_mart by company", question)
+        assert asked(session) == (None, [("currency", "=", "EUR")], ["company"])
+        assert session.calls[0][1]["source_b"] == "consolidation_mart"
+    _, session = ask("analyst", f"{one} in EUR", "and in USD?")
+    assert asked(session)[1] == [("currency", "=", "USD")]
+
+
+def test_what_is_left_out_in_a_follow_up(ask):
+    compared = "Compare fi_reporting and consolidation_mart by company"
+    _, session = ask("analyst", compared, "without USD", "and without GBP")
+    assert asked(session)[1] == [("currency", "!=", "USD"), ("currency", "!=", "GBP")]
+    # It may take away what was said of it.
+    answer, session = ask("analyst", f"{compared} in USD", "without USD")
+    assert session.calls == []
+    assert "I cannot tell what “without” means" in answer
+
+
+def test_a_breakdown_takes_the_place_of_one_wherever_that_stands(ask):
+    for question in ("by company in EUR", "by company and account in EUR", "in EUR by company"):
+        _, session = ask("analyst", f"Total amount in fi_reporting {question}", "by period")
+        assert asked(session) == ("fi_reporting", [("currency", "=", "EUR")], ["period"])

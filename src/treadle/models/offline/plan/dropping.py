@@ -1,4 +1,5 @@
-"""Follow-ups that take a condition away: "now without the period" is the question before it, less what it said of that.
+"""Follow-ups that take something away: "now without the period" is the question before it, less what it said of that,
+and "without USD" is it without what is in USD.
 
 Called by `followup`.
 """
@@ -10,6 +11,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import stem
 from treadle.models.offline.plan.conditions import conditions
+from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.toolbox import Toolbox
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -43,6 +45,16 @@ def without(earlier: Clause, field: str, made: Sequence[Exchange], box: Toolbox)
     if behind is not None:
         return earlier.text[:start] + earlier.text[end + behind.end() :]
     return earlier.text[: led.start() if led is not None else start] + earlier.text[end:]
+
+
+def leaving_out(earlier: Clause, said: str, question: str, planner: Planner) -> str:
+    """The earlier question without the rows of a value that it does not speak of: "without USD"; empty if that is none,
+    or nobody can say of what."""
+    valued = any(value.text == said for value in planner.box.read(question, planner.today).values)
+    if not valued or stem(said) in {token.stem for token in earlier.tokens}:
+        return ""
+    text = f"{earlier.text.rstrip(' ?.!')} without {said}"
+    return text if planner.spare_words(text) == 0 else ""
 
 
 def _given(made: Exchange, field: str, box: Toolbox) -> list[str]:

@@ -16,10 +16,10 @@ from treadle.models.offline.grammar.meaning import is_idle, is_negation, is_turn
 from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
 from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, stem, tokens
 from treadle.models.offline.plan.conditions import conditions
-from treadle.models.offline.plan.dropping import dropped, without
+from treadle.models.offline.plan.dropping import dropped, leaving_out, without
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import told_all
-from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
+from treadle.models.offline.plan.structures import Mention, grouping_spans, groupings, mentions, overlaps
 from treadle.models.offline.plan.switches import switched
 from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.transcript import LONGEST, Exchange, Turn
@@ -50,7 +50,7 @@ _OF_THEM = re.compile(
 _ONLY = re.compile(r"^\W*(?:and |but |now |ok |please )*(?:only|just)\b", re.IGNORECASE)
 _WHOSE = ("my", "your", "his", "her", "its", "our", "their")
 _SOMEBODY = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
-_BY = re.compile(r"\s*\b(?:by|per)\s+\w+(?:\s*(?:,|and)\s*\w+)*\s*(?=[?.!]?$)", re.IGNORECASE)
+_BY = re.compile(r"(?:by|per)\b", re.IGNORECASE)
 _BACK = frozenset({"back", "backwards", "reverse", "reversed", "versa"})
 _SHORT = 6
 
@@ -113,7 +113,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         return Meant(question)
     if (field := dropped(question)) is not None:
         before = planner.box.read(earlier, planner.today)
-        less = without(before, field, made, planner.box) or _leaving_out(before, field, question, planner)
+        less = without(before, field, made, planner.box) or leaving_out(before, field, question, planner)
         again = planner.chooser.choose(planner.box.read(less, planner.today)) if less else None
         # What was done is not done once more, with less.
         told = again is not None and again.tool.change is None
@@ -149,16 +149,6 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         # "Only VIP ones" are some of those before, and never all that are so.
         return _best(rest, planner) or Meant(question, lost=(clause.text,))
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
-
-
-def _leaving_out(earlier: Clause, said: str, question: str, planner: Planner) -> str:
-    """The earlier question without the rows of a value that it does not speak of: "without USD"; empty if that is none,
-    or nobody can say of what."""
-    valued = any(value.text == said for value in planner.box.read(question, planner.today).values)
-    if not valued or stem(said) in {token.stem for token in earlier.tokens}:
-        return ""
-    text = f"{earlier.text.rstrip(' ?.!')} without {said}"
-    return text if planner.spare_words(text) == 0 else ""
 
 
 def _somebody_told(made: Exchange, question: str, planner: Planner) -> str | None:
@@ -248,9 +238,7 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
         used.append((said.start, said.end))
     breakdown = groupings(follow, planner.vocabulary.names(["dimension"]))
     if breakdown:
-        by = _BY.search(earlier.text.rstrip("?.! "))
-        if by:
-            edits.append(Edit(by.start(), by.end(), ""))
+        edits += [Edit(*span, "") for span in _broken_down(earlier, planner)]
         extra.append("by " + " and ".join(breakdown))
     free = [value for value in follow.values if not overlaps(value.start, value.end, used)]
     for chosen, replaced in [] if breakdown else _choices(earlier, follow, made, planner):
@@ -284,6 +272,15 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
     for edit in sorted(edits, key=lambda edit: -edit.start):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return " ".join([text.rstrip(" ?.!"), *extra])
+
+
+def _broken_down(earlier: Clause, planner: Planner) -> list[tuple[int, int]]:
+    """Where a question says by what it is broken down, each stretch with the blanks before it."""
+    found: list[tuple[int, int]] = []
+    for _, start, end in grouping_spans(earlier, planner.vocabulary.names(["dimension"])):
+        if (found and found[-1][1] == start) or _BY.match(earlier.text, start):
+            found.append((len(earlier.text[:start].rstrip()), end))
+    return found
 
 
 def _goes_back(earlier: Clause, follow: Clause, edits: Sequence[Edit]) -> bool:
