@@ -14,6 +14,7 @@ import pytest
 from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
@@ -316,6 +317,27 @@ def test_a_rate_is_of_its_day_and_never_another_ones(tmp_path: Path) -> None:
     with pytest.raises(AnalystError, match="the rates 'rates': there is nothing for USD 202402"):
         ask(rated(tmp_path, DOLLARS, TABLE[:1]))
     assert ask(rated(tmp_path, DOLLARS, TABLE[:1]), filters={"period": "202401"}).totals == {"amount": Decimal("4.50")}
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite"])
+def test_a_row_that_a_condition_on_a_mapped_value_leaves_out_needs_no_rate(tmp_path: Path, kind: str) -> None:
+    catalog = rated(tmp_path, [*DOLLARS, ("2", "2024002", "GBP", "1.00")], TABLE, kind=kind)
+    companies = Source(
+        **write(tmp_path, "companies", kind, ("old", "new", "rows"), [("1", "A", Decimal(1)), ("2", "B", Decimal(1))]),
+        dimensions=(Dimension(name="old"), Dimension(name="new")),
+        measures=(Measure(name="rows"),),
+    )
+    books = catalog.sources["books"]
+    company, *others = books.dimensions
+    company = replace(company, mapping=Mapping(source="companies", old="old", new="new"))
+    books = replace(books, dimensions=(company, *others))
+    catalog = Catalog([books, companies, catalog.sources["rates"]], tmp_path)
+    with pytest.raises(AnalystError, match="there is nothing for GBP 202402"):
+        ask(catalog)
+    for filters in ({"company": "A"}, [{"dimension": "company", "op": "!=", "value": "B"}]):
+        assert ask(catalog, filters=filters).totals == {"amount": Decimal("10.45")}
+    with pytest.raises(AnalystError, match="there is nothing for GBP 202402"):
+        ask(catalog, filters={"company": "B"})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ value add up to exactly one, there is one rate for each currency and day, and wh
 nothing is computed. Neighbours: `source` (how they are declared), `rows` (what they are joined to).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import asdict, replace
 
@@ -170,8 +170,10 @@ def _joined(
     looked_up, prefix = _with_values(side, maps, rates)
     looked_up.examine(session)
     for n, lookup in enumerate([*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]):
+        # Once no new value is missing, conditions on these say which rows need a rate.
+        besides = looked_up.replaced if n < len(maps) else {}
         _refuse_missing(session, looked_up, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
-                        f"{prefix}{n}_missing", looked_up.replaced)  # fmt: skip
+                        f"{prefix}{n}_missing", besides)  # fmt: skip
     return looked_up
 
 
@@ -232,11 +234,11 @@ def _with_values(
 
 
 def _refuse_missing(
-    session: Session, side: Side, lookup: Lookup, columns: Sequence[str], mark: str, replaced: dict[str, str]
+    session: Session, side: Side, lookup: Lookup, columns: Sequence[str], mark: str, besides: Collection[str]
 ) -> None:
-    """Raises AnalystError if a row needs what is not in the table; conditions on replaced values rule no row out."""
+    """Raises AnalystError if a row needs what is not in the table; conditions on dimensions `besides` rule no row out."""
     parameters = Parameters()
-    statement = side.filtered(exp.select(*columns).distinct(), parameters, besides=replaced).where(exp.column(mark))
+    statement = side.filtered(exp.select(*columns).distinct(), parameters, besides=besides).where(exp.column(mark))
     rows = session.run(statement.order_by(*columns).limit(_MOST_NAMED + 1), parameters)
     if rows:
         raise AnalystError(
