@@ -236,7 +236,7 @@ def _with_values(
 def _refuse_missing(
     session: Session, side: Side, lookup: Lookup, columns: Sequence[str], mark: str, besides: Collection[str]
 ) -> None:
-    """Raises AnalystError if a row needs what is not in the table; conditions on dimensions `besides` rule no row out."""
+    """Raises AnalystError if a row needs what is not in the table; conditions on `besides` rule no row out."""
     parameters = Parameters()
     statement = side.filtered(exp.select(*columns).distinct(), parameters, besides=besides).where(exp.column(mark))
     rows = session.run(statement.order_by(*columns).limit(_MOST_NAMED + 1), parameters)
