@@ -81,3 +81,20 @@ def test_a_breakdown_takes_the_place_of_one_wherever_that_stands(ask):
     for question in ("by company in EUR", "by company and account in EUR", "in EUR by company"):
         _, session = ask("analyst", f"Total amount in fi_reporting {question}", "by period")
         assert asked(session) == ("fi_reporting", [("currency", "=", "EUR")], ["period"])
+
+
+def test_a_question_that_goes_on_asks_the_whole_of_it_again(ask):
+    """A part without words for a tool of its own was asked of one source, and under none of the other conditions."""
+    compared = "Compare fi_reporting and consolidation_mart for company 1001 in EUR"
+    for more in (". Also for company 1002.", ", and also for company 1002", ". And for 1002?", ". The same for 1002."):
+        _, session = ask("analyst", compared + more)
+        first, second = [call for call in session.calls if call[0] == "compare_sources"]
+        assert [row["value"] for row in first[1]["filters"]] == ["1001", "EUR"]
+        assert [row["value"] for row in second[1]["filters"]] == ["1002", "EUR"]
+        assert "query_source" not in session.tools
+    _, session = ask("analyst", f"{compared}; also by account")
+    assert session.calls[-1][1]["dimensions"] == ["account"]
+    assert [row["value"] for row in session.calls[-1][1]["filters"]] == ["1001", "EUR"]
+    _, session = ask("analyst", f"{compared}. Only for account 710300.")
+    ((_, arguments),) = [call for call in session.calls if call[0] == "compare_sources"]
+    assert [row["value"] for row in arguments["filters"]] == ["1001", "EUR", "710300"]

@@ -19,6 +19,7 @@ from treadle.models.offline.grammar.sides import of_each
 from treadle.models.offline.grammar.spelling import plainly, respelled
 from treadle.models.offline.grammar.words import parts
 from treadle.models.offline.plan.choice import is_final
+from treadle.models.offline.plan.continued import spelled_out
 from treadle.models.offline.plan.followup import Meant, effective_question
 from treadle.models.offline.plan.outcome import Call, Plan
 from treadle.models.offline.plan.planner import Planner
@@ -105,7 +106,7 @@ class OfflineModel:
         offered = Toolbox([only.spec]) if only is not None else box
         planner = Planner(offered, _settled(turns, Planner(offered, turns, self._today())), self._today())
         turns = _settled(turns, planner)
-        meant = effective_question(turns, planner)
+        meant = spelled_out(effective_question(turns, planner), planner)
         if meant.lost:
             return [], lost(meant.lost)
         plan = planner.plan(meant.text, forced=only is not None)

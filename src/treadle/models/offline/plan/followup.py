@@ -118,7 +118,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         # What was done is not done once more, with less.
         told = again is not None and again.tool.change is None
         return Meant(less, True) if told else Meant(question, lost=("without",))
-    bare = _LEAD.sub("", question).strip()
+    bare = without_lead(question)
     clauses = split_clauses(bare)
     if not clauses:
         return Meant(question)
@@ -142,7 +142,7 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     led = bare != question.strip()
     if len(clauses) == 1 and not commands and (led or len(clause.tokens) <= _SHORT) and words:
-        text = _rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
+        text = rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
         if text and text != earlier and not _asks_of_a_change(question, text, planner):
             rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
     if _ONLY.match(question) and clause.is_fragment:
@@ -223,7 +223,13 @@ def _is_breakdown(clause: Clause) -> bool:
     return len(words) <= 2 and opening in ("by", "per", "which", "for")
 
 
-def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planner: Planner) -> str:
+def without_lead(question: str) -> str:
+    """A follow-up without the words that only lead it in, such as "and" or "what about"."""
+    return _LEAD.sub("", question).strip()
+
+
+def rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planner: Planner) -> str:
+    """The earlier question with what a follow-up puts in the place of its parts, or adds; empty if it does neither."""
     edits: list[Edit] = []
     extra: list[str] = []
     used: list[tuple[int, int]] = []
@@ -334,13 +340,8 @@ def _counterpart(
     """What `value` takes the place of: a value that looks the same, or a name that was looked up."""
     if value.kind != "phrase":
         names = _names_like(value, made, planner)
-        same = [
-            other
-            for other in earlier.values
-            if other.kind == value.kind
-            and _is_money(other) == _is_money(value)
-            and (not names or closest(other.text, names) is not None)
-        ]
+        same = [each for each in earlier.values if each.kind == value.kind and _is_money(each) == _is_money(value)]
+        same = [each for each in same if not names or closest(each.text, names) is not None]
         if same:
             spans = [(other.start, other.end) for other in reversed(same)]
             return _led_alike(earlier, follow, value, spans)

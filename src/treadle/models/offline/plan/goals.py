@@ -120,7 +120,7 @@ class Goals:
             return False
         first = goals[-1].clause
         if goals[-1].tool is not choice.tool:
-            merged = self._merged(first, clause) if clause.is_fragment and _limits(clause) else None
+            merged = self._merged(first, clause) if clause.is_fragment and limits(clause) else None
             goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source) if merged is not None else goals[-1]
             return merged is not None
         if not any(self._lacks(each, choice.tool) for each in (first, clause) if each.is_fragment):
@@ -178,7 +178,7 @@ class Goals:
         return []
 
 
-def _limits(clause: Clause) -> bool:
+def limits(clause: Clause) -> bool:
     """Whether a clause opens with a word that limits what was said before it."""
     opened = clause.tokens[0].text if clause.tokens else ""
     return opened.lower() in ("only", "just") or is_turning(opened)
