@@ -214,3 +214,14 @@ def test_decimals_of_many_digits_are_told_apart_as_text(tmp_path: Path, kind: An
         else:
             found = {row["number"]: row["amount"] for row in query(Catalog([source], tmp_path), ask).rows}
             assert found == {"123456789012345678901234567890.5": 1, "123456789012345678901234567890.51": 2, "7": 4}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_decimals_below_one_are_texts_as_others_are(make: Any, confront: Any, kind: str) -> None:
+    """The engine writes .50 and .00 in a type without digits before the point: nought was an empty text."""
+    types = ("DECIMAL(2, 2)", "DECIMAL(18, 2)")
+    a = make("a", [(Decimal(text), 1) for text in ("0.50", "-0.05", "0.00")], kind=kind, types=types)
+    b = make("b", [("0.5", 1), ("-0.05", 1), ("0", 1)])
+    found = confront(a, b)
+    assert (found.summary.matches, found.summary.total_rows) == (3, 3)
+    assert {row.key["company"] for row in found.rows} == {"0.5", "-0.05", "0"}

@@ -59,3 +59,12 @@ def test_row_by_row(table: Callable[..., Source], tmp_path: Path) -> None:
     assert (found.keys, found.equal, found.differing, found.missing_in_a, found.repeated) == (4, 1, 1, 1, 1)
     (column,) = found.columns
     assert [(one.key, one.a, one.b) for one in column.examples] == [({"account": "2"}, None, "n")]
+
+
+def test_decimals_that_are_texts_have_no_noughts_at_their_end(table: Callable[..., Source], tmp_path: Path) -> None:
+    """A number of more than ten decimals was told with all that its column has, unlike the same in a file."""
+    kinds = ("numeric(18,12)", "numeric", "numeric(18,2)")
+    a = table("a", [("1.6", "0.50", "1"), ("0", "0.5", "1")], columns=("rate", "share", "amount"), types=kinds)
+    b = table("b", [("1.6", "0.5", "1"), ("0", "0.5", "1")], columns=("rate", "share", "amount"))
+    found = compare_rows(Catalog([a, b], tmp_path), RowsRequest(source_a="a", source_b="b", key=["rate"]), bounds=QUICK)
+    assert (found.keys, found.equal) == (2, 2)

@@ -106,6 +106,9 @@ def text_of_column(column: "exp.Expr", kind: str) -> "exp.Expr":
         if not kind.startswith("DECIMAL"):
             text = _written_out(text)
         pattern, by = r"(\.\d*?)0+$", r"\1"
+        if _digits_before_the_point(kind) == 0:
+            # The engine writes such a number without the nought before its point.
+            text = call("regexp_replace", text, literal(r"^(-?)\."), literal(r"\10."))
         text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
         return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))
     if kind.startswith("TIMESTAMP"):

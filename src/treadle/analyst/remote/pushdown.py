@@ -45,7 +45,8 @@ def grouped(
     chosen: dict[str, exp.Expr] = {}
     for at, (item, key) in enumerate(zip(dimensions, keys, strict=True)):
         column = columns[item.source_column]
-        plain = column.kind == "decimal" and column.scale is None
+        # What is no decimal in the session is text there, one for each number.
+        plain = column.kind == "decimal" and column.engine_type == "VARCHAR"
         chosen[f"d{at}"] = dialect.told(key.copy(), plain=plain)
     chosen["w"] = dialect.told(exp.Count(this=exp.Star()))
     partials = {}
