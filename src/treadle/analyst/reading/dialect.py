@@ -146,7 +146,7 @@ class Dialect(Struct, frozen=True):
                 return found.digits + (op == "*") <= _MOST_DIGITS + few
 
     def told(self, value: "exp.Expr", *, plain: bool = False) -> "exp.Expr":
-        """The value as it travels: PostgreSQL's as text, with every digit, `plain` ones without noughts at their end."""
+        """The value as it travels: PostgreSQL's as text, every digit of it; no nought at the end of `plain` ones."""
         if not self.postgres:
             return value
         return exp.cast(exp.Anonymous(this="TRIM_SCALE", expressions=[value]) if plain else value, "TEXT")
