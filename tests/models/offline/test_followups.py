@@ -98,3 +98,9 @@ def test_a_question_that_goes_on_asks_the_whole_of_it_again(ask):
     _, session = ask("analyst", f"{compared}. Only for account 710300.")
     ((_, arguments),) = [call for call in session.calls if call[0] == "compare_sources"]
     assert [row["value"] for row in arguments["filters"]] == ["1001", "EUR", "710300"]
+
+
+def test_nothing_is_compared_with_itself(ask):
+    for question in ("and consolidation_mart only?", "only consolidation_mart", "and consolidation mart only?"):
+        answer, session = ask("analyst", "Compare fi_reporting and consolidation_mart for company 1002", question)
+        assert "compare_sources" not in session.tools, answer

@@ -290,10 +290,14 @@ def _broken_down(earlier: Clause, planner: Planner) -> list[tuple[int, int]]:
 
 
 def _goes_back(earlier: Clause, follow: Clause, edits: Sequence[Edit]) -> bool:
-    """Whether a follow-up turns the question round, which puts no word in the place of one: "and back?", or "from
-    Holiday" after "from Rent to Holiday"."""
-    kept = [v.text for v in earlier.values if not any(v.start < each.end and each.start < v.end for each in edits)]
-    return any(token.low in _BACK for token in follow.tokens) or any(each.text in kept for each in edits)
+    """Whether a follow-up puts no word in the place of one: "and back?", or "from Holiday" after "from Rent to Holiday",
+    or "and the mart only?" after a comparison with the mart."""
+    for edit in filter(lambda each: each.text, edits):
+        words = r"[\W_]+".join(map(re.escape, re.split(r"[\W_]+", edit.text)))
+        again = re.finditer(rf"(?<!\w){words}(?!\w)", earlier.text, re.IGNORECASE)
+        if any(not any(at.start() < each.end and each.start < at.end() for each in edits) for at in again):
+            return True
+    return any(token.low in _BACK for token in follow.tokens)
 
 
 def _choices(
