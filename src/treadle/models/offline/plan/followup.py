@@ -290,8 +290,8 @@ def _broken_down(earlier: Clause, planner: Planner) -> list[tuple[int, int]]:
 
 
 def _goes_back(earlier: Clause, follow: Clause, edits: Sequence[Edit]) -> bool:
-    """Whether a follow-up puts no word in the place of one: "and back?", or "from Holiday" after "from Rent to Holiday",
-    or "and the mart only?" after a comparison with the mart."""
+    """Whether a follow-up puts no word in the place of one: "and back?", or "from Holiday" after "from Rent to
+    Holiday", or "and the mart only?" after a comparison with the mart."""
     for edit in filter(lambda each: each.text, edits):
         words = r"[\W_]+".join(map(re.escape, re.split(r"[\W_]+", edit.text)))
         again = re.finditer(rf"(?<!\w){words}(?!\w)", earlier.text, re.IGNORECASE)
