@@ -193,7 +193,7 @@ def test_several_files_and_hostile_file_names(tmp_path: Path) -> None:
     ("data", "message"),
     [
         ("", "no line of column names"),
-        ("k,k,v\n1,2,3\n", "two columns called 'k'"),
+        ("k,k,v\n1,2,3\n", "two columns called 'k'; rename one of them there"),
         ("k,w\n1,2\n", "no column 'v'"),
         ("k,v\n1,2,3\n", r"^source 's': s\.csv, line 2, cannot be read: .*Columns: 2 Found: 3"),
         ('k,v\n1,"2\n', r"^source 's': s\.csv, line 2, cannot be read: .*unterminated quote"),

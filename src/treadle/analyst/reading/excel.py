@@ -105,7 +105,7 @@ def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:
     lowered = [name.lower() for name in names]
     twice = next((name for name in names if lowered.count(name.lower()) > 1), None)
     if twice is not None:
-        raise AnalystError(f"{told}: {file.name} has two columns called {twice!r}")
+        raise AnalystError(f"{told}: {file.name} has two columns called {twice!r}; rename one of them there")
     return names
 
 

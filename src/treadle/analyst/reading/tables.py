@@ -268,7 +268,8 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
     lowered = [name.lower() for name in header]
     for name in header:
         if lowered.count(name.lower()) > 1:
-            raise AnalystError(f"source {source.name!r}: {file.name} has two columns called {name!r}")
+            told = f"source {source.name!r}: {file.name} has two columns called {name!r}"
+            raise AnalystError(f"{told}; rename one of them there")
     end = _END.search(read[-1])
     return header, end[0] if end else ""
 
