@@ -149,6 +149,8 @@ def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) 
         ("Assign Paint to Tom's", assign_task),
         ("Assign the task Tom has to Ida", assign_task),
         ("Assign the task Tom called to Ida", assign_task),
+        ("Assign Paint and its task to Ida", assign_task),
+        ("Assign Pete and his driver to V1", assign_driver),
         ("Change Pepper's owner's name to Kim", change_owner),
         ("Set the price of Mug up 5", set_price),
         ("Pay Hall", pay_invoice),

@@ -58,6 +58,7 @@ _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _STEP_NAMES = word_set("by increment delta step")
 _LASTING = word_set("renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
+_BESIDE = re.compile(r"^(?:(?!\b(?:to|as|with|for|by)\b).)*\band ((?:its|his|her|their) [\w-]+)", re.IGNORECASE)
 _REACHED = frozenset(stem(word) for word in word_set("address email mail phone telephone iban"))
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
@@ -158,14 +159,16 @@ def is_conditional(text: str) -> bool:
 
 
 def done_to_another(clause: Clause, used: Sequence[Span]) -> list[Span]:
-    """The verb of what one does to another, which does not tell a command who is who.
+    """The verb of what one does to another, which does not tell a command who is who; and what is done to beside it.
 
-    Of "Record that Eva adopts Mia" either may be the animal, as the names went into arguments in their order.
+    Of "Record that Eva adopts Mia" either may be the animal, as the names went into arguments in their order. "Move the
+    desk and its lamp to R2" moves two things.
     """
     names = [v for v in clause.values if v.kind == "name" and overlaps(v.start, v.end, used)]
     ends, starts = {value.end for value in names}, {value.start for value in names}
     text = clause.text
-    return [
+    beside = [span for m in _BESIDE.finditer(text) if not overlaps(*(span := m.span(1)), used)]
+    return beside + [
         (token.start, token.end)
         for token in clause.tokens
         if len(text[: token.start].rstrip()) in ends
