@@ -305,13 +305,13 @@ def test_a_fork_with_another_result_tells_nothing_once_more_of_what_a_crash_took
     async def main():
         shop, journal, left = Shop(), MemoryJournal(), MemoryJournal()
         first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
-        events = list(await journal.read(first.run_id))
-        back = next(i for i, event in enumerate(events) if isinstance(event, ToolFinished)) + 1
+        events, call = list(await journal.read(first.run_id)), first.steps[0].calls[0].id
+        back = next(i for i, one in enumerate(events) if isinstance(one, ToolFinished) and one.call_id == call) + 1
         lost = RunResumed(lost=Spent(usage=Usage(5000, 500, estimated=True), cost=Decimal(1)), at=events[back - 1].at)
         await left.append(first.run_id, 0, [*events[:back], lost, *events[back:]])
         budget = Budget(usd=9)
         agent = shop.agent("Done.", "Done.", journal=left)
-        fork = await agent.fork(first.run_id, at=1, tool_results={first.steps[0].calls[0].id: "no tea"}, budget=budget)
+        fork = await agent.fork(first.run_id, at=1, tool_results={call: "no tea"}, budget=budget)
         # The run that it is a fork of has paid that, and another budget has not.
         assert (fork.text, fork.cost, budget.spent().usd) == ("Done.", 2 * ONE, ONE)
         plain = await agent.fork(first.run_id, at=1)
