@@ -167,6 +167,12 @@ STREAMS = {
     "a reply breaks off in a call that its dialect sends whole": Setup(
         (Breaks("exception", calls=(("a", "look", "{" * 80),), then=DONE, after=3),), stream=SLOWLY, dialect="google"
     ),
+    "a transport breaks off by an exception of its own before a piece is heard": Setup(
+        (Breaks("exception", calls=(("a", "look", "{}"),), then=DONE, after=1),),
+        stream=SLOWLY,
+        reports=False,
+        dialect="chat",
+    ),
     "a reply of an unknown finish whose request alone is counted": Setup(
         (Says("", calls("look", "put").calls, "unknown"), DONE), reports="request"
     ),

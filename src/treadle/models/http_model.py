@@ -203,6 +203,13 @@ class HttpModel:
             if last is not None and last != counted:
                 yield self._counted(last, settings)
             raise self._told(error) from error.__cause__
+        except Exception:
+            # A client of somebody else's may raise anything, which does not say what the call took.
+            if reply is not None and decoder is not None:
+                took = broken_off(ModelError("broken off"), reply, decoder).usage
+                if took is not None:
+                    yield self._counted(UsageReported(took), settings)
+            raise
         finally:
             if reply is not None:
                 with anyio.CancelScope(shield=True):
