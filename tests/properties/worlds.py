@@ -532,9 +532,13 @@ class Setup:
         return frozenset(name for what, names in self.changes if what == "eases" for name in names)
 
     def _may_lack(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        # Rules and functions that name tools want these.
-        fixed = bool(self.rules) or PREPARES[self.prepare] is not None or self.hooks.reacts is not None
-        return () if fixed else names
+        return () if self._names_tools else names
+
+    @property
+    def _names_tools(self) -> bool:
+        """Whether rules or functions, here or below, name tools, and want these."""
+        own = bool(self.rules) or PREPARES[self.prepare] is not None or self.hooks.reacts is not None
+        return own or any(one.setup._names_tools for one in self.below)
 
     def _may_change(self, name: str, value: Any) -> bool:
         """Whether a run goes on with an agent so changed: one that has as many functions as it was begun with."""
