@@ -180,3 +180,13 @@ async def test_a_call_that_broke_off_before_it_had_a_name_is_paid_for(pay, at):
     assert failed.usage.estimated
     assert failed.usage.input_tokens > 0 < 40 < failed.usage.output_tokens
     assert at is None or failed.usage.input_tokens == 9_000
+
+
+@pytest.mark.parametrize("first", ["name", "nothing"])
+async def test_a_reply_that_broke_off_as_it_had_begun_is_paid_for(pay, first):
+    """Its provider had read the request; where no piece was heard yet, nothing was told."""
+    piece = said("", (0, "a", "pay", "")) if first == "name" else said("")
+    result = await run([[piece], DONE], pay, kind="anthropic-chat")
+    (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
+    assert failed.usage.estimated
+    assert failed.usage.input_tokens > 0

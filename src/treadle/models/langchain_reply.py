@@ -88,6 +88,7 @@ class Reading:
         self._calls: list[_Call] = []
         self._whole: list[ToolCall] = []
         self._unnamed = 0
+        self._begun = False
 
     def feed(self, message: "AIMessage") -> list[ModelEvent]:
         """The events that a chunk, or a whole message, makes."""
@@ -119,6 +120,10 @@ class Reading:
             counts = _mapping(message.usage_metadata)
             self._counted |= {name for name in COUNTED if counts.get(name) is not None}
             events.append(self._so_far())
+        if not events and not self._begun:
+            # Its provider has read the request, which is paid for where nothing more comes.
+            events.append(self._so_far())
+        self._begun = True
         return events
 
     def _so_far(self) -> UsageReported:
