@@ -54,18 +54,14 @@ def let_in_before(run: Run, record: CallRecord) -> list[CallRecord]:
     """The calls that were let in before `record` is, and begin with it: none does before all are let in that run
     together.
     """
-    tool_of = _tools_of(run)
-    if takes_turns(tool_of(record)):
+    tools = run.config.tools
+    if takes_turns(tools.get(record.doing.name)):
         return []
     still_open = [one for one in calls_so_far(run) if one.id == record.id or _is_let_in(one)]
     wave = next(wave for wave in waves(run, still_open) if record.id in [one.id for one in wave])
     before = wave[: [one.id for one in wave].index(record.id)]
-    return [one for one in before if not takes_turns(tool_of(one))]
+    return [one for one in before if not takes_turns(tools.get(one.doing.name))]
 
 
 def _is_let_in(record: CallRecord) -> bool:
     return record.status in ("asked", "approved") and not record.executed
-
-
-def _tools_of(run: Run) -> Callable[[CallRecord], Tool | None]:
-    return lambda record: run.config.tools.get(record.doing.name)
