@@ -6,14 +6,16 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treadle import Agent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ToolSpec, Usage, UserMessage
 from treadle.models.anthropic_model import AnthropicModel
@@ -440,3 +442,57 @@ def test_no_bytes_break_the_parser(head: bytes, payload: bytes) -> None:
         except ProtocolError:
             continue
         assert all(isinstance(one, bytes) for one in found)
+
+
+class Odd(httpx2.AsyncBaseTransport):
+    """What somebody gave a client to send by: the body breaks off by an exception that says nothing of what it took."""
+
+    def __init__(self, *events: Any) -> None:
+        self._events = events
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        async def body() -> AsyncIterator[bytes]:
+            for event in self._events:
+                yield f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n".encode()
+                await asyncio.sleep(0.01)
+            raise ValueError("odd")
+
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
+
+    def client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=self)
+
+
+@pytest.mark.parametrize("told", [1, 2, 3, 4])
+@pytest.mark.anyio
+async def test_what_a_provider_had_counted_stays_counted_where_its_client_raises_an_exception_of_its_own(
+    told: int,
+) -> None:
+    """A request of 1,000 tokens was estimated at fewer than 100."""
+    import anthropic
+
+    begun = {"id": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 1000, "output_tokens": 1}}
+    events = [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello there"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 50}},
+    ]
+    async with Odd(*events[:told]).client() as sends:
+        client = anthropic.AsyncAnthropic(api_key=KEY, base_url="http://away", http_client=sends)
+        result = await Agent(AnthropicModel("m", client=client)).run("hello")
+    assert result.stop.reason == "model_error"
+    assert (result.usage.input_tokens, result.usage.estimated) == (1000, told == 3)
+    assert result.usage.output_tokens == {1: 1, 2: 1, 3: 7, 4: 50}[told]
+
+
+@pytest.mark.anyio
+async def test_what_a_whole_reply_took_stays_told_where_its_client_raises_an_exception_of_its_own() -> None:
+    import openai
+
+    said = {"choices": [{"index": 0, "delta": {"content": "Hello there"}, "finish_reason": "stop"}]}
+    counted = {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 50}}
+    async with Odd(said, counted).client() as sends:
+        client = openai.AsyncOpenAI(api_key=KEY, base_url="http://away", http_client=sends)
+        result = await Agent(OpenAIChatModel("m", client=client)).run("hello")
+    assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.estimated) == (1000, 50, False)

@@ -207,8 +207,9 @@ class HttpModel:
             # A client of somebody else's may raise anything, which does not say what the call took.
             if reply is not None and decoder is not None:
                 took = broken_off(ModelError("broken off"), reply, decoder).usage
-                if took is not None:
-                    yield self._counted(UsageReported(took), settings)
+                last = _at_least(decoder.reported, took)
+                if last is not None and last != counted:
+                    yield self._counted(last, settings)
             raise
         finally:
             if reply is not None:
@@ -322,6 +323,16 @@ class HttpModel:
         if not isinstance(self._transport, HttpTransport):
             return "Check the credentials of the client that was given"
         return self._access.advice
+
+
+def _at_least(reported: UsageReported | None, took: Usage | None) -> UsageReported | None:
+    """What a provider has `reported` of a reply that broke off, and more where that has made more by then."""
+    if reported is None:
+        return None if took is None else UsageReported(took)
+    if took is None or took.output_tokens <= reported.usage.output_tokens:
+        return reported
+    usage = structs.replace(reported.usage, output_tokens=took.output_tokens, estimated=True)
+    return structs.replace(reported, usage=usage)
 
 
 def hostname(provider: Provider, options: HttpOptions) -> str:
