@@ -383,3 +383,34 @@ async def test_a_run_that_works_for_another_is_queued_with_that_one_only(file):
         with pytest.raises(Misuse, match="works for run"):
             await below.resubmit(sub, to=kept, **given)
     assert kept.orders == []
+
+
+@pytest.mark.parametrize("first", [{"results": "it was paid"}, {"message": "go on"}])
+async def test_what_was_approved_before_a_crash_does_not_make_a_call_again_once_the_run_is_queued(file, first):
+    """The same approval delivered once more had a payment made twice that nobody had been asked about again."""
+    done, under_way, pausing = [], asyncio.Event(), Pausing()
+
+    @tool(effect="write", needs_approval=True, parallel=True)
+    async def pay(to: str) -> str:
+        done.append(to)
+        if len(done) == 2:
+            under_way.set()
+        await asyncio.sleep(3600)
+        return "paid"
+
+    script = ScriptedModel(lambda request: "ok" if request.step else [("pay", {"to": "anna"}), ("pay", {"to": "ben"})])
+    agent, kept = Agent(script, name="clerk", tools=[pay], journal=file), Kept()
+    run_id = await agent.submit("pay", to=kept)
+    anna, ben = [one.call_id for one in (await agent.drive(run_id)).pending]
+    await agent.resubmit(run_id, to=kept, approve=[anna, ben])
+    driving = asyncio.get_running_loop().create_task(agent.drive(run_id, pausing=pausing))
+    await under_way.wait()
+    pausing.give_up()
+    await asyncio.wait([driving])
+    await agent.resubmit(run_id, to=kept, **({"results": {ben: first["results"]}} if "results" in first else first))
+    with pytest.raises(Misuse, match="nobody was asked about it yet"):
+        await agent.resubmit(run_id, to=kept, approve=[anna])
+    result = await agent.drive(run_id)
+    assert result.stop.reason == "waiting"
+    assert anna in [one.call_id for one in result.pending]
+    assert done == ["anna", "ben"]

@@ -132,9 +132,13 @@ class _Fitting:
         pending = await unsettled(run.state, run.journal if run.keeps else None) if answers else ()
         named = {name: one for one in pending for name in (one.call_id, one.key)}
         self, paths, keys = cls(run), dict[str, str](), {one.call_id: one.key for one in pending}
+        by_record = {escaped(record.id): record for record in records}
         for given in answers.calls:
             one = _fit(run, given, named, pending)
-            if not has_asked and one.kind == "interrupted" and given in answers.approve and given != one.key:
+            # Of a run that waits for a worker calls may still be as its process left them.
+            own = by_record.get(one.call_id)
+            unasked = not has_asked or (own is not None and own.status == "interrupted")
+            if unasked and one.kind == "interrupted" and given in answers.approve and given != one.key:
                 raise Misuse(
                     f"call {given!r} of run {run.run_id} was under way when its process died, and nobody was asked "
                     f"about it yet: to have it run again, say so under its key ({one.key!r})"
@@ -144,7 +148,6 @@ class _Fitting:
                     f"call {one.call_id!r} is decided in two ways at once: {paths[one.call_id]!r} and {given!r}"
                 )
             paths[one.call_id] = given
-        by_record = {escaped(record.id): record for record in records}
         inner: dict[str, Answers] = {}
         for path, given in paths.items():
             first, slash, rest = path.partition("/")
