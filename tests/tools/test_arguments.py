@@ -4,7 +4,7 @@ import datetime
 import enum
 import json
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -207,6 +207,49 @@ def test_a_number_is_the_same_however_it_is_written(kind: Any, given: str, membe
     else:
         found = made.validate(f'{{"one": {given}}}')["one"]
         assert (type(found), found) == (type(member), member)
+
+
+class Animal(enum.Enum):
+    CAT = "cat"
+    DOG = "dog"
+
+
+class Cat(BaseModel):
+    kind: Literal[Animal.CAT]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal[Animal.DOG]
+    name: str
+
+
+class Low(BaseModel):
+    kind: Literal[Rate.LOW]
+
+
+class High(BaseModel):
+    kind: Literal[Rate.HIGH]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "meant"),
+    [
+        (Cat | Dog, {"kind": "cat", "lives": 9}, Cat(kind=Animal.CAT, lives=9)),
+        (Cat | Dog, {"kind": "dog", "name": "Rex"}, Dog(kind=Animal.DOG, name="Rex")),
+        (Low | High, {"kind": "0.19"}, High(kind=Rate.HIGH)),
+    ],
+)
+def test_what_a_member_of_an_enum_tells_apart_is_read(kind: Any, given: Any, meant: Any) -> None:
+    """No call fitted: "Input tag 'cat' found using 'kind' does not match any of the expected tags: <Animal.CAT…"."""
+
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = Annotated[kind, Field(discriminator="kind")]
+    made = tool(take)
+    assert made.validate(json.dumps({"one": given})) == {"one": meant}
+    with pytest.raises(InvalidArguments, match="does not match any of the expected tags: '"):
+        made.validate('{"one": {"kind": "cow"}}')
 
 
 def test_what_may_be_an_enum_or_something_else_is_told_in_json() -> None:

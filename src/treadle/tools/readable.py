@@ -4,7 +4,7 @@ Pydantic's own validator and its JSON Schema say different things of a few types
 answers of a type in `treadle.drivers.output`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ def validator_of(adapter: Any) -> Any:
 
     Pydantic's own gives of the one what checks each item as it is asked for: in the middle of what a function does, and
     once. Of the other, in a `Literal`, or where its value is none of JSON's (a Decimal, a date, a tuple), it takes the
-    member alone, which no JSON is.
+    member alone, which no JSON is; nor does it find what such a member is the tag of in a union.
     """
     from pydantic_core import SchemaValidator
 
@@ -53,6 +53,8 @@ def _readable(schema: Any) -> Any:
             case "enum":
                 all_of = _forms(found["members"])
                 return _by_form(found, all_of, [(form, one) for form, one in all_of if form != one.value])
+            case "tagged-union":
+                return {**found, "choices": _by_tag(found["choices"])}
             case _:
                 return found
     return type(schema)(map(_readable, schema)) if type(schema) in (list, tuple) else schema
@@ -73,6 +75,12 @@ def _forms(values: Sequence[Any]) -> list[tuple[Any, Any]]:
             # Nor has the JSON Schema a word for it.
             continue
     return found
+
+
+def _by_tag(choices: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The schemas of a union by what tells them apart as JSON has it: by a member of an enum none would be found."""
+    forms = {tag: form for form, tag in _forms([*choices]) if isinstance(tag, Enum) and isinstance(form, str | int)}
+    return {forms.get(tag, tag): each for tag, each in choices.items()}
 
 
 def _by_form(schema: Any, all_of: Sequence[tuple[Any, Any]], alone: Sequence[tuple[Any, Any]]) -> Any:
