@@ -11,6 +11,9 @@ Rules count the calls of the batch before it all the same
 Replayed, it had a call begin that had been refused for those before it
   -> test_a_rule_counts_the_calls_that_were_let_in_before
   -> test_a_replay_has_as_many_calls_begin_as_a_limit_left_room_for
+Calls were begun after a function of the application's had raised, which ends the run
+  -> test_nothing_of_a_batch_begins_once_a_function_has_raised_that_lets_it_in
+  -> test_what_waits_does_not_begin_once_a_function_has_raised
 """
 
 import asyncio
@@ -173,3 +176,62 @@ async def test_a_call_in_place_of_another_that_is_refused_was_not_made():
     assert paid == ["a"]
     (looked, _) = result.tool_calls_made
     assert (looked.name, looked.doing.name, looked.ran, looked.executed) == ("look", "look", (), True)
+
+
+async def test_nothing_of_a_batch_begins_once_a_function_has_raised_that_lets_it_in():
+    world = World()
+
+    def raises(call):
+        if call.arguments["to"] == "b":
+            raise ValueError("no such person")
+
+    with pytest.raises(ValueError, match="no such person"):
+        await world.agent(MemoryJournal(), approvals=[], on_tool_call=raises).run("pay")
+    assert world.paid == []
+
+
+@pytest.mark.parametrize("waits_for", ["a resource", "a rule"])
+async def test_what_waits_does_not_begin_once_a_function_has_raised(waits_for):
+    """A payment that waited for what another run used was begun after the run's own hook had raised."""
+    paid, used, go_on = [], asyncio.Event(), asyncio.Event()
+
+    @tool(effect="write", resource="till")
+    async def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        if to == "first":
+            used.set()
+            await go_on.wait()
+        return "paid"
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        await asyncio.sleep(0.01)
+        return "seen"
+
+    def hook(call, result):
+        if call.name == "look":
+            go_on_soon()
+            raise ValueError("not that")
+
+    def go_on_soon():
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+
+    async def late(arguments):
+        if waits_for == "a rule" and arguments["to"] == "second":
+            await go_on.wait()
+        return False
+
+    first = ScriptedModel([[("pay", {"to": "first"})], "ok"])
+    second = ScriptedModel([[("look", {}), ("pay", {"to": "second"})], "ok"])
+    other = asyncio.get_running_loop().create_task(Agent(first, tools=[pay]).run("pay"))
+    if waits_for == "a resource":
+        await used.wait()
+    else:
+        other.cancel()
+    agent = Agent(second, tools=[pay, look], on_tool_result=hook, approvals=[ask_before("pay", when=late)])
+    with pytest.raises(ValueError, match="not that"):
+        await agent.run("pay")
+    await asyncio.wait([other])
+    assert "second" not in paid

@@ -132,6 +132,8 @@ class Batch:
                 at_once.append(admitted)
             else:
                 back.append(record)
+        if self.failure is not None:
+            return
         if at_once:
             await self._run.driven.in_time()
         # Only now, as what lets the others in takes its time: what has begun is made, or nobody knows what it did.
@@ -214,7 +216,6 @@ class Batch:
             except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
                 raise
             except BaseException as error:
-                # Those that were let in before it are made all the same.
                 self.failure = error
                 return None
         if isinstance(found, Admitted):
@@ -276,6 +277,9 @@ class Batch:
         if run.driven.is_late():
             await run.driven.in_time()
         if not begun:
+            if self.failure is not None:
+                # A function raised while this call waited for its rules, or for what it shares with others.
+                return
             self._begin(admitted)
             if run.writes:
                 await _start(run, (admitted,))
