@@ -62,6 +62,16 @@ async def test_an_answer_without_a_form_in_json_is_told_as_it_was_given(kind):
     assert [run.status for run in await journal.list(5)] == ["finished", "finished"]
 
 
+async def test_an_answer_that_is_no_number_is_the_same_once_the_run_is_read_again():
+    """Regression: the application was given a NaN, and None in its place by the same run read from its journal."""
+    journal = MemoryJournal()
+    child = Agent(ScriptedModel(['{"result": "NaN"}']), name="expert", output=dict[str, float])
+    parent = Agent(ScriptedModel([[("expert", {"task": "measure"})], "done"]), tools=[child.as_tool()], journal=journal)
+    result = await parent.run("go")
+    read = await parent.resume(result.run_id)
+    assert [call.app for call in (*result.tool_calls_made, *read.tool_calls_made)] == [{"result": "NaN"}] * 2
+
+
 async def test_what_a_sub_run_takes_counts_for_its_parent():
     child = Agent(ScriptedModel(lambda request: "yes", usage=Usage(10, 5), price=Price(1, 1)), name="expert")
     model = ScriptedModel(

@@ -33,6 +33,15 @@ class Record(msgspec.Struct):
     a: int
 
 
+@dataclasses.dataclass
+class Measured:
+    a: float
+
+
+class Reading(msgspec.Struct):
+    a: float
+
+
 class Word(str, enum.Enum):  # noqa: UP042
     A = "a"
 
@@ -145,6 +154,17 @@ def test_the_application_gets_its_own_value() -> None:
     output = encode(ToolResult("3 rows", for_app={"rows": [Data(1)], "at": datetime.date(2024, 1, 31)}), 100)
     assert (output.content, output.app, output.is_error) == ("3 rows", {"rows": [{"a": 1}], "at": "2024-01-31"}, False)
     assert json.loads(json.dumps(output.app)) == output.app
+
+
+@pytest.mark.parametrize(("value", "kept"), [(float("nan"), "NaN"), (float("inf"), "Infinity"), (-1e999, "-Infinity")])
+def test_what_is_no_number_is_the_same_for_the_application_as_for_the_model(value: float, kept: str) -> None:
+    """Regression: the application was given a NaN, which the journal gave back as None when the run was read."""
+    for given in (value, [value], {"a": [1.5, value]}, Reading(value), Measured(value)):
+        output = encode(ToolResult(given, for_app=given), 1_000)
+        shown = output.content if isinstance(given, float) else json.loads(str(output.content))
+        assert kept in str(output.app)
+        assert output.app == (json.loads(str(shown)) if isinstance(given, float) else shown)
+        assert msgspec.json.decode(msgspec.json.encode(output.app)) == output.app
 
 
 @pytest.mark.parametrize("shown", ["it broke", {"message": "it broke"}])

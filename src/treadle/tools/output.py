@@ -2,14 +2,14 @@
 
 A tool returns anything that has a JSON form, text, images and files, or a `ToolResult`; `encode` makes a `ToolOutput`
 of it, no longer than the tool's `max_output`, and `encode_error` does the same for what went wrong. Text stays as it
-is; everything else becomes JSON text (None is `null`; NaN and infinities become the strings "NaN", "Infinity",
-"-Infinity", as JSON has none; a `Decimal` becomes text with all its digits). Lone surrogates, such as those in the
-names of files, have no UTF-8 form and would break the journal and the request to the provider: wherever text comes out
-of a tool they become `?`.
+is; everything else becomes JSON (None is `null`; NaN and infinities become the strings "NaN", "Infinity", "-Infinity",
+as JSON has none; a `Decimal` becomes text with all its digits). Lone surrogates, such as those in the names of files,
+have no UTF-8 form and would break the journal and the request to the provider: wherever text comes out they become `?`.
 """
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import isfinite
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -318,19 +318,19 @@ def _inside(value: Any) -> Iterable[Any]:
     return ()
 
 
-def _jsonable(value: Any) -> Any:
+def json_form(value: Any) -> Any:
+    """`value` made of JSON's own types, so that a journal gives back what was put in. Raises if it has no such form."""
     try:
-        made = to_jsonable_python(value, inf_nan_mode="strings", fallback=_known)
+        made = to_jsonable_python(value, fallback=_known)
     except UnicodeEncodeError:  # a key of a dict
-        made = to_jsonable_python(_clean_deep(value), inf_nan_mode="strings", fallback=_known)
+        made = to_jsonable_python(_clean_deep(value), fallback=_known)
     return _clean_deep(made)
 
 
 def _kept(value: Any) -> Any:
-    """`value` for the application, made of JSON's own types."""
     if fault := _endless(value):
         raise TypeError(f"for_app: {fault}")
-    made = _jsonable(value)
+    made = json_form(value)
     size = len(made) if isinstance(made, str) else len(to_json(made, fallback=_known))
     if size > MOST_FOR_APP:
         raise _TooMuch(f"its for_app has {size:,} bytes as JSON, and may have {MOST_FOR_APP:,}")
@@ -365,7 +365,7 @@ def _clean(text: str) -> str:
 
 
 def _clean_deep(value: Any) -> Any:
-    """`value` without lone surrogates, and without the types that may hide some."""
+    """`value` without lone surrogates and what is no number, and without the types that may hide some."""
     match value:
         case str():
             return _clean(str.__str__(value))
@@ -378,6 +378,8 @@ def _clean_deep(value: Any) -> Any:
             }
         case PurePath():
             return _clean(str(value))
+        case float() if not isfinite(value):
+            return to_json(value, inf_nan_mode="strings").decode().strip('"')
         case BaseException() | type():
             return value
         case Struct():

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from pydantic_core import to_jsonable_python
-
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
@@ -41,7 +39,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
 from treadle.result import history, told_of
 from treadle.tools import Tool, ToolError, ToolOutput
-from treadle.tools.output import encode, encode_error
+from treadle.tools.output import encode, encode_error, json_form
 
 LEFT = stopped("cancelled", "the run that it works for goes on without it")
 """The end of a run below that nobody waits for any more."""
@@ -344,7 +342,7 @@ def recorded_for_call(
 def _as_json(answer: Any, read_from: Json) -> Json:
     """An answer as JSON; where its type has no such form (bytes that are no text, say), what it was read from."""
     try:
-        return cast(Json, to_jsonable_python(answer))
+        return cast(Json, json_form(answer))
     except Exception:  # a serialiser of the user's may raise anything
         return read_from
 
