@@ -107,6 +107,7 @@ def test_a_bad_journal_is_2_and_left_as_it_is(treadle: Any, make: Any, says: str
     assert (done.code, done.out) == (2, ""), done.err
     assert says in done.err
     assert "bad.db" in done.err
+    assert "resume" not in done.err, "no run is in it, and none was begun"
     assert before is None or path.read_bytes() == before
 
 

@@ -91,6 +91,9 @@ def ask(
     person, command = None if output.as_object or output.quiet else Person(), NextCommand.again(options, choice)
     with asyncio.Runner() as runner:
         try:
+            if journal is not None:
+                # One that cannot be used is told as that, and not as one in which a run may have begun.
+                runner.run(journal.list(1))
             result, waiting = _answered(runner, agent, asking, conversation, options, output, journal, person, command)
         finally:
             if journal is not None:
