@@ -79,6 +79,13 @@ def test_bars_show_where_the_differences_are(treadle: Any) -> None:
     assert "?" not in plain
 
 
+def test_what_is_printed_is_in_order_where_only_ascii_can_be_shown(treadle: Any) -> None:
+    """Regression: the table came after what is said below it."""
+    with treadle.start(*MAIN, PYTHONIOENCODING="ascii") as process:
+        out, _ = process.communicate("", timeout=60)
+    assert out.index("\ntotal ") < out.index("\namount is told by currency")
+
+
 def test_no_digit_is_cut_at_a_narrow_terminal(treadle: Any) -> None:
     for columns in ("200", "100", "30"):
         shown = at_terminal(treadle, [*MAIN], COLUMNS=columns, NO_COLOR="1")

@@ -3,6 +3,7 @@
 Imports click and nothing of the library, and a command's module only when the command is used.
 """
 
+import codecs
 import io
 import os
 import sys
@@ -149,7 +150,9 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            # Click writes beside one that takes ASCII alone: what waited in this one would come after that.
+            at_once = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(errors="replace", line_buffering=at_once or None)
     if "_TREADLE_COMPLETE" in os.environ:
         from click.shell_completion import add_completion_class
 
