@@ -12,6 +12,17 @@ import pytest
 
 TOOLS = ("--tools", "script")
 
+LOSING = """
+import shutil
+from treadle.testing import ScriptedModel
+
+def says(request):
+    shutil.rmtree("place", ignore_errors=True)
+    return "hello"
+
+model = ScriptedModel(says)
+"""
+
 
 def test_lines_from_a_pipe_are_one_conversation(treadle: Any) -> None:
     done = treadle("chat", "--model", "script:echo", input="one\n\ntwo\n")
@@ -45,6 +56,15 @@ def test_a_file_that_cannot_be_saved_to_does_not_end_the_conversation(treadle: A
     done = treadle("chat", "--model", "script:echo", input="one\n/save absent/talk.json\ntwo\n")
     assert done.out == "1: one\n2: two\n"
     assert "cannot be saved to absent/talk.json" in done.err
+
+
+@pytest.mark.parametrize(("then", "code"), [("", 2), ("/save kept.json\n", 0)])
+def test_a_conversation_that_is_not_kept_has_its_code(treadle: Any, then: str, code: int) -> None:
+    """Regression: 0, though what `--save` was to keep was lost; a file that the conversation is in after all will do."""
+    (treadle.folder / "place").mkdir()
+    (treadle.folder / "losing.py").write_text(LOSING, encoding="utf-8")
+    done = treadle("chat", "--model", "losing.py:model", "--save", "place/talk.json", input=f"one\n{then}")
+    assert (done.code, "cannot be saved to place/talk.json" in done.err) == (code, True)
 
 
 @pytest.mark.parametrize("target", [".", "absent/talk.json"])

@@ -87,6 +87,50 @@ def test_a_file_that_may_not_grow_and_no_room_for_temporary_files_are_told(tread
     assert "TMPDIR" in done.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_an_excel_file_for_which_there_is_no_room_is_told(treadle: Any) -> None:
+    """Regression: it was told as a fault in treadle, with a traceback below."""
+    pytest.importorskip("xlsxwriter")
+    words = ["compare", "fi_reporting", "bpc_reporting", "--by", "account", "--xlsx", "rows.xlsx"]
+    treadle("sources")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 2; "$@" | cat', "sh", sys.executable, "-B", "-m", "treadle", *words],
+        cwd=treadle.folder, env=treadle.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    *_, told = done.stderr.splitlines()
+    assert told == f"Error: {treadle.folder} cannot be written: File too large"
+    assert not [*treadle.folder.glob("*rows*")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_no_room_for_the_sample_sources_is_told(treadle: Any) -> None:
+    """Regression: it was told as an output that cannot be written, though that was read."""
+    places = {name: str(treadle.folder / name) for name in ("XDG_CACHE_HOME", "TMPDIR")}
+    (treadle.folder / "TMPDIR").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 8; "$@" | cat', "sh", sys.executable, "-B", "-m", "treadle", "sources"],
+        cwd=treadle.folder, env=treadle.environment | places, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith(f"Error: the sample sources can be written neither to {treadle.folder / 'XDG_CACHE_HOME'}")
+    assert "(File too large) nor to" in told
+
+
+@pytest.mark.parametrize("raised", ["OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))", "EOFError('Ran out of input')"])
+def test_a_full_disk_and_a_short_file_of_a_users_own_code_are_told_as_that(treadle: Any, raised: str) -> None:
+    """Regression: the one was told as an output that cannot be written, though that was read; the other as a Ctrl-C."""
+    (treadle.folder / "own.py").write_text(
+        "import errno, os\nfrom treadle import Agent\n"
+        f"def note(context):\n    raise {raised}\n"
+        'agent = Agent("offline", prepare_step=note)\n',
+        encoding="utf-8",
+    )
+    done = treadle("ask", "What is 6 * 7?", "--agent", "own.py")
+    assert (done.code, f"Error in own.py:4 (note): {raised[:7]}" in done.err) == (1, True), done.err
+    assert "output" not in done.err
+    assert "interrupted" not in done.err
+
+
 @pytest.mark.parametrize("words", [["runs"], ["ask", "What is 6 * 7?"]], ids=" ".join)
 def test_a_locked_journal_is_told_while_it_is_waited_for(treadle: Any, words: list[str]) -> None:
     treadle("ask", "What is 2 * 3?")
@@ -112,8 +156,8 @@ def test_nobody_is_sent_to_a_run_that_its_journal_never_had(treadle: Any) -> Non
     options: Any = {"cwd": treadle.folder, "env": treadle.environment, "capture_output": True, "text": True}
     asked = subprocess.run([*limited, "ask", "What is 6 * 7?"], timeout=60, check=False, **options)
     assert asked.returncode == 2, asked.stderr
-    assert "the run has begun" not in asked.stderr
-    assert "is not known, as its journal cannot be read" in asked.stderr
+    assert "Error: the journal" in asked.stderr
+    assert "resume" not in asked.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a pipe of a certain size")

@@ -98,6 +98,11 @@ class Application(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.PIPE_CLOSED
+        except EOFError as error:
+            # Click would take it for somebody who left at a prompt; that one is an Abort by now.
+            from treadle.cli.failures import report
+
+            return report(error)
         return code
 
 

@@ -88,7 +88,7 @@ _BARRED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, e
 
 def _around(error: OSError) -> str:
     """What is wrong where the command runs: its output, its folder or that of temporary files; empty if nothing is."""
-    if error.errno in _FULL:
+    if error.errno in _FULL and _users_own(error) is None:
         return f"the output cannot be written: {error.strerror}. What a run has done is in its journal."
     if error.errno in _BARRED and isinstance(error.filename, (str, bytes)) and _users_own(error) is None:
         return (

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.packages import ENGINE, need_packages
 from treadle.analyst.reading.ctrl_c import ctrl_c
 
@@ -65,16 +66,25 @@ def sample_catalog(folder: str | Path | None = None) -> Catalog:
 
     Raises:
         Misuse: the packages that the analyst needs are not installed.
+        AnalystError: the files can be written to neither folder.
     """
     need_packages(*ENGINE)
     if folder is not None:
         return Catalog.load(_written(Path(folder)) / "sources.yaml")
     name = f"sample-{_edition()}"
+    cached, user = _cache() / "treadle" / name, str(os.getuid()) if hasattr(os, "getuid") else "user"
     try:
-        return Catalog.load(_written(_cache() / "treadle" / name) / "sources.yaml")
-    except OSError:
-        user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-        return Catalog.load(_written(Path(tempfile.gettempdir()) / f"treadle-{user}" / name) / "sources.yaml")
+        return Catalog.load(_written(cached) / "sources.yaml")
+    except OSError as error:
+        first = error
+    other = Path(tempfile.gettempdir()) / f"treadle-{user}" / name
+    try:
+        return Catalog.load(_written(other) / "sources.yaml")
+    except OSError as error:
+        raise AnalystError(
+            f"the sample sources can be written neither to {cached} ({first.strerror}) nor to {other} "
+            f"({error.strerror}). Make room there, or name another folder in XDG_CACHE_HOME."
+        ) from error
 
 
 def _cache() -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,10 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
 
     Raises:
         AnalystError: XlsxWriter is not installed, or there are more rows than a sheet has.
+        OSError: it cannot be written.
     """
-    book = _writer().Workbook(str(path), {"constant_memory": True})
+    writer, made = _writer(), BytesIO()
+    book = writer.Workbook(made, {"constant_memory": True})
     try:
         bold, days = book.add_format({"bold": True}), book.add_format({"num_format": "yyyy-mm-dd"})
         times, amounts = (
@@ -94,7 +97,20 @@ def write_xlsx(path: Path, sheets: Mapping[str, tuple[Sequence[str], Rows]]) -> 
                         case _:
                             sheet.write_string(number, at, _fitting(str(_told(cell))))
     finally:
+        _close(book, writer.exceptions.FileCreateError)
+    path.write_bytes(made.getbuffer())
+
+
+def _close(book: Any, refusal: type[Exception]) -> None:
+    """Closes a workbook. Raises OSError if what it is made of cannot be written."""
+    refused = None
+    try:
         book.close()
+    except refusal as error:
+        # Raised from the error, it would keep a zip file half written, which Python complains of in the end.
+        refused = OSError(*error.args[0].args)
+    if refused is not None:
+        raise refused
 
 
 def _fitting(text: str) -> str:

@@ -148,6 +148,7 @@ class Chat:
         self._tracing = tracing
         self._quiet = quiet
         self._last: RunResult | None = None
+        self._is_kept = True
 
     def go_on(self) -> int:
         """Reads and answers until the person leaves; returns the exit code."""
@@ -169,9 +170,10 @@ class Chat:
                 left = not self._answer(skilled)
             elif line.strip():
                 left = not self._answer(line)
-        if self._person.interactive or self._last is None:
-            return ExitCode.FINISHED
-        return exit_code(self._last.stop)
+        code = ExitCode.FINISHED
+        if not self._person.interactive and self._last is not None:
+            code = exit_code(self._last.stop)
+        return code if code or self._is_kept else ExitCode.USAGE
 
     def _command(self, line: str) -> bool:
         """Carries out a line that begins with a slash; whether it was the last."""
@@ -205,12 +207,14 @@ class Chat:
             print_why(fold_all(self._last.events))
 
     def _saved(self, target: str) -> bool:
+        self._is_kept = False
         try:
             self._conversation.save(Path(target).expanduser())
         except OSError as error:
             note(f"the conversation cannot be saved to {target}: {error.strerror}")
-            return False
-        return True
+        else:
+            self._is_kept = True
+        return self._is_kept
 
     def _answer(self, question: str | UserMessage) -> bool:
         """Answers one question; whether the conversation goes on."""
