@@ -40,6 +40,8 @@ def walked(response: dict[str, Any] | list[dict[str, Any]]) -> dict[str, Any]:
         elif event["type"] == "content_block_start":
             assert event["index"] == len(blocks) - start
             blocks.append(dict(event["content_block"]))
+            if event["content_block"]["type"] == "fallback":
+                model = event["content_block"]["to"]["model"]
         elif event["type"] == "content_block_delta":
             block, delta = blocks[start + event["index"]], dict(event["delta"])
             kind = delta.pop("type")

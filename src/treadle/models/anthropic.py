@@ -31,7 +31,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.anthropic_stream import AnthropicDecoder
+from treadle.models.anthropic_stream import OWN_CALLS, AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.codec import OPENING, Decoder, body_bytes, json_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
@@ -81,8 +81,6 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 
 
 FAILED: Final = "This call failed."
-_BEGUN: Final = ("server_tool_use", "mcp_tool_use")
-"""The blocks of what the provider does itself, each followed by one with its result."""
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
 SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
@@ -301,7 +299,7 @@ def _followed(group: Sequence[Message]) -> Sequence[Message]:
     if not own or spoken[-1].calls:
         return group
     ended = {value.get("tool_use_id") for value in own}
-    begun = [value for value in own if value.get("type") in _BEGUN and value.get("id") not in ended]
+    begun = [value for value in own if value.get("type") in OWN_CALLS and value.get("id") not in ended]
     return group if not begun else [_without(message, begun) for message in group]
 
 

@@ -3,10 +3,10 @@
 Pure. The format is that of https://platform.claude.com/docs/en/build-with-claude/streaming. A stream may repeat
 `message_start`, or hold several messages one after the other (a proxy's doing, or server-side tool loops): they are
 one reply here, its content in order, its usage added up over distinct messages, its finish that of the last.
-Neighbours: `treadle.models.anthropic`, which writes requests and names errors.
+Neighbours: `treadle.models.anthropic`, which writes requests and names errors; `treadle.models.anthropic_usage`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +23,9 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
+from treadle.models.anthropic_usage import BEGUN, searches_in, usage_of
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage
+from treadle.models.counts import fields_in, grown, name_in
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import is_bare
@@ -38,7 +39,6 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
-from treadle.models.terms import ELSEWHERE, USUAL
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
@@ -50,19 +50,28 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "compaction": "pause",
     "refusal": "refusal",
 }
-BEGUN: Final = "begun_output_tokens"
-"""Under what name the output is kept that the beginning of a message counts: it is no count of what comes after it."""
+SPEAKING: Final[Mapping[str, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
+IMPLIED: Final[Mapping[str, str]] = {"signature_delta": "thinking"}
+KNOWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
+"""The blocks that have a part of their own; any other is the provider's, and kept as it comes."""
+OWN_CALLS: Final = ("server_tool_use", "mcp_tool_use")
+"""The blocks of what the provider does itself, each followed by one with its result."""
+DECLINED: Final = ("thinking", "redacted_thinking", "tool_use")
+"""The blocks that are left out where another model has taken the reply over after them."""
+WHY: Final = ("category", "explanation")
+"""What the provider says of why it stopped, where it says anything."""
 
 
 class _Block:
     """One content block under way: as it began, and the pieces that came since."""
 
-    __slots__ = ("fields", "kind", "pieces", "signature")
+    __slots__ = ("fields", "kind", "pieces", "rest", "signature")
 
     def __init__(self, fields: Json) -> None:
         self.fields = fields
         self.kind: str = fields["type"]
         self.pieces: list[str] = []
+        self.rest: dict[str, list[str]] = {}
         self.signature: str | None = fields.get("signature")
 
     def arguments(self) -> str:
@@ -71,6 +80,12 @@ class _Block:
         if streamed or self.fields.get("input") is None:
             return streamed
         return msgspec.json.encode(self.fields["input"]).decode()
+
+    def keep(self, delta: Json) -> None:
+        """Takes in a piece of a block of the provider's own: texts are joined to what it began with."""
+        for name, value in delta.items():
+            if name != "type" and isinstance(value, str):
+                self.rest.setdefault(name, [name_in(self.fields, name)]).append(value)
 
     def check_begun(self) -> None:
         """Raises `ValueError` for a call without arguments that another block, or message, takes the place of.
@@ -94,15 +109,16 @@ class _Block:
                 return Opaque(provider, self._whole())
 
     def _whole(self) -> Json:
-        """A block of the provider's own with the input that was streamed for it put in."""
+        """A block of the provider's own with what was streamed for it put in."""
+        fields = self.fields | {name: "".join(pieces) for name, pieces in self.rest.items()}
         if not self.pieces:
-            return self.fields
+            return fields
         text = "".join(self.pieces)
         try:
-            return {**self.fields, "input": msgspec.json.decode(text)}
+            return {**fields, "input": msgspec.json.decode(text)}
         except (msgspec.DecodeError, RecursionError):
             # The provider ran this itself and goes by the result that follows; it takes nothing but an object here.
-            return {**self.fields, "input": {"INVALID_JSON": text}}
+            return {**fields, "input": {"INVALID_JSON": text}}
 
 
 class AnthropicDecoder:
@@ -125,6 +141,8 @@ class AnthropicDecoder:
         self._model = ""
         self._id = ""
         self._stop: str | None = None
+        self._why: Json = {}
+        self._bare: list[str] = []
         self._started = False
         self._ended = False
 
@@ -142,7 +160,13 @@ class AnthropicDecoder:
         if data.get("type") == "content_block_delta":
             index: int = data["index"]
             delta: Json = data["delta"]
-            return self._delta(self._open.get(index) or self._implied(index, delta), delta)
+            block = self._open.get(index)
+            kind = SPEAKING.get(delta["type"])
+            if block is None or (kind is not None and kind != block.kind and block.kind in KNOWN):
+                # What its kind of delta can only belong to, though no `content_block_start` announced it.
+                begun = self._start(index, {"type": kind or IMPLIED[delta["type"]]})
+                return begun + self._delta(self._open[index], delta)
+            return self._delta(block, delta)
         return self._event(data)
 
     def whole(self, body: Json) -> list[ModelEvent]:
@@ -164,19 +188,25 @@ class AnthropicDecoder:
             AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
             usage=self._counts(),
             finish=FINISHES.get(self._stop or "", "unknown"),
-            finish_detail=self._stop or "",
+            finish_detail=": ".join(filter(None, [self._stop, *(name_in(self._why, name) for name in WHY)])),
             model=self._model,
             request_id=self._id,
         )
 
     def _delta(self, block: _Block, delta: Json) -> list[ModelEvent]:
-        match delta["type"]:
+        kind = delta["type"]
+        if block.kind not in KNOWN and kind not in ("input_json_delta", "compaction_delta"):
+            block.keep(delta)
+            return []
+        match kind:
             case "text_delta":
                 text: str = delta["text"]
                 block.pieces.append(text)
                 return [TextDelta(text)] if text else []
             case "input_json_delta":
                 piece: str = delta["partial_json"]
+                if block.kind in SPEAKING.values():
+                    raise ValueError(f"a piece of a call in a block of {block.kind}")
                 block.pieces.append(piece)
                 return [ToolCallDelta(block.fields["id"], piece)] if piece and block.kind == "tool_use" else []
             case "thinking_delta":
@@ -201,10 +231,12 @@ class AnthropicDecoder:
             case "message_delta":
                 self._hear(data)
                 self._stop = data["delta"].get("stop_reason") or self._stop
+                self._why = fields_in(data["delta"], "stop_details") or self._why
                 self._ended = self._stop is not None
+                return self._moved_on() if self._is_whole else []
             case "message_stop":
                 self._ended = True
-                return self._finish_open()
+                return [*self._finish_open(), *(self._moved_on() if self._is_whole else ())]
             case "error" | None:
                 # Proxies put their own errors into a stream without saying what they are.
                 self._hear(data)
@@ -217,8 +249,8 @@ class AnthropicDecoder:
             self._usages.setdefault(self._id, self._usage)
 
     def _counts(self, so_far: bool = False) -> Usage | None:
-        usage = _usage(self._usages.values(), self._hour, so_far)
-        searches = _searches([block.fields for block in self._blocks if block not in self._open.values()])
+        usage = usage_of(self._usages.values(), self._hour, so_far)
+        searches = searches_in([block.fields for block in self._blocks if block not in self._open.values()])
         told = not so_far and any("server_tool_use" in counts for counts in self._usages.values())
         if told or searches <= (0 if usage is None else usage.web_searches):
             return usage
@@ -228,10 +260,12 @@ class AnthropicDecoder:
         for block in self._open.values():
             block.check_begun()
         events = self._finish_open()
+        self._bare.clear()
         self._started, self._ended = True, False
         self._id = name_in(message, "id") or self._id
         self._model = name_in(message, "model") or self._model
         self._stop = message.get("stop_reason")
+        self._why = fields_in(message, "stop_details")
         self._usage = self._usages.setdefault(self._id, {})
         counts = _known(message)
         if not (self._stop or message.get("content")) and "output_tokens" in counts:
@@ -249,23 +283,48 @@ class AnthropicDecoder:
         if begun:
             begun.check_begun()
         block = _Block(fields)
+        if block.kind == "fallback":
+            self._hand_over(fields)
+        events = self._moved_on(fields.get("id"))
         self._open[index] = block
         self._blocks.append(block)
         if block.kind == "tool_use":
-            return [ToolCallStarted(fields["id"], fields["name"])]
-        if block.kind == "text" and fields.get("text"):
+            events.append(ToolCallStarted(fields["id"], fields["name"]))
+        elif block.kind == "text" and fields.get("text"):
             block.pieces.append(fields["text"])
-            return [TextDelta(fields["text"])]
-        if block.kind == "thinking" and fields.get("thinking"):
+            events.append(TextDelta(fields["text"]))
+        elif block.kind == "thinking" and fields.get("thinking"):
             block.pieces.append(fields["thinking"])
-            return [ThinkingDelta(fields["thinking"])]
-        return []
+            events.append(ThinkingDelta(fields["thinking"]))
+        return events
 
-    def _implied(self, index: int, delta: Json) -> _Block:
-        """The block of a delta that no `content_block_start` announced: what its kind of delta can only belong to."""
-        kind = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}[delta["type"]]
-        self._start(index, {"type": kind})
-        return self._open[index]
+    def _hand_over(self, fields: Json) -> None:
+        """Leaves out what a model that declined within its reply had thought and begun: another goes on with the rest.
+
+        Its calls are not to be made, and the provider refuses a history that has them.
+        Source: https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback
+        """
+        ended = {block.fields.get("tool_use_id") for block in self._blocks}
+        begun = [one for one in self._blocks if one.kind in OWN_CALLS and one.fields.get("id") not in ended]
+        left = [one for one in self._blocks if one in begun or one.kind in DECLINED]
+        self._blocks = [one for one in self._blocks if one not in left]
+        self._open = {index: one for index, one in self._open.items() if one not in left}
+        self._bare.clear()
+        self._model = name_in(fields_in(fields, "to"), "model") or self._model
+
+    @property
+    def _is_whole(self) -> bool:
+        return FINISHES.get(self._stop or "") in ("stop", "tool_calls")
+
+    def _moved_on(self, again: str | None = None) -> list[ModelEvent]:
+        """Completes the calls that ended without arguments, but for the one that begins `again`.
+
+        What cuts a reply off ends its last block too, so that the end of a block tells only of arguments that were
+        closed; what comes after it tells of none.
+        """
+        events: list[ModelEvent] = [ToolCallCompleted(call_id) for call_id in self._bare if call_id != again]
+        self._bare.clear()
+        return events
 
     def _complete(self, block: _Block) -> list[ModelEvent]:
         if block.kind != "tool_use":
@@ -275,8 +334,11 @@ class AnthropicDecoder:
         events: list[ModelEvent] = []
         if arguments and not any(block.pieces):
             events.append(ToolCallDelta(call_id, arguments))
+        if is_bare(arguments) and not any(block.pieces):
+            self._bare.append(call_id)
+            return events
         # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
-        return [*events, ToolCallCompleted(call_id)] if not arguments or is_object(arguments) else events
+        return [*events, ToolCallCompleted(call_id)] if is_object(arguments) else events
 
     def _finish_open(self) -> list[ModelEvent]:
         """Closes what is open, and the numbering of blocks with it, which begins again with the next message."""
@@ -290,59 +352,3 @@ class AnthropicDecoder:
 def _known(data: Json) -> Json:
     """The counts that were given; a null is none."""
     return {key: value for key, value in fields_in(data, "usage").items() if value is not None}
-
-
-def _searches(blocks: Iterable[Json]) -> int:
-    """The searches of the web among `blocks`, without those that failed, which are not charged for."""
-    made = 0
-    for fields in blocks:
-        if fields["type"] == "server_tool_use":
-            made += fields.get("name") == "web_search"
-        elif fields["type"] == "web_search_tool_result":
-            made -= isinstance(fields.get("content"), dict)
-    return made
-
-
-def _usage(usages: Iterable[Json], hour: bool, so_far: bool) -> Usage | None:
-    """Tokens added up over the messages of a reply; None if the provider counted nothing.
-
-    What the beginning of a message counts as its output is taken only for what has come `so_far`.
-
-    What was sampled to compact the history is charged too, and stands in `iterations` alone.
-    Source: https://platform.claude.com/docs/en/build-with-claude/compaction
-    """
-    total: Usage | None = None
-    for counts in usages:
-        if not {"input_tokens", "output_tokens", BEGUN} & counts.keys():
-            continue
-        if so_far and BEGUN in counts:
-            counts = {"output_tokens": counts[BEGUN], **counts}
-        iterations = list_in(counts, "iterations")
-        beside = [_counted(one, hour) for one in iterations if one.get("type") == "compaction"]
-        for usage in [replace(_counted(counts, hour), service=_service(counts, iterations)), *beside]:
-            total = usage if total is None else replace(total + usage, service=total.service or usage.service)
-    return total
-
-
-def _counted(counts: Json, hour: bool) -> Usage:
-    """The tokens of one count. Its `input_tokens` are those that the cache had no part in; the whole is the sum."""
-    read, written = part_in(counts, "cache_read_input_tokens"), part_in(counts, "cache_creation_input_tokens")
-    for_an_hour = written if hour else 0
-    if counts.get("cache_creation") is not None:
-        for_an_hour = part_in(fields_in(counts, "cache_creation"), "ephemeral_1h_input_tokens")
-    parts = Usage(
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=part_in(fields_in(counts, "output_tokens_details"), "thinking_tokens"),
-        cache_write_hour_tokens=min(for_an_hour, written),
-        web_searches=part_in(fields_in(counts, "server_tool_use"), "web_search_requests"),
-    )
-    new = count_in(counts, "input_tokens")
-    return told_usage(parts, None if new is None else new + read + written, count_in(counts, "output_tokens"))
-
-
-def _service(counts: Json, iterations: Iterable[Json]) -> str:
-    """How the call was served, where that changes the price: another model that had a part in it, speed, or tier."""
-    others = [kind for one in iterations if (kind := name_in(one, "type")) in ELSEWHERE]
-    words = [*others, name_in(counts, "speed"), name_in(counts, "service_tier")]
-    return next((word for word in words if word not in USUAL), "")

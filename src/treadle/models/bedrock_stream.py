@@ -141,6 +141,7 @@ class BedrockDecoder:
         self._told: Json = {}
         self._model = ""
         self._stop = ""
+        self._bare: list[str] = []
         self._started = False
         self._ended = False
 
@@ -176,7 +177,7 @@ class BedrockDecoder:
         self._routed(body)
         content: list[Json] = body["output"]["message"]["content"]
         events = [event for block in content for kind, said in _members(block) for event in self._block(kind, said)]
-        return [*events, self.close()]
+        return [*events, *self._last(), self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
@@ -200,13 +201,13 @@ class BedrockDecoder:
                 return self._start(event["contentBlockIndex"], event["start"])
             case "contentBlockStop":
                 block = self._open.pop(data["contentBlockStop"]["contentBlockIndex"], None)
-                return _complete(block) if block else []
+                return self._complete(block) if block else []
             case "messageStop":
                 self._stop = data["messageStop"]["stopReason"] or ""
                 self._ended = True
-                events = [event for block in self._open.values() for event in _complete(block)]
+                events = [event for block in self._open.values() for event in self._complete(block)]
                 self._open.clear()
-                return events
+                return [*events, *self._last()]
             case "metadata":
                 self._told = grown(self._told, data["metadata"])
                 self._routed(self._told)
@@ -225,11 +226,32 @@ class BedrockDecoder:
                 continue
             if begun and begun.is_call and is_bare(begun.arguments()):
                 raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
+            events = self._moved_on(fields.get("toolUseId"))
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
-            if block.is_call:
-                return [ToolCallStarted(fields["toolUseId"], fields["name"])]
+            return [*events, ToolCallStarted(fields["toolUseId"], fields["name"])] if block.is_call else events
         return []
+
+    def _complete(self, block: _Block) -> list[ModelEvent]:
+        arguments = block.arguments()
+        if block.is_call and is_bare(arguments) and not any(block.pieces):
+            self._bare.append(block.fields["toolUseId"])
+            return []
+        # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
+        return [ToolCallCompleted(block.fields["toolUseId"])] if block.is_call and is_object(arguments) else []
+
+    def _moved_on(self, again: str | None = None) -> list[ModelEvent]:
+        """Completes the calls that ended without arguments, but for the one that begins `again`.
+
+        What cuts a reply off ends its last block too, so that the end of a block tells only of arguments that were
+        closed; what comes after it tells of none.
+        """
+        events: list[ModelEvent] = [ToolCallCompleted(call_id) for call_id in self._bare if call_id != again]
+        self._bare.clear()
+        return events
+
+    def _last(self) -> list[ModelEvent]:
+        return self._moved_on() if FINISHES.get(self._stop) in ("stop", "tool_calls") else []
 
     def _at(self, index: int, kind: str) -> _Block:
         """The open block of a piece; the piece says itself what block it is of, if no start did."""
@@ -308,7 +330,7 @@ class BedrockDecoder:
             arguments = block.arguments()
             events.append(ToolCallStarted(said["toolUseId"], said["name"]))
             events += [ToolCallDelta(said["toolUseId"], arguments)] if arguments else []
-            events += _complete(block)
+            events += self._complete(block)
         return events
 
     def _routed(self, told: Json) -> None:
@@ -349,14 +371,6 @@ class BedrockDecoder:
 def _members(union: Json) -> list[tuple[str, Any]]:
     """The fields of a union that are there; it has one, which says what it is."""
     return [(name, value) for name, value in union.items() if value is not None]
-
-
-def _complete(block: _Block) -> list[ModelEvent]:
-    if not block.is_call:
-        return []
-    arguments = block.arguments()
-    # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
-    return [ToolCallCompleted(block.fields["toolUseId"])] if not arguments or is_object(arguments) else []
 
 
 def _joined(pieces: list[str]) -> str:
