@@ -40,7 +40,8 @@ from treadle.models.guarded import Guarded
 from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
-from treadle.models.openai_responses_stream import READABLE, ResponsesDecoder, is_phase
+from treadle.models.openai_responses_items import READABLE, is_phase
+from treadle.models.openai_responses_stream import ResponsesDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile

@@ -13,15 +13,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
     FinishReason,
     Json,
     Opaque,
-    Text,
-    Thinking,
     ToolCall,
     Usage,
 )
@@ -29,7 +26,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.once import is_bare
+from treadle.models.openai_responses_items import Item, call_id_of, parts_of, texts_in, thinking_in, tokens_of
 from treadle.models.openai_responses_usage import is_search, usage_of_response
 from treadle.models.port import (
     ModelEvent,
@@ -48,44 +45,7 @@ CLOSING: Final = frozenset(
 )
 WHOLE: Final = frozenset({"completed", "complete", "incomplete"})
 """The words for a response that nothing more comes of; one that was cut off for a reason is `incomplete`."""
-READABLE: Final = "reasoning_text"
-"""What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
 INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-
-
-class _Item:
-    """One output item under way: the last whole form of it, and the pieces that came since."""
-
-    __slots__ = ("completed", "fields", "pieces", "readable", "streamed")
-
-    def __init__(self, fields: Json) -> None:
-        self.fields = fields
-        self.pieces: list[str] = []
-        self.streamed = False
-        self.readable = False
-        self.completed = False
-
-    def is_lost(self) -> bool:
-        """Whether it would be a call without arguments that has not ended, were nothing more to come of it."""
-        bare = is_bare("".join(self.pieces) or self.fields.get("arguments") or "")
-        return self.fields.get("type") == "function_call" and not self.completed and bare
-
-    def whole(self) -> Json:
-        """The item as it was declared, with what its deltas added up to where it was never declared done."""
-        if self.completed or not self.pieces:
-            return self.fields
-        text = "".join(self.pieces)
-        match self.fields.get("type"):
-            case "message":
-                return self.fields | {"content": [{"type": "output_text", "text": text}]}
-            case "reasoning" if self.readable:
-                return self.fields | {"content": [{"type": READABLE, "text": text}]}
-            case "reasoning":
-                return self.fields | {"summary": [{"type": "summary_text", "text": text}]}
-            case "function_call":
-                return self.fields | {"arguments": text}
-            case _:
-                return self.fields
 
 
 class ResponsesDecoder:
@@ -101,9 +61,9 @@ class ResponsesDecoder:
         self._provider = provider
         self._error = error
         self._tells_cost = tells_cost
-        self._items: list[_Item] = []
-        self._by_index: dict[int, _Item] = {}
-        self._by_id: dict[str, _Item] = {}
+        self._items: list[Item] = []
+        self._by_index: dict[int, Item] = {}
+        self._by_id: dict[str, Item] = {}
         self._response: Json | None = None
         self._output: list[Json] = []
         self._told: Json = {}
@@ -150,7 +110,7 @@ class ResponsesDecoder:
                 item = self._item(data, "function_call")
                 item.pieces.append(data["delta"])
                 item.streamed = True
-                return [ToolCallDelta(_call_id(item.fields), data["delta"])] if data["delta"] else []
+                return [ToolCallDelta(call_id_of(item.fields), data["delta"])] if data["delta"] else []
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 item = self._item(data, "reasoning")
                 item.pieces.append(data["delta"])
@@ -183,19 +143,19 @@ class ResponsesDecoder:
             told = cost_in(self._told) if self._tells_cost else None
             self._reported = UsageReported(usage, told)
 
-    def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
+    def _between(self, item: Item, index: int | None) -> list[ModelEvent]:
         """The blank line between two parts of a summary."""
         if not index or not item.pieces:
             return []
         item.pieces.append("\n\n")
         return [ThinkingDelta("\n\n")]
 
-    def _find(self, data: Json) -> _Item | None:
+    def _find(self, data: Json) -> Item | None:
         index, item_id = data.get("output_index"), data.get("item_id") or (data.get("item") or {}).get("id")
         found = self._by_index.get(index) if index is not None else None
         return found or (self._by_id.get(item_id) if item_id else None)
 
-    def _item(self, data: Json, kind: str) -> _Item:
+    def _item(self, data: Json, kind: str) -> Item:
         """The item that a delta belongs to: the one it names, else the last of its kind, else one begun by it."""
         if found := self._find(data):
             return found
@@ -206,8 +166,8 @@ class ResponsesDecoder:
             raise ValueError("arguments of a function call that was never announced")
         return self._begin(data, {"type": kind, "id": data.get("item_id")})
 
-    def _begin(self, data: Json, fields: Json) -> _Item:
-        item, item_id = _Item(fields), fields.get("id")
+    def _begin(self, data: Json, fields: Json) -> Item:
+        item, item_id = Item(fields), fields.get("id")
         self._items.append(item)
         if data.get("output_index") is not None:
             self._by_index[data["output_index"]] = item
@@ -221,22 +181,22 @@ class ResponsesDecoder:
         if (
             begun is not None
             and begun.is_lost()
-            and _call_id(begun.fields) not in (fields.get("call_id"), fields.get("id"))
+            and call_id_of(begun.fields) not in (fields.get("call_id"), fields.get("id"))
         ):
             raise ValueError("another item begins in the place of a call that has neither arguments nor an end")
         self._begin(data, fields)
-        return [ToolCallStarted(_call_id(fields), fields["name"])] if fields["type"] == "function_call" else []
+        return [ToolCallStarted(call_id_of(fields), fields["name"])] if fields["type"] == "function_call" else []
 
     def _done(self, data: Json) -> list[ModelEvent]:
         fields = data["item"]
         item = self._find(data)
-        if item is not None and item.completed and item.fields == fields:
+        if item is not None and item.completed and item.fields == item.last_word(fields):
             return []  # said twice
         if item is None or item.completed or item.fields.get("type") != fields["type"]:
             item = self._unfinished(fields) or self._begin(data, fields)
         return self._finish(item, fields)
 
-    def _unfinished(self, fields: Json) -> _Item | None:
+    def _unfinished(self, fields: Json) -> Item | None:
         """The item under way that is meant where an event names none: the oldest of its kind (and call id)."""
         for item in self._items:
             same = item.fields.get("type") == fields["type"] and item.fields.get("call_id") == fields.get("call_id")
@@ -244,28 +204,31 @@ class ResponsesDecoder:
                 return item
         return None
 
-    def _finish(self, item: _Item, fields: Json) -> list[ModelEvent]:
+    def _finish(self, item: Item, fields: Json) -> list[ModelEvent]:
         """Makes `fields` the item's last word, and gives the events that its deltas have not given."""
+        fields = item.last_word(fields)
         begun, item.fields, item.completed = item.fields, fields, True
         if fields["type"] == "function_call":
-            call_id = _call_id(fields)
+            call_id = call_id_of(fields)
             events: list[ModelEvent] = [] if begun is not fields else [ToolCallStarted(call_id, fields["name"])]
             if not item.streamed and fields.get("arguments"):
                 events.append(ToolCallDelta(call_id, fields["arguments"]))
             # A call that was cut off is not complete, whether the server says so or not: nothing may start it.
-            whole = fields.get("status") != "incomplete" and is_object(fields.get("arguments") or "{}")
+            # Nor may pieces that are not the call, as where one of them was lost.
+            arguments = fields.get("arguments") or ""
+            whole = fields.get("status") != "incomplete" and is_object(arguments or "{}") and item.adds_up_to(arguments)
             return [*events, ToolCallCompleted(call_id)] if whole else events
         if item.pieces:
             return []
         if fields["type"] == "message":
-            return [TextDelta(part.text) for part in _texts(fields) if part.text]
-        if fields["type"] == "reasoning" and (thought := _thinking(fields).text):
+            return [TextDelta(part.text) for part in texts_in(fields) if part.text]
+        if fields["type"] == "reasoning" and (thought := thinking_in(fields).text):
             return [ThinkingDelta(thought)]
         return []
 
     def _close(self, response: Json) -> list[ModelEvent]:
         self._hear(response)
-        output: list[Json] = response.get("output") or []
+        output = [self._last_word(place, fields) for place, fields in enumerate(response.get("output") or [])]
         if (status := response.get("status") or "completed") not in WHOLE or response.get("error"):
             failed = status == "failed" or response.get("error")
             fault = response.get("error") or {"message": "the response failed without a reason"}
@@ -273,32 +236,41 @@ class ResponsesDecoder:
             if self._reported is not None:
                 self._reported = replace(self._reported, whole=True)
             if output or not failed:
-                error.usage = Usage(output_tokens=_made(output), estimated=True)
+                error.usage = Usage(output_tokens=tokens_of(output), estimated=True)
             raise error
         self._response = response
         events: list[ModelEvent] = []
         if not self._items:
             for index, fields in enumerate(output):
                 events += self._finish(self._begin({"output_index": index}, fields), fields)
-        events += self._only_told_here([fields for fields in output if fields.get("type") == "function_call"])
+        events += self._only_told_here(output)
         if not all(item.completed for item in self._items):
             self._output = output
         for item in self._items:
             if not item.completed and item.fields.get("type") == "function_call":
-                given = next((fields for fields in output if fields.get("call_id") == _call_id(item.fields)), None)
+                given = next((fields for fields in output if fields.get("call_id") == call_id_of(item.fields)), None)
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
         return events
 
-    def _only_told_here(self, calls: Sequence[Json]) -> list[ModelEvent]:
-        """The events of `calls`, those in the closing event, that no event has declared.
+    def _last_word(self, place: int, fields: Json) -> Json:
+        """An item of the closing event, with what its deltas added up to where the server leaves that out."""
+        item = self._find({"output_index": place, "item": fields})
+        if item is None or any(item.fields.get(name) != fields.get(name) for name in ("type", "call_id")):
+            return fields
+        return item.last_word(fields)
+
+    def _only_told_here(self, output: Sequence[Json]) -> list[ModelEvent]:
+        """The events of the calls in the closing event that no event has declared, and of its messages if none was.
 
         Servers that change the ids of calls from event to event declare none there that is new.
         """
-        told = {_call_id(fields): fields for fields in calls if fields.get("call_id") or fields.get("id")}
-        declared = {_call_id(item.fields) for item in self._items if item.fields.get("type") == "function_call"}
-        if not declared < told.keys():
-            return []
-        new = [fields for call_id, fields in told.items() if call_id not in declared]
+        calls = [fields for fields in output if fields.get("type") == "function_call"]
+        told = {call_id_of(fields): fields for fields in calls if fields.get("call_id") or fields.get("id")}
+        declared = {call_id_of(item.fields) for item in self._items if item.fields.get("type") == "function_call"}
+        spoken = any(item.fields.get("type") == "message" for item in self._items)
+        new = [] if spoken else [fields for fields in output if fields.get("type") == "message"]
+        if declared < told.keys():
+            new += [fields for call_id, fields in told.items() if call_id not in declared]
         return [event for fields in new for event in self._finish(self._begin({}, fields), fields)]
 
 
@@ -312,14 +284,14 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
             case "message":
                 if item.get("phase"):
                     parts.append(Opaque(provider, {"type": "message", "phase": item["phase"]}))
-                parts += [part for part in _texts(item) if part.text]
-                refused = refused or any(part["type"] == "refusal" for part in _content(item))
+                parts += [part for part in texts_in(item) if part.text]
+                refused = refused or any(part["type"] == "refusal" for part in parts_of(item))
             case "reasoning":
-                parts.append(_thinking(item))
+                parts.append(thinking_in(item))
             case "function_call":
                 called = True
                 arguments = item.get("arguments") or ""
-                parts.append(ToolCall(_call_id(item), item["name"], arguments, item_id=item.get("id")))
+                parts.append(ToolCall(call_id_of(item), item["name"], arguments, item_id=item.get("id")))
             case _:
                 parts.append(Opaque(provider, item))
     finish, detail = _finish_of(response, output, called, refused)
@@ -346,43 +318,6 @@ def _finish_of(response: Json, output: Sequence[Json], called: bool, refused: bo
     return ("refusal" if refused else "stop"), status
 
 
-def is_phase(value: Json) -> bool:
-    """Whether an `Opaque` part's value is the label of the message that follows.
-
-    Models that label their messages ("commentary", "final_answer") want the label back with them.
-    """
-    return value.get("type") == "message" and "content" not in value
-
-
-def _call_id(item: Json) -> str:
-    """The id that a result must carry: `call_id`, or the item's own where a server knows only that."""
-    call_id: str = item.get("call_id") or item["id"]
-    return call_id
-
-
-def _texts(item: Json) -> list[Text]:
-    """The texts of a message item; a refusal is one, for it is what the model said."""
-    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in _content(item)]
-
-
-def _content(item: Json) -> list[Json]:
-    """The parts of a message item, of which some servers give the only one as it is, or its text alone."""
-    content = item.get("content") or []
-    if isinstance(content, str):
-        return [{"type": "output_text", "text": content}]
-    return [content] if isinstance(content, dict) else content
-
-
-def _thinking(item: Json) -> Thinking:
-    """A reasoning item: the reasoning itself, which open models show and want back, or its summary and sealed form."""
-    summary, content = ["\n\n".join(part["text"] for part in item.get(field) or ()) for field in ("summary", "content")]
-    sealed = item.get("encrypted_content") or None
-    if content and sealed is None:
-        # Never without an id, by which the other dialects know that it is not theirs.
-        return Thinking(content, signature=READABLE, id=item.get("id") or "")
-    return Thinking(summary or content, data=sealed, id=item.get("id"))
-
-
 def _not_whole(provider: str, response: Json, status: object) -> ModelError:
     """The error for a response that is none yet, or never will be one; another request may be answered."""
     words = f"{provider} gave a response that is not whole: its status is {status!r}"
@@ -390,9 +325,3 @@ def _not_whole(provider: str, response: Json, status: object) -> ModelError:
         words += "; one that is made in the background is not waited for"
     name = response.get("id")
     return Overloaded(words, request_id=name if isinstance(name, str) else "")
-
-
-def _made(output: Iterable[Json]) -> int:
-    """The tokens of the messages among the items of `output`, at most."""
-    texts = [part.text for item in output if item.get("type") == "message" for part in _texts(item)]
-    return estimate_text("".join(texts)) if texts else 0

@@ -1,0 +1,118 @@
+"""The items of a response of OpenAI's: what each says, and one under way, put together from its pieces. Pure.
+
+Neighbours: `treadle.models.openai_responses_stream`, which reads the response; `treadle.models.openai_responses_usage`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.json import decode
+
+from treadle.context.texts import estimate_text
+from treadle.kernel.messages import Json, Text, Thinking
+from treadle.models.checked import is_object
+from treadle.models.once import is_bare
+
+READABLE: Final = "reasoning_text"
+"""What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
+
+
+class Item:
+    """One output item under way: the last whole form of it, and the pieces that came since."""
+
+    __slots__ = ("completed", "fields", "pieces", "readable", "streamed")
+
+    def __init__(self, fields: Json) -> None:
+        self.fields = fields
+        self.pieces: list[str] = []
+        self.streamed = False
+        self.readable = False
+        self.completed = False
+
+    def is_lost(self) -> bool:
+        """Whether it would be a call without arguments that has not ended, were nothing more to come of it."""
+        bare = is_bare("".join(self.pieces) or self.fields.get("arguments") or "")
+        return self.fields.get("type") == "function_call" and not self.completed and bare
+
+    def whole(self) -> Json:
+        """The item as it was declared, with what its deltas added up to where it was never declared done."""
+        return self.fields if self.completed or not self.pieces else self._with_pieces(self.fields)
+
+    def last_word(self, fields: Json) -> Json:
+        """`fields`, in which the server declares the item done, with what its deltas added up to if they lack it."""
+        return fields if not any(self.pieces) or _says(fields) else self._with_pieces(fields)
+
+    def adds_up_to(self, arguments: str) -> bool:
+        """Whether the pieces of a call, where any came, are the `arguments` with which it is declared done."""
+        told = "".join(self.pieces)
+        if not self.streamed or told == arguments:
+            return True
+        return is_object(told) and is_object(arguments) and decode(told) == decode(arguments)
+
+    def _with_pieces(self, fields: Json) -> Json:
+        text = "".join(self.pieces)
+        match fields.get("type"):
+            case "message":
+                return fields | {"content": [{"type": "output_text", "text": text}]}
+            case "reasoning" if self.readable:
+                return fields | {"content": [{"type": READABLE, "text": text}]}
+            case "reasoning":
+                return fields | {"summary": [{"type": "summary_text", "text": text}]}
+            case "function_call":
+                return fields | {"arguments": text}
+            case _:
+                return fields
+
+
+def _says(fields: Json) -> bool:
+    """Whether an item that is declared done has anything in it."""
+    match fields.get("type"):
+        case "message":
+            return any(part.text for part in texts_in(fields))
+        case "reasoning":
+            return bool(thinking_in(fields).text)
+        case _:
+            return bool(fields.get("arguments"))
+
+
+def call_id_of(item: Json) -> str:
+    """The id that a result must carry: `call_id`, or the item's own where a server knows only that."""
+    call_id: str = item.get("call_id") or item["id"]
+    return call_id
+
+
+def texts_in(item: Json) -> list[Text]:
+    """The texts of a message item; a refusal is one, for it is what the model said."""
+    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in parts_of(item)]
+
+
+def parts_of(item: Json) -> list[Json]:
+    """The parts of a message item, of which some servers give the only one as it is, or its text alone."""
+    content = item.get("content") or []
+    if isinstance(content, str):
+        return [{"type": "output_text", "text": content}]
+    return [content] if isinstance(content, dict) else content
+
+
+def thinking_in(item: Json) -> Thinking:
+    """A reasoning item: the reasoning itself, which open models show and want back, or its summary and sealed form."""
+    summary, content = ["\n\n".join(part["text"] for part in item.get(field) or ()) for field in ("summary", "content")]
+    sealed = item.get("encrypted_content") or None
+    if content and sealed is None:
+        # Never without an id, by which the other dialects know that it is not theirs.
+        return Thinking(content, signature=READABLE, id=item.get("id") or "")
+    return Thinking(summary or content, data=sealed, id=item.get("id"))
+
+
+def is_phase(value: Json) -> bool:
+    """Whether an `Opaque` part's value is the label of the message that follows.
+
+    Models that label their messages ("commentary", "final_answer") want the label back with them.
+    """
+    return value.get("type") == "message" and "content" not in value
+
+
+def tokens_of(output: Iterable[Json]) -> int:
+    """The tokens of the messages among the items of `output`, at most."""
+    texts = [part.text for item in output if item.get("type") == "message" for part in texts_in(item)]
+    return estimate_text("".join(texts)) if texts else 0
