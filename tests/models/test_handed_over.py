@@ -48,8 +48,8 @@ def said(text):
 
 
 def thought(text):
-    signature = {"type": "signature_delta", "signature": "s"}
-    return ({"type": "thinking", "thinking": "", "signature": ""}, {"type": "thinking_delta", "thinking": text}, signature)
+    fields = {"type": "thinking", "thinking": "", "signature": ""}
+    return (fields, {"type": "thinking_delta", "thinking": text}, {"type": "signature_delta", "signature": "s"})
 
 
 def streaming(*replies, pause=None):

@@ -1,6 +1,7 @@
 """The last word on an item of Responses: what servers leave out of it, and pieces that it does not agree with."""
 
 import json
+import re
 import time
 
 import pytest
@@ -23,7 +24,8 @@ def anyio_backend() -> str:
 
 def item(added, deltas, done, *, closing=None, declared=True):
     """The events of a response with one item; `closing` is how the last event has it, by default as it was done."""
-    kind = {"message": "output_text", "reasoning": "reasoning_summary_text"}.get(added["type"], "function_call_arguments")
+    kinds = {"message": "output_text", "reasoning": "reasoning_summary_text"}
+    kind = kinds.get(added["type"], "function_call_arguments")
     events = [{"type": "response.output_item.added", "output_index": 0, "item": added}]
     events += [{"type": f"response.{kind}.delta", "output_index": 0, "delta": delta} for delta in deltas]
     if declared:
@@ -115,3 +117,38 @@ async def test_thinking_that_was_streamed_and_a_text_that_was_not_are_both_kept(
     assert result.text == "Yes."
     (reply,) = [event.message for event in result.events if isinstance(event, ModelReplied)]
     assert [(part.text, part.data) for part in reply.content if isinstance(part, Thinking)] == [("Hm.", "x")]
+
+
+APPROVAL = {"type": "mcp_approval_request", "id": "a", "name": "pay", "server_label": "bank", "arguments": "{}"}
+SHELL = {"type": "shell_call", "id": "s", "call_id": "c", "status": "completed", "action": {"commands": ["ls"]}}
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (APPROVAL, "wants an approval before it calls 'pay' of the MCP server 'bank'.*\"require_approval\": \"never\""),
+        (SHELL, "leaves to the caller .shell_call."),
+        ({"type": "custom_tool_call", "id": "u", "call_id": "c", "name": "n", "input": "x"}, "custom_tool_call"),
+    ],
+)
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_what_is_left_to_the_caller_and_cannot_be_done_is_no_empty_answer(serve, left, told, streaming):
+    def answer(peer):
+        if streaming:
+            peer.begin()
+            peer.chunk(f"data: {json.dumps(whole(left))}\n\n".encode())
+            peer.end()
+        else:
+            peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(whole(left)["response"]).encode())
+
+    server = serve(answer)
+    model = OpenAIResponsesModel("m", base_url=server.url, api_key="k", streaming=streaming)
+    result = await Agent(model).run("pay")
+    assert (result.stop.reason, result.usage.input_tokens, len(server.requests)) == ("model_error", 7, 1)
+    assert re.search(told, result.stop.detail)
+
+
+async def test_what_the_provider_has_carried_out_itself_is_no_such_thing(serve):
+    output = {"type": "shell_call_output", "id": "o", "call_id": "c", "output": []}
+    result = await Agent(responses(serve, [whole(SHELL, output, said("Done."))])).run("look")
+    assert result.text == "Done."

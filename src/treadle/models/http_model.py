@@ -188,6 +188,7 @@ class HttpModel:
                 check_beside(reply.received, heard)
                 for event in events:
                     if isinstance(event, ModelReply):
+                        self._check(event)
                         event = self._hidden.in_reply(self._billed(event, settings), request_id(reply.headers))
                     yield event
                 if fault is not None:
@@ -260,6 +261,9 @@ class HttpModel:
             if data == DONE:
                 return True
         return False
+
+    def _check(self, reply: ModelReply) -> None:
+        """Raises `ModelError` for a whole reply that nobody here can go on from."""
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""

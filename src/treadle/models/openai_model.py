@@ -7,10 +7,13 @@ Neighbours: `treadle.models.http_model`, which does the work; `treadle.models.op
 from typing import Unpack
 
 from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import Opaque
+from treadle.models.errors import BadRequest
 from treadle.models.given import check_cache
 from treadle.models.hosts import host_of
 from treadle.models.http_model import HttpModel, HttpOptions, hostname
 from treadle.models.openai_cache import KEEPS, Keep
+from treadle.models.port import ModelReply
 from treadle.models.providers import PROVIDERS
 
 
@@ -72,3 +75,11 @@ class OpenAIResponsesModel(HttpModel):
         check_cache(cache, KEEPS, cache_key)
         codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, provider, codec, **options)
+
+    def _check(self, reply: ModelReply) -> None:
+        """Raises `BadRequest` for a reply that leaves to the caller what nobody here can do."""
+        from treadle.models.openai_responses_items import waits_for
+
+        own = [part.value for part in reply.message.content if isinstance(part, Opaque)]
+        if waiting := waits_for(own):
+            raise BadRequest(f"{self.name} {waiting}")

@@ -3,7 +3,7 @@
 Neighbours: `treadle.models.openai_responses_stream`, which reads the response; `treadle.models.openai_responses_usage`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.json import decode
@@ -15,6 +15,10 @@ from treadle.models.once import is_bare
 
 READABLE: Final = "reasoning_text"
 """What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
+
+CALLERS: Final = ("apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "shell_call")
+"""The calls, besides those of functions, that the caller carries out unless their output stands beside them."""
+APPROVAL: Final = "mcp_approval_request"
 
 
 class Item:
@@ -110,6 +114,22 @@ def is_phase(value: Json) -> bool:
     Models that label their messages ("commentary", "final_answer") want the label back with them.
     """
     return value.get("type") == "message" and "content" not in value
+
+
+def waits_for(output: Sequence[Json]) -> str:
+    """What the items of a response leave to the caller that nobody here can do, and what to do; empty if nothing."""
+    ended = {item.get("call_id") for item in output if str(item.get("type")).endswith("_output")}
+    for item in output:
+        kind, name = item.get("type"), item.get("name")
+        if kind == APPROVAL:
+            server = item.get("server_label")
+            return (
+                f"wants an approval before it calls {name!r} of the MCP server {server!r}, and none can be given here: "
+                'ask for that server with "require_approval": "never", or give the agent MCP tools of its own'
+            )
+        if kind in CALLERS and item.get("call_id") not in ended:
+            return f"calls a tool that it leaves to the caller ({kind}), which is not carried out here: use functions"
+    return ""
 
 
 def tokens_of(output: Iterable[Json]) -> int:
