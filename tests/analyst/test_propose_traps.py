@@ -218,6 +218,14 @@ def test_a_row_without_keys_that_may_add_up_by_chance_is_asked_about(tmp_path: P
     assert any("there are lines without any key" in question for question in found.questions)
 
 
+@pytest.mark.parametrize("line", ["Number of entries: 3;;", "Number of entries;3;", ";Anzahl Datensätze;3,00"])
+@pytest.mark.parametrize("total", ["Summe;;14,00\n", ""])
+def test_a_line_that_counts_the_others_is_asked_about(tmp_path: Path, line: str, total: str) -> None:
+    rows = "konto;text;betrag\n1000;a;10,50\n2000;b;2,50\n3000;c;1,00\n"
+    found = Proposed(tmp_path, f"{rows}{total}{line}\n")
+    assert any("if they say how many rows there are" in question for question in found.questions)
+
+
 def test_what_only_has_the_name_of_a_total_stays(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "company,amount\nShell,10.25\nTotal,20.50\nBP,35.75\n")
     assert found.totals() == {"amount": D("66.50")}

@@ -125,6 +125,19 @@ def test_a_file_of_another_encoding_says_what_to_declare(tmp_path: Path) -> None
             query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=[key]))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("key", ["k", "ключ"])
+def test_sixteen_bits_without_a_mark_are_seen(tmp_path: Path, encoding: str, key: str) -> None:
+    (tmp_path / "s.csv").write_bytes(f"{key};amount\na;1,50\nb;2,00-\n".encode(encoding))
+    (found,) = propose(tmp_path / "s.csv")
+    assert found.source.text.encoding == encoding
+    assert query(Catalog([found.source], tmp_path), QueryRequest(source="s")).totals["amount"] == Decimal("-0.50")
+    # Plain signs in sixteen bits are text in eight bits too, with zeros between them.
+    undeclared = replace(found.source, text=replace(found.source.text, encoding="utf-8"))
+    with pytest.raises(AnalystError, match=f"text: .*; declare its 'encoding' under 'text', such as {encoding}"):
+        query(Catalog([undeclared], tmp_path), QueryRequest(source="s"))
+
+
 def test_a_percentage_beyond_a_float_has_no_digits_made_up(tmp_path: Path) -> None:
     for name, amount in (("a", "1.5"), ("b", "12345678901234567890.12")):
         (tmp_path / f"{name}.csv").write_text(f"k,amount\nx,{amount}\n")

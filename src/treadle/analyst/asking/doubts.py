@@ -110,6 +110,15 @@ def asked_totals(marks: Sequence[str]) -> str:
     return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
 
 
+def asked_counts(marks: Sequence[str]) -> str:
+    """Returns the question whether lines with these texts say how many rows there are."""
+    listed = ", ".join(map(scalar, marks))
+    return (
+        f"there are lines with {listed}, which count as rows: if they say how many rows there are, add them to "
+        f"'totals' under 'text'"
+    )
+
+
 def asked_empty(marks: Sequence[str]) -> str:
     """Returns the question of lines in which nothing stands, as spreadsheets leave them below a table."""
     listed = ", ".join(map(scalar, marks))

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.columns import Guess, guess
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
+    asked_counts,
     asked_empty,
     asked_totals,
     cut_off,
@@ -37,7 +38,7 @@ from treadle.analyst.reading.excel import sheet_names, sheet_of, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
-from treadle.analyst.reading.totals import WITH_NAMES
+from treadle.analyst.reading.totals import COUNTS, WITH_NAMES
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, quoted
@@ -210,6 +211,8 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     else:
         if marked or named:
             found = _asking(found, asked_totals((*marked, *named)))
+    if counting := usual_marks(session, source, table, COUNTS):
+        found = _asking(found, asked_counts(counting))
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))

@@ -4,7 +4,6 @@ What the data leave open, such as whether 1.234 is a little more than one or mor
 left as a question. Reads the beginning of the file; its neighbour is `propose`.
 """
 
-import codecs
 import csv
 import re
 from collections import Counter
@@ -17,13 +16,14 @@ from msgspec.structs import replace
 from treadle.analyst.asking.columns import special_values
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
+from treadle.analyst.reading.encodings import beginning, is_whole, looks_like
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.ruled import is_ruled
 from treadle.analyst.reading.tables import quoting
 
 # Where two are as likely, a comma is that of decimals.
 _DELIMITERS = (";", "\t", "|", ",")
-_LINES, _HEAD = 200, 1 << 20
+_LINES = 200
 _FEW = 3
 _NAMING = re.compile(r"(19|20)\d\d")
 _GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
@@ -35,18 +35,8 @@ _READINGS = {
 
 def text_format(file: Path) -> TextFormat:
     """Returns the encoding and delimiter of a CSV file, and how many lines stand before that of the columns' names."""
-    import gzip
-
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
-        head = opened.read(_HEAD)
-    encoding = "utf-8"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    else:
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)
-        except UnicodeDecodeError:
-            encoding = "cp1252"
+    head = beginning(file)
+    encoding = looks_like(head)
     # Lines as they are skipped: no other sign ends one.
     every = StringIO(head.decode(encoding, errors="replace").lstrip("\ufeff"), newline="").readlines()
     lines = every[:_LINES]
@@ -54,7 +44,7 @@ def text_format(file: Path) -> TextFormat:
         return TextFormat(delimiter="|", encoding=encoding, ruled=True)
     delimiter, width = _delimiter({sign: _rows(lines, sign) for sign in _DELIMITERS})
     apart, columns = _delimiter({sign: _rows(lines, sign, quotes=False) for sign in _DELIMITERS})
-    if not (quotes := not _is_unquoted(every[:-1] if len(head) == _HEAD else every, apart, columns)):
+    if not (quotes := not _is_unquoted(every if is_whole(head) else every[:-1], apart, columns)):
         delimiter, width = apart, columns
     skip = _title_lines(lines, delimiter, width, quotes)
     return TextFormat(delimiter=delimiter, encoding=encoding, quotes=quotes, skip=skip)

@@ -105,10 +105,25 @@ def _csv_fault(message: str) -> str:
     if line is None or file is None:
         return ""
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
-    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
+    where = f"{Path(file[1]).name}, line {line[1]}, cannot be read"
+    if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
+        read = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
+        return (
+            f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(read)}; if "
+            f"it is no row, such as one that says how many there are, take it out of the file; if it is, complete it"
+        )
+    shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])
     advice = "; if quotes are part of its texts, declare 'quotes: false' under 'text'" if quoted else ""
-    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}{advice}"
+    return f"{where}: {shown}{advice}"
+
+
+def _cut(text: str) -> str:
+    return f"{text[:120]}…" if len(text) > 120 else text
+
+
+def _fields(count: str) -> str:
+    return "1 field" if count == "1" else f"{count} fields"
 
 
 def _unlike(message: str) -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source, TextFormat
+from treadle.analyst.reading.encodings import beginning, looks_like
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import opener, read_json, read_sqlite
@@ -259,8 +260,10 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             read = list(islice(again, rows.line_num))
     except (OSError, UnicodeError, csv.Error) as error:
         told = f"source {source.name!r}: {file.name} cannot be read as {source.text.encoding} text: {error}"
-        advice = "; declare its 'encoding' under 'text', such as cp1252" if isinstance(error, UnicodeError) else ""
-        raise AnalystError(told + advice) from error
+        raise AnalystError(told + (_encoding_advice(file) if isinstance(error, UnicodeError) else "")) from error
+    if "\0" in "".join(header or ()):
+        told = f"source {source.name!r}: {file.name} is no {source.text.encoding} text: its names have zeros in them"
+        raise AnalystError(told + _encoding_advice(file))
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
     # What pandas writes before the first column, and SAP after the last one, has no name.
@@ -272,6 +275,11 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             raise AnalystError(f"{told}; rename one of them there")
     end = _END.search(read[-1])
     return header, end[0] if end else ""
+
+
+def _encoding_advice(file: Path) -> str:
+    """What to do about a file that is not of the declared encoding."""
+    return f"; declare its 'encoding' under 'text', such as {looks_like(beginning(file))}"
 
 
 def quoting(quotes: bool) -> Literal[0, 3]:

@@ -24,6 +24,11 @@ WITH_NAMES = (
     "% ergebnis", "% result", "ergebnis %",
 )  # fmt: skip
 """The same where the line also names what it is the total of, such as `Summe Konto 1000`."""
+COUNTS = (
+    "number of entries%", "number of records%", "number of rows%", "number of lines%", "anzahl einträge%",
+    "anzahl der einträge%", "anzahl datensätze%", "anzahl der datensätze%", "anzahl sätze%", "anzahl zeilen%",
+)  # fmt: skip
+"""Texts that usually mark a line which counts the others."""
 
 
 def without_totals(table: Table, source: Source) -> Table:

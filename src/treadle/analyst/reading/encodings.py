@@ -1,0 +1,34 @@
+"""Encodings: which one the beginning of a file of text looks like."""
+
+import codecs
+import gzip
+from pathlib import Path
+
+_HEAD = 1 << 20
+# One sign in so many is a delimiter, a digit or a line break at least, of which UTF-16 has a byte that is zero.
+_PLAIN = 10
+
+
+def beginning(file: Path) -> bytes:
+    """Returns the first bytes of a file, unpacked: all that it has up to `_HEAD`."""
+    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+        return opened.read(_HEAD)
+
+
+def is_whole(head: bytes) -> bool:
+    """Returns whether nothing follows the beginning of a file."""
+    return len(head) < _HEAD
+
+
+def looks_like(head: bytes) -> str:
+    """Returns the encoding that the beginning of a file looks like: utf-8, cp1252, or UTF-16, with a mark or without."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    zeros = (head[1::2].count(0), head[::2].count(0))
+    if max(zeros) * 2 * _PLAIN > len(head):
+        return "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
