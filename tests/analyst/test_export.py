@@ -21,6 +21,7 @@ from treadle.analyst import (
     Comparison,
     Export,
     Interrupt,
+    Measure,
     QueryRequest,
     Source,
     compare,
@@ -157,6 +158,17 @@ def test_an_empty_text_is_another_key_than_none_in_a_query_file_too(make: Make, 
     read = query(Catalog([again], tmp_path), request)
     assert read.rows == found.rows
     assert len(found.rows) == len(rows)
+
+
+def test_a_total_of_zero_beside_several_currencies_stands_in_the_sheet_of_totals(make: Make, tmp_path: Path) -> None:
+    rows = [("a", "EUR", "2", "1"), ("b", "USD", "-2", "3")]
+    source = make("s", rows, columns=("k", "code", "pieces", "amount"), currency="code")
+    pieces = Measure(name="pieces", decimals=2)
+    source = replace(source, dimensions=source.dimensions[:2], measures=(*source.measures, pieces))
+    query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["k"]), exports=[tmp_path / "q.xlsx"])
+    calamine = pytest.importorskip("python_calamine")
+    sheet = calamine.CalamineWorkbook.from_path(str(tmp_path / "q.xlsx")).get_sheet_by_name("totals")
+    assert sheet.to_python() == [["code", "amount", "pieces"], ["EUR", 1, ""], ["USD", 3, ""], ["", "", 0]]
 
 
 def test_several_measures_and_no_dimensions(make: Make, tmp_path: Path) -> None:

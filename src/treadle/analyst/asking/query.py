@@ -190,7 +190,8 @@ def _write(found: "QueryResult", export: Export, draft: Path) -> None:
 def _more_sheets(found: "QueryResult") -> dict[str, tuple[list[str], list[list[Any]]]]:
     """The totals, one of each currency where there are several, and the subtotals, each on a sheet."""
     codes = [name for name in found.dimensions if any(name in one for one in found.totals_by_currency)]
-    totals = [*found.totals_by_currency, *([found.totals] if any(found.totals.values()) or not codes else [])]
+    single = not codes or any(total is not None for total in found.totals.values())
+    totals = [*found.totals_by_currency, *([found.totals] if single else [])]
     heads = [*codes, *found.measures]
     sheets = {"totals": (heads, [[one.get(name) for name in heads] for one in totals])}
     for number, (name, groups) in enumerate(found.subtotals.items(), 1):
