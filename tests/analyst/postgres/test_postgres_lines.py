@@ -68,3 +68,23 @@ def test_decimals_that_are_texts_have_no_noughts_at_their_end(table: Callable[..
     b = table("b", [("1.6", "0.5", "1"), ("0", "0.5", "1")], columns=("rate", "share", "amount"))
     found = compare_rows(Catalog([a, b], tmp_path), RowsRequest(source_a="a", source_b="b", key=["rate"]), bounds=QUICK)
     assert (found.keys, found.equal) == (2, 2)
+
+
+def test_rows_with_money_in_them(table: Callable[..., Source], tmp_path: Path) -> None:
+    """No row of such a table could be shown, and none be looked into, whichever column was asked for."""
+    kinds = ("text", "money", "money")
+    a = table("a", [("1", "1.50", "2.25"), ("1", None, "-7")], columns=("k", "fee", "amount"), types=kinds)
+    b = table("b", [("1", "1.5", "2.25")], columns=("k", "fee", "amount"))
+    catalog = Catalog([a, b], tmp_path)
+    found = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"k": "1"}), bounds=QUICK)
+    assert [line.values for line in found.a.rows] == [
+        {"k": "1", "fee": None, "amount": "-7"},
+        {"k": "1", "fee": "1.5", "amount": "2.25"},
+    ]
+    assert (found.a.total, found.pairs) == (Decimal("-4.75"), 1)
+    rows = compare_rows(
+        catalog,
+        RowsRequest(source_a="a", source_b="b", key=["k"], filters=[Filter(dimension="fee", value="1.5")]),
+        bounds=QUICK,
+    )
+    assert (rows.keys, rows.equal) == (1, 1)

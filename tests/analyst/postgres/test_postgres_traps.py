@@ -94,12 +94,18 @@ def test_what_cannot_be_exact_is_refused(
         ({"value": "X"}, None), ({"op": ">=", "value": "I"}, 5), ({"op": "like", "value": "H%"}, -2),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("nested", [False, True])
 def test_an_enumeration_is_text_and_a_domain_what_it_is_made_of(
-    table: Table, through: Through, server: Any, condition: dict[str, Any], expected: int | None
+    table: Table, through: Through, server: Any, condition: dict[str, Any], expected: int | None, nested: bool
 ) -> None:
     types = [f"side_{secrets.token_hex(4)}", f"sum_{secrets.token_hex(4)}"]
     server.execute(f"CREATE TYPE {types[0]} AS ENUM ('S', 'H')")
     server.execute(f"CREATE DOMAIN {types[1]} AS numeric(9,2)")
+    if nested:
+        for at, name in enumerate(types):
+            server.execute(f"CREATE DOMAIN {name}_1 AS {name}")
+            server.execute(f"CREATE DOMAIN {name}_2 AS {name}_1")
+            types[at] = f"{name}_2"
     made = through(table("t", [("S", 5), ("H", 2), (None, 1)], types=types))
     signed = Measure(name="amount", expression="if(company = 'H', -amount, amount)")
     found = ask(replace(made, measures=(signed,)), filters=[{"dimension": "company", **condition}])

@@ -104,6 +104,8 @@ class Dialect(Struct, frozen=True):
     def key(self, dimension: Dimension, column: Column) -> "exp.Expr":
         """What rows are grouped by for a dimension."""
         value = quoted_column(dimension.source_column)
+        if self.postgres and column.name == "money":
+            return exp.cast(value, "DECIMAL")
         if column.kind not in ("text", "other"):
             return value
         return self.binary(exp.cast(value, "TEXT") if self.postgres else value)

@@ -21,7 +21,7 @@ def is_whole(head: bytes) -> bool:
 
 
 def looks_like(head: bytes) -> str:
-    """Returns the encoding that the beginning of a file looks like: utf-8, cp1252, or UTF-16, with or without a mark."""
+    """Returns the encoding that the beginning of a file looks like: utf-8, cp1252 or UTF-16."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     zeros = (head[1::2].count(0), head[::2].count(0))

@@ -42,13 +42,16 @@ _KINDS: dict[str, ColumnKind] = {
     "boolean": "boolean",
 }
 
+# A domain may be made of another.
 _COLUMNS = """\
-SELECT a.attname,
-       CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
-            ELSE format_type(a.atttypid, a.atttypmod) END
-FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum"""
+WITH RECURSIVE made (number, name, type, modifier) AS (
+    SELECT attnum, attname, atttypid, atttypmod FROM pg_catalog.pg_attribute
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT number, name, typbasetype, typtypmod FROM made JOIN pg_catalog.pg_type ON oid = type WHERE typtype = 'd')
+SELECT name, CASE WHEN typtype = 'e' THEN 'enum' ELSE format_type(type, modifier) END
+FROM made JOIN pg_catalog.pg_type ON oid = type WHERE typtype <> 'd'
+ORDER BY number"""
 
 TEXT_FORMS = {
     "TimeZone": "UTC",

@@ -243,8 +243,9 @@ def _column(kind: Any) -> Column:
     """A column by SQLAlchemy's type."""
     from sqlalchemy import types
 
-    # A domain is what it is made of.
-    kind = getattr(kind, "data_type", kind)
+    # A domain is what it is made of, which may be another.
+    while (made := getattr(kind, "data_type", None)) is not None:
+        kind = made
     known: list[tuple[type, ColumnKind]] = [
         (types.Boolean, "boolean"),
         (types.Integer, "integer"),
