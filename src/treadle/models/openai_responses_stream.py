@@ -8,7 +8,7 @@ event to event. Neighbours: `treadle.models.openai_responses`, which writes requ
 `treadle.models.openai_responses_usage`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
