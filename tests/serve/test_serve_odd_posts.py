@@ -29,6 +29,21 @@ async def test_half_a_character_is_told_as_such(path, body):
         assert (await client.get("/api/runs")).json()["runs"] == []
 
 
+@pytest.mark.parametrize("kind", ["image", "file"])
+async def test_what_is_no_address_of_the_web_is_refused(kind):
+    """Regression: a user could have the server's own rights used, by who asks the model, for a file or a bucket."""
+    part = {"type": kind, "media_type": "image/png"}
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        for url in ("file:///etc/passwd", "s3://bucket/salaries.pdf", "gs://bucket/x", "/etc/passwd", "FILE:///x", ""):
+            posted = {"agent": "talker", "input": [{"type": "text", "text": "hi"}, part | {"url": url}]}
+            answer = await client.post("/api/runs", json=posted)
+            assert (answer.status_code, "url" in answer.text) == (422, True), url
+        assert (await client.get("/api/runs")).json()["runs"] == []
+        for given in ({"url": "https://example.com/a.png"}, {"url": "data:image/png;base64,eA=="}, {"data": "eA=="}):
+            answer = await client.post("/api/runs", json={"agent": "talker", "input": [part | given]})
+            assert answer.status_code == 201, answer.text
+
+
 async def test_a_whole_character_in_two_escapes_is_read():
     async with serving(app([talker()], journal=MemoryJournal())) as client:
         body = b'{"agent": "talker", "input": "\\ud83d\\ude00 and \\\\ud83d"}'

@@ -26,6 +26,7 @@ from treadle.serve.forms import (
 )
 from treadle.serve.page_of import place_after, place_of
 from treadle.serve.posting import key_of
+from treadle.serve.protocols.wire import check_addresses
 from treadle.serve.queries import digits
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming, sse
@@ -63,6 +64,9 @@ class Begin(Struct, forbid_unknown_fields=True):
     conversation: str | None = None
     limits: AskedLimits | None = None
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+    def __post_init__(self) -> None:
+        check_addresses(self.input)
 
 
 class CallDecision(Struct, forbid_unknown_fields=True):

@@ -17,6 +17,8 @@ from treadle.serve.refused import Refused
 HELD: Final = 2**53 - 1
 """The largest whole number that JavaScript tells from its neighbours."""
 
+_WEB: Final = ("https://", "http://")
+
 T = TypeVar("T")
 
 Outcome = Literal["done", "waits", "paused", "calls", "limit", "length", "filtered", "cancelled", "failed"]
@@ -205,13 +207,24 @@ def media(url: str, media_type: str | None, name: str, where: str) -> Image | Fi
     data: bytes | None = None
     if url.startswith("data:"):
         media_type, data = _opened(url, media_type, where)
-    elif not url.startswith(("https://", "http://")):
+    elif not url.startswith(_WEB):
         raise bad(where, "must be a data: or https: URL")
     kind = media_type or "application/octet-stream"
     address = None if data is not None else url
     if kind.startswith("image/"):
         return Image(data, address, kind)
     return File(data, address, kind, name or "file")
+
+
+def check_addresses(given: str | Iterable[Content]) -> None:
+    """Looks where what was posted is to be fetched from, by whoever asks the model, with rights that are not the user's.
+
+    Raises:
+        ValueError: it is in no place of the Web, such as a file or a bucket of the server's.
+    """
+    for one in () if isinstance(given, str) else given:
+        if not isinstance(one, Text) and one.url is not None and not one.url.startswith(("data:", *_WEB)):
+            raise ValueError("a url in input must be a data: or https: URL")
 
 
 def _opened(url: str, media_type: str | None, where: str) -> tuple[str, bytes]:
