@@ -32,7 +32,6 @@ SECONDS_A_PAGE = 120
 TALKING = [
     ROOT / "docs" / f"{name}.md"
     for name in (
-        "getting-started",
         "models",
         "local-models",
         "keys",
