@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_saved_to_does_not_end_the_conversation(treadle: A
 
 @pytest.mark.parametrize(("then", "code"), [("", 2), ("/save kept.json\n", 0)])
 def test_a_conversation_that_is_not_kept_has_its_code(treadle: Any, then: str, code: int) -> None:
-    """Regression: 0, though what `--save` was to keep was lost; a file that it is in after all will do."""
+    """Regression: 0, though what `--save` was to keep was lost. A file that it is in after all will do."""
     (treadle.folder / "place").mkdir()
     (treadle.folder / "losing.py").write_text(LOSING, encoding="utf-8")
     done = treadle("chat", "--model", "losing.py:model", "--save", "place/talk.json", input=f"one\n{then}")

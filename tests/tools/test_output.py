@@ -159,11 +159,11 @@ def test_the_application_gets_its_own_value() -> None:
 @pytest.mark.parametrize(("value", "kept"), [(float("nan"), "NaN"), (float("inf"), "Infinity"), (-1e999, "-Infinity")])
 def test_what_is_no_number_is_the_same_for_the_application_as_for_the_model(value: float, kept: str) -> None:
     """Regression: the application was given a NaN, which the journal gave back as None when the run was read."""
-    for made in (value, [value], {"a": [1.5, value]}, Reading(value), Measured(value)):
-        output = encode(ToolResult(made, for_app=made), 1_000)
-        shown = output.content if isinstance(made, float) else json.loads(str(output.content))
+    for told in (value, [value], {"a": [1.5, value]}, Reading(value), Measured(value)):
+        output = encode(ToolResult(told, for_app=told), 1_000)
+        shown = output.content if isinstance(told, float) else json.loads(str(output.content))
         assert kept in str(output.app)
-        assert output.app == (json.loads(str(shown)) if isinstance(made, float) else shown)
+        assert output.app == (json.loads(str(shown)) if isinstance(told, float) else shown)
         assert msgspec.json.decode(msgspec.json.encode(output.app)) == output.app
 
 

@@ -217,7 +217,7 @@ def media(url: str, media_type: str | None, name: str, where: str) -> Image | Fi
 
 
 def check_addresses(given: str | Iterable[Content]) -> None:
-    """Looks where what was posted is to be fetched from, by whoever asks the model, with rights that are not the user's.
+    """Looks where what was posted is to be fetched from, by whoever asks the model and with rights that no user has.
 
     Raises:
         ValueError: it is in no place of the Web, such as a file or a bucket of the server's.
