@@ -549,3 +549,29 @@ async def test_counts_that_are_no_numbers_are_unknown(serve, make, given):
     assert result.usage.estimated
     assert result.usage.output_tokens == 5
     assert result.usage.input_tokens > 0
+
+
+ELSEWHERE = {"input_tokens": 1000, "output_tokens": 1900}
+BEGUN = {"type": "message_start", "message": {"id": "m", "content": []}}
+SAID = [
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hello."}},
+    {"type": "content_block_stop", "index": 0},
+]
+STOP = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+ITEM = {"type": "message", "id": "i", "content": [{"type": "output_text", "text": "Hello."}]}
+CLOSED = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [ITEM]}}
+UNDER_WAY = {"type": "response.in_progress", "response": {"id": "r", "status": "in_progress", "usage": ELSEWHERE}}
+
+
+@pytest.mark.parametrize(
+    ("make", "events"),
+    [
+        (claude, [BEGUN, *SAID, STOP, {"type": "message_stop", "usage": ELSEWHERE}]),
+        (claude, [BEGUN, *SAID, {"type": "ping", "usage": ELSEWHERE}, STOP, {"type": "message_stop"}]),
+        (responses, [CLOSED | {"usage": ELSEWHERE}]),
+        (responses, [UNDER_WAY, CLOSED]),
+    ],
+)
+async def test_usage_that_stands_in_another_event_is_counted(serve, make, events):
+    result = await Agent(make(serve(streamed(*events))), retries=0).run("go")
+    assert (result.text, result.usage) == ("Hello.", Usage(1000, 1900))

@@ -220,7 +220,11 @@ class AnthropicDecoder:
         return []
 
     def _event(self, data: Json) -> list[ModelEvent]:
-        match data.get("type"):
+        kind = data.get("type")
+        if kind != "message_start":
+            # It is told in `message_delta`; servers tell it beside others too.
+            self._hear(data)
+        match kind:
             case "content_block_start":
                 return self._start(data["index"], data["content_block"])
             case "content_block_stop":
@@ -229,7 +233,6 @@ class AnthropicDecoder:
             case "message_start":
                 return self._message(data["message"])
             case "message_delta":
-                self._hear(data)
                 self._stop = data["delta"].get("stop_reason") or self._stop
                 self._why = fields_in(data["delta"], "stop_details") or self._why
                 self._ended = self._stop is not None
@@ -239,7 +242,6 @@ class AnthropicDecoder:
                 return [*self._finish_open(), *(self._moved_on() if self._is_whole else ())]
             case "error" | None:
                 # Proxies put their own errors into a stream without saying what they are.
-                self._hear(data)
                 raise self._error(data["error"])
         return []
 

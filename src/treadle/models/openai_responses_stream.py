@@ -105,6 +105,10 @@ class ResponsesDecoder:
 
     def _event(self, data: Json) -> list[ModelEvent]:
         kind = data.get("type")
+        for holder in (data, fields_in(data, "response")):
+            # It is told in the last event's response; servers tell it beside that, or before.
+            if holder.get("usage"):
+                self._hear(holder)
         match kind:
             case "response.function_call_arguments.delta":
                 item = self._item(data, "function_call")
@@ -126,11 +130,9 @@ class ResponsesDecoder:
             case "response.output_item.done":
                 return self._done(data)
             case "error" | "response.error":
-                self._hear(data)
                 raise self._error(data.get("error") or data)
             case None:
                 # Proxies put their own errors into a stream without saying what they are.
-                self._hear(data)
                 raise self._error(data["error"])
         if kind not in CLOSING:
             return []
