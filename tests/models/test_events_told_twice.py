@@ -7,6 +7,7 @@ import pytest
 from stream_writers import writers
 
 from treadle import Agent, tool
+from treadle.models.google import GoogleCodec
 
 pytestmark = pytest.mark.anyio
 CALLS = [("a1", "pay", '{"to": "A"}'), ("a2", "pay", '{"to": "B"}'), ("a3", "pay", "{}")]
@@ -46,3 +47,32 @@ async def test_whichever_event_comes_twice_no_call_runs_that_was_not_made(serve,
         assert Counter(paid) <= made, (place, pieces[place])
         if place == 1:
             assert Counter(paid) == made
+
+
+def chunk(*calls, tokens, **more):
+    parts = [{"functionCall": {"name": "pay", "args": {"to": to}}} for to in calls]
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": tokens, "totalTokenCount": 7 + tokens}
+    return {"candidates": [{"content": {"parts": parts, "role": "model"}} | more], "usageMetadata": usage}
+
+
+LAST = chunk("A", tokens=5, finishReason="STOP")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "made"),
+    [
+        ([LAST, LAST], ["A"]),
+        ([chunk("B", tokens=3), LAST, LAST], ["B", "A"]),
+        ([LAST, LAST, LAST], ["A"]),
+        # Calls that are alike are several, where nothing says that they are one.
+        ([chunk("A", "A", tokens=5, finishReason="STOP")], ["A", "A"]),
+        ([chunk("A", tokens=3), LAST], ["A", "A"]),
+        ([chunk("A", tokens=3), chunk("A", tokens=3), LAST], ["A", "A", "A"]),
+        ([chunk("A", tokens=3, finishReason="STOP"), LAST], ["A", "A"]),
+    ],
+)
+def test_an_end_of_gemini_that_comes_again_makes_no_call_without_an_id_twice(chunks, made):
+    decoder = GoogleCodec().decoder()
+    for data in chunks:
+        decoder.feed(data)
+    assert [json.loads(call.arguments)["to"] for call in decoder.close().message.calls] == made

@@ -27,7 +27,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, list_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
@@ -155,6 +155,7 @@ class GoogleDecoder:
         self._model = ""
         self._id = ""
         self._whole = False
+        self._last: Json | None = None
 
     @property
     def reported(self) -> UsageReported | None:
@@ -165,8 +166,9 @@ class GoogleDecoder:
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises `ModelError` for an error inside the stream."""
         events: list[ModelEvent] = []
-        if data == DONE:
+        if data == DONE or data == self._last:
             return events
+        self._last = data if _ends_in_call(data) else None
         self._about(data)
         try:
             if data.get("error"):
@@ -367,6 +369,17 @@ class GoogleDecoder:
             service="" if service.lower() in USUAL else SERVICES.get(service, service.lower()),
         )
         return told_usage(parts, asked, received)
+
+
+def _ends_in_call(data: Json) -> bool:
+    """Whether a chunk holds a call, says that it is the last, and what all took: the same again is that one again.
+
+    Where calls have no ids, nothing else tells so.
+    """
+    (candidate,) = list_in(data, "candidates")[:1] or [{}]
+    parts = list_in(fields_in(candidate, "content"), "parts")
+    called = any(named(part, "functionCall") for part in parts)
+    return bool(called and named(candidate, "finishReason") and named(data, "usageMetadata"))
 
 
 def _of_kind(counts: Json, name: str, kind: str) -> int:
