@@ -223,3 +223,16 @@ def test_text_that_comes_in_the_place_of_thinking_is_the_text_that_was_told():
 def test_a_piece_of_a_call_in_a_text_is_no_protocol():
     with pytest.raises(ProtocolError, match="a piece of a call in a block of text"):
         read(message((*said("Yes."), {"type": "input_json_delta", "partial_json": '{"a"'})))
+
+
+async def test_a_call_that_began_early_before_another_model_took_over_counts_and_is_sent_back_to_nobody(
+    serve, look, seen
+):
+    first = message(call("a", '{"place": "A"}'), (FALLBACK,), call("b", '{"place": "B"}'), stop="tool_use")
+    server = serve(streaming(first, message(said("Done.")), pause=4))
+    result = await Agent(claude(server), tools=[look]).run("look")
+    assert (seen, result.text) == (["A", "B"], "Done.")
+    sent = json.loads(server.requests[1].body)["messages"]
+    assert [block.get("id") or block["type"] for block in sent[1]["content"]] == ["fallback", "b"]
+    assert [block["tool_use_id"] for block in sent[2]["content"]] == ["b"]
+    assert [made.id for made in result.tool_calls_made] == ["b"]
