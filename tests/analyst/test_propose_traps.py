@@ -218,6 +218,11 @@ def test_a_row_without_keys_that_may_add_up_by_chance_is_asked_about(tmp_path: P
     assert any("there are lines without any key" in question for question in found.questions)
 
 
+def test_a_delimiter_within_quotes_lets_no_decimal_sign_part_the_columns(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, 'konto|text|betrag\n"1000"|"a|b"|1,50\n"2000"|"c|d"|"2,75-"\n3000|e|"3,00"\n')
+    assert (found.totals(), found.checked().rows) == ({"betrag": D("1.75")}, 3)
+
+
 @pytest.mark.parametrize("line", ["Number of entries: 3;;", "Number of entries;3;", ";Anzahl Datensätze;3,00"])
 @pytest.mark.parametrize("total", ["Summe;;14,00\n", ""])
 def test_a_line_that_counts_the_others_is_asked_about(tmp_path: Path, line: str, total: str) -> None:

@@ -44,7 +44,9 @@ def text_format(file: Path) -> TextFormat:
         return TextFormat(delimiter="|", encoding=encoding, ruled=True)
     delimiter, width = _delimiter({sign: _rows(lines, sign) for sign in _DELIMITERS})
     apart, columns = _delimiter({sign: _rows(lines, sign, quotes=False) for sign in _DELIMITERS})
-    if not (quotes := not _is_unquoted(every if is_whole(head) else every[:-1], apart, columns)):
+    whole = every if is_whole(head) else every[:-1]
+    # A delimiter within quotes parts fields where they are taken for signs, so that another one may seem to part more.
+    if not (quotes := _is_quoted(whole, delimiter, width) or not _is_unquoted(whole, apart, columns)):
         delimiter, width = apart, columns
     skip = _title_lines(lines, delimiter, width, quotes)
     return TextFormat(delimiter=delimiter, encoding=encoding, quotes=quotes, skip=skip)
@@ -58,16 +60,22 @@ def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
     return delimiter, fits[delimiter][1]
 
 
+def _is_quoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether each line below the names of the columns is a row of one width, with what stands in quotes held together.
+
+    The name of a column may stand in quotes over several lines: then no row below its last line does.
+    """
+    below = lines[_title_lines(lines, delimiter, width, quotes=False) :]
+    rows = _rows(below, delimiter, strict=True)
+    return width > 1 and len(rows) == len(below) and len({len(row) for row in rows if any(map(str.strip, row))}) <= 1
+
+
 def _is_unquoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether a quote is an inch sign, or begins a word: each line below the names of the columns is a row by itself,
     and would be none, or a part of one, or of another width, if quotes held it together."""
-    if width < 2:
+    if width < 2 or _is_quoted(lines, delimiter, width):
         return False
     below = lines[_title_lines(lines, delimiter, width, quotes=False) :]
-    # The name of a column may stand in quotes over several lines: then no row below its last line does.
-    quoted = _rows(below, delimiter, strict=True)
-    if len(quoted) == len(below) and len({len(row) for row in quoted if any(map(str.strip, row))}) <= 1:
-        return False
     return {len(row) for row in _rows(below, delimiter, quotes=False) if any(map(str.strip, row))} == {width}
 
 
