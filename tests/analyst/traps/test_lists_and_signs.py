@@ -189,6 +189,16 @@ def test_quotes_of_csv_are_none_of_its_text(tmp_path: Path) -> None:
     assert list(found.guesses) == ["CoCd", "Amount\nEUR", "Text"]
 
 
+@pytest.mark.parametrize("rows", [2, 25_000])
+def test_quotes_that_hold_every_row_over_two_lines_are_none_of_its_text(tmp_path: Path, rows: int) -> None:
+    """Each line had as many fields as the next, so that the columns were called by what the first row has."""
+    lines = [f'"{1000 + number}";"Main Street {number}\n12345 Berlin";"5,50"\n' for number in range(rows)]
+    (tmp_path / "items.csv").write_text('"CoCd";"Address";"Amount"\n' + "".join(lines), encoding="utf-8")
+    (found,) = propose(tmp_path / "items.csv")
+    assert (found.source.text.quotes, found.source.text.skip) == (True, 0)
+    assert list(found.guesses) == ["CoCd", "Address", "Amount"]
+
+
 def test_an_open_quote_far_below_is_told_with_what_to_declare(tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text('a,v\nx,1\n"y,2\n', encoding="utf-8")
     source = Source(

@@ -44,9 +44,14 @@ def text_format(file: Path) -> TextFormat:
         return TextFormat(delimiter="|", encoding=encoding, ruled=True)
     delimiter, width = _delimiter({sign: _rows(lines, sign) for sign in _DELIMITERS})
     apart, columns = _delimiter({sign: _rows(lines, sign, quotes=False) for sign in _DELIMITERS})
-    whole = every if is_whole(head) else every[:-1]
+    cut = not is_whole(head)
+    whole = every[:-1] if cut else every
     # A delimiter within quotes parts fields where they are taken for signs, so that another one may seem to part more.
-    if not (quotes := _is_quoted(whole, delimiter, width) or not _is_unquoted(whole, apart, columns)):
+    # And where each row stands over as many lines, these are alike too, and have fewer fields.
+    held = (width >= columns and _is_quoted(whole, delimiter, width)) or (
+        width > columns and _is_held(whole, delimiter, width, cut=cut)
+    )
+    if not (quotes := held or not _is_unquoted(whole, apart, columns)):
         delimiter, width = apart, columns
     skip = _title_lines(lines, delimiter, width, quotes)
     return TextFormat(delimiter=delimiter, encoding=encoding, quotes=quotes, skip=skip)
@@ -68,6 +73,15 @@ def _is_quoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
     below = lines[_title_lines(lines, delimiter, width, quotes=False) :]
     rows = _rows(below, delimiter, strict=True)
     return width > 1 and len(rows) == len(below) and len({len(row) for row in rows if any(map(str.strip, row))}) <= 1
+
+
+def _is_held(lines: Sequence[str], delimiter: str, width: int, *, cut: bool) -> bool:
+    """Whether quotes hold lines below the titles together to rows of `width`; the last row may be `cut`."""
+    below = lines[_title_lines(lines, delimiter, width, quotes=True) :]
+    # A text has a few lines, such as an address.
+    ends = range(len(below), max(0, len(below) - 6) if cut else len(below) - 1, -1)
+    read = next(filter(None, (_rows(below[:end], delimiter, strict=True) for end in ends)), [])
+    return {len(row) for row in read if any(map(str.strip, row))} == {width}
 
 
 def _is_unquoted(lines: Sequence[str], delimiter: str, width: int) -> bool:
