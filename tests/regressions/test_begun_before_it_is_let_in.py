@@ -17,8 +17,10 @@ Calls were begun after a function of the application's had raised, which ends th
 """
 
 import asyncio
+import time
 
 import pytest
+from play import copied
 
 from treadle import Agent, Alternative, Limits, MemoryJournal, ask_before, deny, tool
 from treadle.journal import JournalUnavailable
@@ -235,3 +237,48 @@ async def test_what_waits_does_not_begin_once_a_function_has_raised(waits_for):
         await agent.run("pay")
     await asyncio.wait([other])
     assert "second" not in paid
+
+
+async def test_nothing_begins_where_a_rule_that_denies_the_last_call_holds_the_loop_beyond_the_deadline():
+    world = World()
+
+    def holds(arguments):
+        if arguments["to"] == "b":
+            time.sleep(0.5)
+        return arguments["to"] == "b"
+
+    journal = MemoryJournal()
+    result = await world.agent(journal, approvals=[deny("pay", when=holds)], limits=Limits(seconds=0.4)).run("pay")
+    assert result.stop.reason == "deadline"
+    assert not any(isinstance(event, ToolStarted) for event in await journal.read(result.run_id))
+    assert [(call.executed, call.in_doubt) for call in result.tool_calls_made] == [(False, False)] * 2
+    assert world.paid == []
+
+
+async def test_a_call_that_a_crash_cut_off_is_counted_once_as_it_is_let_in_again():
+    """Counted twice, the second of two that a rule allows would be denied."""
+    journal, under_way, seen = MemoryJournal(), asyncio.Event(), []
+
+    @tool(effect="read")
+    async def look(at: str) -> str:
+        """Looks."""
+        seen.append(at)
+        if len(seen) == 2:
+            under_way.set()
+        if len(seen) < 3:
+            await asyncio.sleep(3600)
+        return "seen"
+
+    def agent(journal):
+        model = ScriptedModel(lambda request: "done" if request.step else [("look", {"at": "x"})] * 2)
+        return Agent(model, tools=[look], approvals=[deny("look", repeats=2)], journal=journal)
+
+    running = asyncio.get_running_loop().create_task(agent(journal).run("look"))
+    await under_way.wait()
+    left = await copied(journal)
+    running.cancel()
+    await asyncio.wait([running])
+    (line,) = await left.list()
+    result = await agent(left).resume(line.run_id)
+    assert [call.executed for call in result.tool_calls_made] == [True, True]
+    assert [message.text for message in result.messages if message.role == "tool"] == ["seen", "seen"]
