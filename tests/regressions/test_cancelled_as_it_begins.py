@@ -10,6 +10,10 @@ A decision was recorded, and not that a worker is to go on: no worker looked for
   -> test_a_decision_whose_caller_goes_away_is_gone_on_with_by_a_worker_or_not_made
   -> test_a_decision_whose_process_dies_is_gone_on_with_by_a_worker_or_not_made
   -> test_who_comes_between_a_decision_and_the_run_below_that_it_is_for_is_the_one_that_counts
+And what holds of those that are cancelled earlier, are a worker's, or come to their end
+  -> test_a_run_whose_caller_goes_away_before_its_decision_is_recorded_waits_still
+  -> test_a_run_whose_worker_goes_away_as_it_takes_it_up_is_left_to_others
+  -> test_nobody_has_a_run_that_is_queued_with_a_decision_on_a_run_below
 A second decision about a run below, before a worker had seen the first, was refused; as a signal of Temporal's, dropped
   -> test_one_decision_after_another_is_taken_before_a_worker_goes_on
 """
@@ -20,6 +24,7 @@ from contextlib import suppress
 import pytest
 
 from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage, ask_before, tool
+from treadle.drivers.dispatch import Pausing
 from treadle.journal import JournalConflict, JournalUnavailable, UnknownRun, family, stuck_runs
 from treadle.kernel.events import ToolStarted
 from treadle.testing import ScriptedModel
@@ -138,6 +143,49 @@ async def test_a_run_whose_caller_goes_away_as_its_decision_is_recorded_is_cance
         assert (await stuck_runs(journal), dict(await journal.holders([waits.run_id]))) == ([], {})
         assert budget.spent().held_usd == 0
         budget.close()
+
+
+async def test_a_run_whose_caller_goes_away_before_its_decision_is_recorded_waits_still(tmp_path):
+    class Reads(Cancels):
+        async def read(self, run_id, start=0):
+            found = await super().read(run_id, start)
+            if "." in run_id:
+                await self._cancels("below")
+            return found
+
+    async with Reads(tmp_path / "runs.db") as journal:
+        agent = above(paying(None, name="clerk"), journal)
+        waits = await agent.run("pay")
+        journal.wanted = "below"
+        with pytest.raises(asyncio.CancelledError):
+            await agent.resume(waits.run_id, approve=waits.pending)
+        assert journal.wanted == ""
+        assert {line.stop.reason for line in await journal.list()} == {"waiting"}
+        assert (await agent.resume(waits.run_id, approve=waits.pending)).text == "ok"
+
+
+async def test_a_run_whose_worker_goes_away_as_it_takes_it_up_is_left_to_others(tmp_path):
+    async with Cancels(tmp_path / "runs.db") as journal:
+        agent = paying(journal)
+        waits = await agent.run("pay")
+        await agent.resubmit(waits.run_id, to=Anywhere(), approve=waits.pending)
+        journal.caller = asyncio.get_running_loop().create_task(agent.drive(waits.run_id, pausing=Pausing()))
+        journal.wanted = "RunResumed"
+        await asyncio.wait([journal.caller])
+        assert journal.caller.cancelled()
+        assert (await agent.drive(waits.run_id)).text == "It is paid."
+
+
+async def test_nobody_has_a_run_that_is_queued_with_a_decision_on_a_run_below(tmp_path):
+    """No worker would have it until the lease ran out."""
+    async with SqliteJournal(tmp_path / "runs.db") as journal, SqliteJournal(tmp_path / "runs.db") as elsewhere:
+        agent, other = [above(paying(None, name="clerk"), one) for one in (journal, elsewhere)]
+        waits = await agent.run("pay")
+        await agent.resubmit(waits.run_id, to=Anywhere(), approve=waits.pending)
+        async with asyncio.timeout(5):
+            while await journal.holders([waits.run_id]):  # noqa: ASYNC110 - it has no event for that
+                await asyncio.sleep(0.01)
+        assert (await other.drive(waits.run_id)).text == "ok"
 
 
 class Anywhere:
