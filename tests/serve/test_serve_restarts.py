@@ -171,6 +171,16 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
         assert second.end(signal.SIGINT) == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_told_to_stop_again_and_again_until_it_is_gone_it_ends_well(tmp_path):
+    """In its last moment, when its event loop was closed, the signal was obeyed as in any program."""
+    told = Process(tmp_path)
+    while told.process.poll() is None:
+        told.process.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+    assert told.ended() == 0
+
+
 @pytest.mark.parametrize(
     ("host", "more", "words"),
     [

@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.listening import listening_on
 from treadle.cli.loading import load
 from treadle.cli.servers import mcp_option
+from treadle.cli.signals import told_to_end
 from treadle.cli.storage import journal_at, journal_named, journal_option
 from treadle.cli.terminal import clean, set_off
 from treadle.journal.addresses import without_password
@@ -229,14 +230,8 @@ async def _run(
     class Server(uvicorn.Server):
         """A server that ends streams and has runs pause when it is told to stop, and leaves the signal at that."""
 
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            loop = asyncio.get_running_loop()
-            for name in (signal.SIGTERM, signal.SIGINT):
-                # Windows has none: there Ctrl-C ends it as it does any program.
-                with suppress(NotImplementedError):
-                    loop.add_signal_handler(name, self._told, name)
-            yield
+        def capture_signals(self) -> AbstractContextManager[None]:
+            return told_to_end(self._told)
 
         def _told(self, name: int) -> None:
             hurried = self.should_exit and name == signal.SIGINT

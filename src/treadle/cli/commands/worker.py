@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import signal
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +12,7 @@ from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
 from treadle.cli.queues import queue_named
+from treadle.cli.signals import told_to_end
 from treadle.cli.storage import journal_at
 from treadle.cli.terminal import set_off
 
@@ -112,22 +111,18 @@ async def _work(
     from treadle.workers import QueueUnavailable, WorkerStopped
     from treadle.workers.deliveries import SILENT
 
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        # Windows has none: there Ctrl-C ends it as it does any program.
-        with suppress(NotImplementedError):
-            if task is not None:
-                loop.add_signal_handler(name, task.cancel)
+    task = asyncio.current_task()
     to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
-    # Its runs are others' as soon as it counts as gone, and no later.
-    async with journal_at(journal, SILENT * heartbeat) as kept, to:
-        try:
-            await to.work([keeping(agent, kept) for agent in agents], **options)
-        except asyncio.CancelledError:
-            return ExitCode.FINISHED
-        except (QueueUnavailable, WorkerStopped) as error:
-            click.echo(set_off(f"Error: {error}"), err=True)
-            return ExitCode.INTERNAL_ERROR
+    with told_to_end(lambda _: task and task.cancel()):
+        # Its runs are others' as soon as it counts as gone, and no later.
+        async with journal_at(journal, SILENT * heartbeat) as kept, to:
+            try:
+                await to.work([keeping(agent, kept) for agent in agents], **options)
+            except asyncio.CancelledError:
+                return ExitCode.FINISHED
+            except (QueueUnavailable, WorkerStopped) as error:
+                click.echo(set_off(f"Error: {error}"), err=True)
+                return ExitCode.INTERNAL_ERROR
     return ExitCode.FINISHED
 
 
