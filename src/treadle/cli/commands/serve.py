@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -230,8 +230,10 @@ async def _run(
     class Server(uvicorn.Server):
         """A server that ends streams and has runs pause when it is told to stop, and leaves the signal at that."""
 
-        def capture_signals(self) -> AbstractContextManager[None]:
-            return told_to_end(self._told)
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with told_to_end(self._told):
+                yield
 
         def _told(self, name: int) -> None:
             hurried = self.should_exit and name == signal.SIGINT
