@@ -5,14 +5,18 @@
 - a decision on what a deleted run has asked decides nothing of the run that has its name now
 - what a run is told to have taken is what it took: nothing of a deleted run of its name, nor of what that one has left
 - each run that is there is replayed as it went
+- the command line tells of all of them, once they stand in a file, what the library tells
 """
 
 import asyncio
 import io
+import json
 import random
 import re
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +28,7 @@ from treadle import (
     MemoryJournal,
     Misuse,
     Price,
+    SqliteJournal,
     ToolContext,
     Usage,
     external_tool,
@@ -32,6 +37,7 @@ from treadle import (
     tool,
     waterfall,
 )
+from treadle.cli.app import run
 from treadle.drivers.dispatch import Pausing
 from treadle.journal import JournalConflict, RunHeld, RunInfo, export_runs, family, import_runs
 from treadle.kernel.fold import fold_all
@@ -262,11 +268,26 @@ class Shop:
         told += sum(line.cost or 0 for line in left)
         figures = await statistics(self.journal)
         assert (figures.cost is None and told == 0) or figures.cost.total == told
+        await self.look_at_the_command_line(figures, (await self.lines())[:2])
         calls = {}
         for name, label, key in self.done:
             assert calls.setdefault(key, (name, label)) == (name, label)
         writes = [key for name, _, key in self.done if name in ("pay", "sign")]
         assert len(writes) - len(set(writes)) <= self.said_again
+
+    async def look_at_the_command_line(self, figures, lines) -> None:
+        with TemporaryDirectory() as folder:
+            where = "--json", "--journal", str(Path(folder) / "runs.db")
+            async with SqliteJournal(where[-1]) as file:
+                await import_runs(file, io.BytesIO(b"".join([line async for line in export_runs(self.journal)])))
+            told = await asyncio.to_thread(printed, "stats", *where)
+            assert (told["runs"], told["ended"]) == (figures.runs, figures.ended)
+            if figures.cost is not None and figures.cost.total is not None:
+                assert Decimal(told["cost"]["total"]) == figures.cost.total
+            for line in lines:
+                spending = await self.agent().spending(line.run_id)
+                costs = await asyncio.to_thread(printed, "costs", line.run_id, *where)
+                assert Decimal(costs["total"]["cost"] or 0) == (spending.total.cost or 0)
 
     async def is_told(self, line: RunInfo) -> bool:
         """Whether a run is one at the top, or works for one that is there."""
@@ -277,6 +298,12 @@ class Shop:
                 return False
             line = above
         return True
+
+
+def printed(*command: str):
+    with redirect_stdout(io.StringIO()) as out:
+        assert run(command) == 0
+    return json.loads(out.getvalue())
 
 
 @examples(40, shrink=False)
