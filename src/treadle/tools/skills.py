@@ -74,7 +74,7 @@ class SkillRegistry:
             self.register(skill)
         for each in tools:
             _require_tool(each, "tools")
-            self._refuse_taken([each], None)
+            self._refuse_taken(each, None)
             self._tools[each.name] = each
 
     def register(self, skill: Skill) -> None:
@@ -90,11 +90,15 @@ class SkillRegistry:
                 f"there are two skills named {skill.name!r}: one with {_listed(self._skills[skill.name].tools)}, one "
                 f"with {_listed(skill.tools)}; rename one of them"
             )
-        self._refuse_taken(skill.tools, skill.name)
-        self._skills[skill.name] = skill
+        own: dict[str, Tool] = {}
         for each in skill.tools:
-            self._tools[each.name] = each
-            self._owner[each.name] = skill.name
+            self._refuse_taken(each, skill.name)
+            if each.name in own:
+                raise _two(own[each.name], skill.name, each, skill.name)
+            own[each.name] = each
+        self._skills[skill.name] = skill
+        self._tools |= own
+        self._owner |= dict.fromkeys(own, skill.name)
 
     def __len__(self) -> int:
         """How many skills there are."""
@@ -179,18 +183,17 @@ class SkillRegistry:
     def _is_in_folder(self, name: str) -> bool:
         return any(name in skill.in_folders for skill in self._skills.values())
 
-    def _refuse_taken(self, tools: Sequence[Tool], skill: str | None) -> None:
-        seen: dict[str, tuple[Tool, str | None]] = {
-            name: (each, self._owner.get(name)) for name, each in self._tools.items()
-        }
-        for each in tools:
-            if each.name in seen:
-                first, owner = seen[each.name]
-                raise BadTool(
-                    f"there are two tools named {each.name!r}: {_placed(first, owner)} and {_placed(each, skill)}; "
-                    "rename one with @tool(name=...)"
-                )
-            seen[each.name] = (each, skill)
+    def _refuse_taken(self, each: Tool, skill: str | None) -> None:
+        first = self._tools.get(each.name)
+        if first is not None:
+            raise _two(first, self._owner.get(each.name), each, skill)
+
+
+def _two(first: Tool, owner: str | None, second: Tool, skill: str | None) -> BadTool:
+    return BadTool(
+        f"there are two tools named {second.name!r}: {_placed(first, owner)} and {_placed(second, skill)}; "
+        "rename one with @tool(name=...)"
+    )
 
 
 def _require_list(given: object, what: str) -> None:
