@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+from folding import fold_all
 from funds import next_funds, with_funds
 from journals import masked
 from msgspec.structs import replace
@@ -13,7 +14,6 @@ from texts import FROM_OUTSIDE, WHY_NOT, hostile
 from treadle import Misuse, RunResult, ToolResult
 from treadle.drivers.unsettled import unsettled
 from treadle.kernel.events import ApprovalDecided, ResultAwaited
-from treadle.kernel.fold import fold_all
 from treadle.result import fingerprint
 
 

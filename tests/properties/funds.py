@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from folding import fold_all
 from hypothesis import strategies as st
 from likely import mostly
 
 from treadle import Budget, Misuse
 from treadle.drivers.purse.rows import Entry, Place
-from treadle.kernel.fold import fold_all
 from treadle.kernel.money import minus
 
 USER, OTHER = "anna", "ben"

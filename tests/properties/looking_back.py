@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from folding import fold_all
 from journals import at_once
 
 from treadle import statistics
 from treadle.drivers.purse.spending import Charge, Spending, spending_of
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.events import Event, ModelFailed, RunForked, ToolStarted
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Usage
 from treadle.kernel.state import RunState
 from treadle.timetravel.bars import Bar

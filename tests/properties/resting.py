@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from folding import fold_all
 from funds import OTHER, Period, with_funds
 from hypothesis import strategies as st
 from journals import journal_of
@@ -18,7 +19,6 @@ from texts import FROM_OUTSIDE, GO_ON, QUESTION, hostile
 from treadle import Limits, Misuse
 from treadle.journal import Wanted, export_runs, family, import_runs
 from treadle.kernel.events import Event, RunForked, StepPrepared
-from treadle.kernel.fold import fold_all
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from checks import requests_valid, same, shape, shape_of, valid
 from clock import HOUR
 from corrected import notices_name_what_was_made, what_a_person_put_in_place_is_told
 from counted import metrics_are_those_of_the_journal
+from folding import fold_all
 from funds import budgets_given_are_kept, whole_family
 from looking_back import looking_back_tells_what_was_spent
 from resting import forks_hold
@@ -72,7 +73,7 @@ from treadle.kernel.events import (
     decode_event,
     encode_event,
 )
-from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.fold import fold
 from treadle.kernel.messages import (
     AssistantMessage,
     Usage,
@@ -116,6 +117,8 @@ def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
         for event in trial.journal.events(run):
             one, other = fold(one, event), fold(other, decode_event(encode_event(event)))
             assert one == other or same(one, other)
+        found = fold_all(trial.journal.events(run))
+        assert one == found or same(one, found)
     result = trial.last.result
     root = trial.root
     if result is None or root is None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from folding import fold_all
 from resting import own_from
 from rules_of_calls import as_decided
 from toolbox import Execution
@@ -21,7 +22,6 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, UserMessage
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from below import PASS_ON
+from folding import fold_all
 from hooks import CHANGED
 from journals import MASK, hide
 from resting import owner_of
@@ -26,7 +27,6 @@ from treadle.kernel.events import (
     ToolsListed,
     ToolStarted,
 )
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import (
     ToolCall,
     text_of,

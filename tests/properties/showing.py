@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from folding import fold_all
+
 from treadle import StepCompleted, SubRunEvent
 from treadle.drivers.live import Pieces
 from treadle.drivers.trace import trace_lines
 from treadle.journal.redaction import redacted
 from treadle.kernel.events import Event, Happened, ModelFailed, ModelReplied, RunFinished, RunPaused
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Text
 from treadle.models import TextDelta
 

@@ -15,6 +15,7 @@ import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
+from folding import fold_all
 from funds import USER, Period, Purses, next_funds, refused_with_less, whole_family, with_funds
 from hooks import OfTheApplication
 from in_loop import links_in_the_loop
@@ -33,7 +34,6 @@ from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused, RunResumed
-from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
 
@@ -593,9 +593,9 @@ class Trial:
         result = self.last.result
         if result is None or result.stop.reason == "waiting" or self.wrong or result.run_id not in self.journal.runs:
             return
-        before = len(self.journal.order)
+        before, agent = len(self.journal.order), self.agent()
         for given in ({}, {"approve": ["nobody"]}, {"results": {"a": 1}}):
-            outcome = await self._quietly(self.agent().resume(result.run_id, deps=self.world, **given))
+            outcome = await self._quietly(agent.resume(result.run_id, deps=self.world, **given))
             if bool(given) != isinstance(outcome.error, Misuse):
                 self.wrong.append(f"resume({given}) of a run that has ended gives {outcome}")
             elif outcome.result is not None and outcome.result.stop != result.stop:
