@@ -67,7 +67,7 @@ class Clause:
     @property
     def is_fragment(self) -> bool:
         """Whether it neither asks nor orders anything, as "country DE only." does not."""
-        return self.command is None and not self.text.endswith("?") and _ASKING.search(self.text) is None
+        return self.command is None and not self.text.endswith("?") and ASKING.search(self.text) is None
 
     @property
     def opening(self) -> str:
@@ -130,7 +130,7 @@ _JOIN = re.compile(
     rf"|\s++and\s++(?=(?:{_ASK})\b)|\s*+\balso,?\s++(?=(?:{_ASK})\b))",
     re.IGNORECASE,
 )
-_ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
+ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(
     r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*|"

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain
-from treadle.models.offline.grammar.currencies import money_in
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLAIN_VERBS
 from treadle.models.offline.grammar.meaning import is_idle, is_negation, is_turning
-from treadle.models.offline.grammar.question import Clause, Value, phrases, split_clauses
-from treadle.models.offline.grammar.words import alike, closest, groups_of, is_function_word, likeness, stem, tokens
+from treadle.models.offline.grammar.question import ASKING, Clause, Value, phrases, split_clauses
+from treadle.models.offline.grammar.words import alike, groups_of, is_function_word, stem, tokens
+from treadle.models.offline.plan.choice import ChosenTool
 from treadle.models.offline.plan.conditions import conditions
+from treadle.models.offline.plan.counterpart import Edit, counterpart
 from treadle.models.offline.plan.dropping import dropped, leaving_out, without
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import told_all
@@ -56,15 +57,6 @@ _SHORT = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """A stretch of a text and what it is replaced by."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Meant:
     """What a question stands for after those before it.
 
@@ -101,8 +93,10 @@ def _is_the_opposite(earlier: str, question: str) -> bool:
 
 def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> Meant:
     made = [exchange for exchange in exchanges if not exchange.failed]
-    if not made or max(len(earlier), len(question)) > LONGEST:
+    if max(len(earlier), len(question)) > LONGEST:
         return _alone(question)
+    if not made:
+        return _after_nothing(earlier, question, planner)
     if (match := _OF_THEM.match(question)) is not None and (
         _is_the_opposite(earlier, question) or not told_all(planner, Turn(earlier, [], list(exchanges)))
     ):
@@ -145,10 +139,34 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
         text = rewritten(planner.box.read(earlier, planner.today), clause, made, planner)
         if text and text != earlier and not _asks_of_a_change(question, text, planner):
             rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
-    if _ONLY.match(question) and clause.is_fragment:
-        # "Only VIP ones" are some of those before, and never all that are so.
-        return _best(rest, planner) or Meant(question, lost=(clause.text,))
+    if (_ONLY.match(question) and clause.is_fragment) or (len(clauses) == 1 and _leans(question, clause, choice)):
+        # "Only VIP ones", or "and EUR?", are some of those before, and never all that are so.
+        # Whether there is such a question the lists tell, once they are read.
+        whole = next((each for each in rest if not each.lost), Meant(question, lost=(clause.text,)))
+        return _best([*own[:-1], *rest], planner) or whole
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
+
+
+def _leans(question: str, clause: Clause, choice: ChosenTool | None) -> bool:
+    """Whether a follow-up says only what is to be other, as "and EUR?" does, and not what is asked for."""
+    asks = clause.command is not None or ASKING.search(clause.text) is not None
+    return (
+        _ADDS.match(question) is not None and not asks and not (choice and choice.spoken and choice.filling.arguments)
+    )
+
+
+def _after_nothing(earlier: str, question: str, planner: Planner) -> Meant:
+    """A follow-up to a question for which nothing was called: what only says what is to be other is asked of that."""
+    clauses = split_clauses(without_lead(question))
+    clause = planner.box.read(clauses[0], planner.today) if len(clauses) == 1 else None
+    if clause is None or not _leans(question, clause, planner.chooser.choose(clause)):
+        return _alone(question)
+    text = rewritten(planner.box.read(earlier, planner.today), clause, [], planner)
+    again = planner.chooser.choose(planner.box.read(text, planner.today)) if text else None
+    if not text or text == earlier or (again is not None and again.tool.may_change):
+        # What was not done is not done now either, of something else.
+        return Meant(question, lost=(clause.text,))
+    return Meant(text, True)
 
 
 def _somebody_told(made: Exchange, question: str, planner: Planner) -> str | None:
@@ -267,7 +285,7 @@ def rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planner
         return ""
     free = [value for value in free if not overlaps(value.start, value.end, spans)]
     for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
-        place = _counterpart(earlier, follow, value, made, planner)
+        place = counterpart(earlier, follow, value, made, planner)
         if place is None:
             extra.append(f"{_led_in(follow, value)} {value.text}")
         elif not any(place.start < edit.end and edit.start < place.end for edit in edits):
@@ -336,65 +354,3 @@ def _led_in(follow: Clause, value: Value) -> str:
             break
         led.insert(0, word)
     return " ".join(led) if led and led != ["the"] else "for"
-
-
-def _counterpart(
-    earlier: Clause, follow: Clause, value: Value, made: Sequence[Exchange], planner: Planner
-) -> Edit | None:
-    """What `value` takes the place of: a value that looks the same, or a name that was looked up."""
-    if value.kind != "phrase":
-        names = _names_like(value, made, planner)
-        same = [each for each in earlier.values if each.kind == value.kind and _is_money(each) == _is_money(value)]
-        same = [each for each in same if not names or closest(each.text, names) is not None]
-        if same:
-            spans = [(other.start, other.end) for other in reversed(same)]
-            return _led_alike(earlier, follow, value, spans)
-        if value.kind in ("number", "period", "email"):
-            return None
-    found: list[tuple[int, int]] = []
-    for text in _names_given(value, made, planner):
-        for size in (1, 2, 3):
-            for place in range(len(earlier.tokens) - size + 1):
-                start, end = earlier.tokens[place].start, earlier.tokens[place + size - 1].end
-                if likeness(earlier.text[start:end], text) >= 0.84 and not is_function_word(earlier.tokens[place].text):
-                    found.append((start, end))
-    return _led_alike(earlier, follow, value, found)
-
-
-def _names_like(value: Value, made: Sequence[Exchange], planner: Planner) -> Sequence[str]:
-    """The names of which a value is one, of those that the calls could be given: of a source those of the sources."""
-    tools = [tool for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
-    known = [planner.vocabulary.names(param.nouns) for tool in tools for param in tool.params]
-    return next((names for names in known if value.text.casefold() in map(str.casefold, names)), ())
-
-
-def _is_money(value: Value) -> bool:
-    """Whether a value is a currency, which takes the place of another one and of nothing else."""
-    return any((start, end) == (0, len(value.text)) for start, end, _ in money_in(value.text))
-
-
-def _names_given(value: Value, made: Sequence[Exchange], planner: Planner) -> list[str]:
-    """The texts that the calls were given which `value` may replace: not one of known names, if it is like none."""
-    given: list[str] = []
-    for exchange in reversed(made):
-        tool = planner.box.named(exchange.tool)
-        nouns = {param.name: param.nouns for param in tool.params} if tool is not None else {}
-        for name, text in exchange.arguments.items():
-            known = planner.vocabulary.names(nouns.get(name, ()))
-            if isinstance(text, str) and (not known or closest(value.text, known) is not None):
-                given.append(text)
-    return given
-
-
-def _led_alike(earlier: Clause, follow: Clause, value: Value, spans: Sequence[tuple[int, int]]) -> Edit | None:
-    """The first of the stretches, but one with the same "from" or "to" before it where `value` has one: "and to
-    inches?" asks for other units to convert to."""
-    led = _way(follow, value.start)
-    fitting = [span for way in (led, "") for span in spans if _way(earlier, span[0]) == way]
-    start, end = next(iter(fitting if led else spans), (0, 0))
-    return Edit(start, end, value.text) if end else None
-
-
-def _way(clause: Clause, start: int) -> str:
-    before = " ".join(clause.words_before(start, 1))
-    return {"from": "from", "to": "to", "into": "to"}.get(before, "")
