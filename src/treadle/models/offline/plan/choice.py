@@ -20,8 +20,8 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.orders import asks_whether, tells
-from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems, tells_it
+from treadle.models.offline.plan.structures import content_stems, overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")

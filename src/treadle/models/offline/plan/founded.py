@@ -13,7 +13,7 @@ from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, stem, tokens
 from treadle.models.offline.plan import affinity as fits
-from treadle.models.offline.plan.orders import tells
+from treadle.models.offline.plan.orders import WHEN, besides_the_order, tells
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -49,6 +49,7 @@ def unfounded(
         used: the stretches that went into arguments.
     """
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
+    found += [clause.text[start:end] for start, end in besides_the_order(clause, tool, used)]
     found += _cut_off(clause, used) if tool.change is not None else []
     spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
     qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
@@ -57,6 +58,9 @@ def unfounded(
             if not isinstance(text, str) or text in told or text in {str(each) for each in param.enum}:
                 continue
             found += _not_written(clause, param, text)
+            if not fits.is_free_text(param) and text.islower() and text in clause.text:
+                # "Spades once approved" are none that are called so.
+                found += [word for word in text.split()[1:] if word in WHEN]
             first, *rest = text.split() or [""]
             if rest and first in qualities:
                 # "A large tea" is no drink of that name, where there is a size to be told.

@@ -3,10 +3,11 @@
 A clause that asks for nothing by itself belongs to the one beside it: "country DE only. What is the net value?".
 """
 
+import re
 from collections.abc import Callable
 from datetime import date
 
-from treadle.models.offline.grammar.english import PLAIN_VERBS
+from treadle.models.offline.grammar.english import PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, split_clauses
 from treadle.models.offline.grammar.words import is_function_word, is_verb
@@ -15,6 +16,17 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
 from treadle.models.offline.plan.outcome import Goal
 from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+_COURTESIES = word_set(
+    "please pls plz thx thank thanks you so very much many a lot ok okay hi hello hey kindly cheers great well then "
+    "now will can could would that's that is all for me us"
+)
+
+_TAKES_BACK = re.compile(
+    r"\W*(?:(?:and|but|or|no|oh|sorry|wait|please|then)\W+)*(?:cancel|stop|undo|revert|abort|drop|forget|scratch|ignore|"
+    r"skip|delete|take back|call off) (?:that|this)(?: back| again| off)?\W*$",
+    re.IGNORECASE,
+)
 
 
 class Goals:
@@ -37,7 +49,8 @@ class Goals:
         for part in split_clauses(question):
             clause = self.box.read(part, self.today)
             pair = self._two_heads(clause)
-            choice = None if pair else self.chooser.choose(clause, forced)
+            undone = _TAKES_BACK.match(part) is not None and _may_take_back(goals, clause)
+            choice = None if pair or undone else self.chooser.choose(clause, forced)
             if pair:
                 goals += pair
             elif choice is not None:
@@ -53,7 +66,7 @@ class Goals:
                 goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
             elif (lister := self._unread(clause)) is not None:
                 goals.append(Goal(clause, lister, reads=True))
-            elif any(not is_idle(token.text) for token in clause.tokens):
+            elif any(not is_idle(token.text) for token in clause.tokens) or _may_take_back(goals, clause):
                 goals.append(Goal(clause))
         return goals
 
@@ -176,6 +189,12 @@ class Goals:
                 if all(spoken):
                     return [Goal(each, tool) for each, tool in zip(clauses, tools, strict=True)]
         return []
+
+
+def _may_take_back(goals: list[Goal], clause: Clause) -> bool:
+    """Whether words that else change nothing stand beside a change, and are no courtesy: "did you?", "cancel that"."""
+    changing = any(goal.tool is not None and goal.tool.may_change for goal in goals)
+    return changing and any(token.low not in _COURTESIES for token in clause.tokens)
 
 
 def limits(clause: Clause) -> bool:

@@ -6,13 +6,17 @@ Called by `planner`.
 import re
 from collections.abc import Callable, Sequence
 
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS
 from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.words import parts
 from treadle.models.offline.plan.choice import Chooser
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.table import is_called, table_of
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 from treadle.models.offline.plan.transcript import Exchange
 from treadle.models.offline.plan.twice import noun_of
+
+_PROPER = PERSON_WORDS | PLACE_WORDS | TITLE_WORDS
 
 
 class Listers:
@@ -27,9 +31,11 @@ class Listers:
     ) -> KnownTool | None:
         """A list worth reading first: of names that the call needs and nobody has told yet, or of what is to be changed
         where what is named may be another thing: in "Set the salary of Sales to 50" no employee, but a department."""
-        for param, _ in _named(tool, filling):
+        for param, value in _named(tool, filling):
             lister = self._chooser.lister(param, tool)
-            if lister is not None and _takes_others(lister, param) and not self._was_read(lister):
+            # A van is hardly called "Rosa", nor a booking "Ines Faber".
+            strange = value.kind == "name" and not _PROPER.intersection(parts(param.name))
+            if lister is not None and (strange or _takes_others(lister, param)) and not self._was_read(lister):
                 return lister
         for param in () if filling.unknown else tool.params:
             structured = param.shape in ("names", "filters", "mapping") and not param.enum

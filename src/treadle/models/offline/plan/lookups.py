@@ -11,15 +11,19 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.outcome import Outcome
 from treadle.models.offline.plan.results import rows_of
-from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.toolbox import KnownTool, Param, content_stems
+from treadle.models.offline.plan.structures import content_stems, overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 
 def is_said(
     provider: KnownTool, tool: KnownTool, param: Param, found: Outcome, used: Sequence[tuple[int, int]]
 ) -> bool:
     """Whether a clause speaks of what `provider` tells, and not of what `tool` takes: of "the dry zones", of a name
-    on its list. Of "Bake rye" how many loaves are left is not how many to bake."""
+    on its list. Of "Bake rye" how many loaves are left is not how many to bake, and "Close it" speaks of nothing that
+    is closed."""
+    verb = next((token for token in found.clause.tokens if token.low == found.clause.opening), None)
+    if verb is not None and overlaps(verb.start, verb.end, found.used):
+        return False
     listed = [row for _, rows in rows_of(found.done[0].result) for row in rows]
     own = [span for span in found.used if not overlaps(*span, used)]
     if param.shape == "number" and "id" not in param.stems:

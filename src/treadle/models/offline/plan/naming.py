@@ -6,8 +6,8 @@ Called by `toolbox`.
 
 import re
 
-from treadle.models.offline.grammar.english import CHANGES, word_set
-from treadle.models.offline.grammar.words import is_function_word, parts, stem
+from treadle.models.offline.grammar.english import CHANGES, MAKING_VERBS, PLAIN_VERBS, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
 
 # Words by which a tool is called that are no verbs.
 _DESCRIBING = word_set(
@@ -32,6 +32,7 @@ _OWNED = tuple(
     )
 )
 _CHANGING = frozenset().union(*CHANGES)
+_ARTICLES = word_set("a an the one this all every some any")
 _DONE_TO = word_set("add make run")
 _INFORMING = word_set(
     "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
@@ -58,6 +59,29 @@ def is_called_by_noun(name: str, summary: str, returns_number: bool) -> bool:
     # What returns a number and is described as one, "Soil moisture of a bed", is that number.
     named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
     return (describes and told in words) or figure or (named and returns_number)
+
+
+def verb_behind(name: str, told: str, article: str) -> str:
+    """The verb of a tool that is called by a thing first, as `parcels_ship` is, "Ship a parcel"; empty if it is not.
+
+    Args:
+        name: the tool's name.
+        told: the word that its description opens with.
+        article: the word behind that.
+    """
+    first, *rest = parts(name) or ("",)
+    if not told:
+        # Nothing but its name tells what `orders_cancel` does.
+        changes = [word for word in rest if is_strong(word)]
+        return changes[-1] if changes and first not in PLAIN_VERBS | TELLING_VERBS else ""
+    verb = singular(told)
+    led = article in _ARTICLES or singular(article) != article or is_strong(verb)
+    return verb if verb in rest and first not in (told, verb) and led and verb not in _MEASURED else ""
+
+
+def is_strong(verb: str) -> bool:
+    """Whether a verb says that something is changed, whatever it is done to: "cancel", but not "open" or "order"."""
+    return verb in _CHANGING and verb not in MAKING_VERBS | TELLING_VERBS | _ORDERED
 
 
 def is_done_to(verb: str, summary: str) -> bool:

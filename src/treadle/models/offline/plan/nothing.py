@@ -13,8 +13,9 @@ from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.outcome import Trouble
 from treadle.models.offline.plan.results import is_nothing, number_of, rows_of
+from treadle.models.offline.plan.structures import content_stems
 from treadle.models.offline.plan.ties import how_plainly
-from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.twice import noun_of
 from treadle.models.offline.plan.vocabulary import Vocabulary
 

@@ -6,8 +6,10 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.meaning import is_idle
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import singular, tokens
 from treadle.models.offline.plan.structures import overlaps
@@ -27,7 +29,19 @@ _NO_ORDER = re.compile(
 _AWAY = word_set("up down out off away back")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
-_WHEN = word_set("when whenever once while whilst unless if until till provided assuming maybe perhaps possibly")
+WHEN = word_set("when whenever once while whilst unless if until till provided assuming maybe perhaps possibly")
+# What an order may hold besides its verb, what that is done to, and the words of the tool.
+_BESIDE_ORDERS = word_set(
+    """a an the this that these those some any each every both all of for in on at to from with by into onto about as
+    under over up out off down away back via per and or also too please pls plz thx thank thanks kindly just only then
+    so now right immediately me us my mine our ours you your his her hers its their theirs him he she they it them here
+    there one ones same other another more additional further new next last first very much lot ok okay hey hi hello
+    well like such who which whose what where when while if but not no without until since because than i we number nr
+    id s"""
+)
+_BE = word_set("is are was were be been")
+_SUBJECTS = word_set("i we he she they")
+_SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more)\b\W*$", re.IGNORECASE)
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")
@@ -74,8 +88,30 @@ def bound_to_happen(clause: Clause, tools: Sequence[KnownTool], used: Sequence[S
     return [
         (token.start, token.end)
         for token in clause.tokens
-        if token.low in _WHEN - said and not overlaps(token.start, token.end, taken)
+        if token.low in WHEN - said and not overlaps(token.start, token.end, taken)
     ]
+
+
+def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[Span]:
+    """What is no part of an order: "Cancel B8 is what I did", "Close 101, I think", "Remind me to remind Sud"."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    if verb is None:
+        return []
+    own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
+    own |= {word for param in tool.params for word in (*param.words, *param.stems, *param.nouns)}
+    found = [match.span() for match in _SO_ON.finditer(clause.text) if not overlaps(*match.span(), used)]
+    values = [(value.start, value.end) for value in clause.values]
+    # "Record that Mia is adopted by Eva"
+    beside = _BESIDE_ORDERS | _BE if clause.words_after(verb.end, 1) == ("that",) else _BESIDE_ORDERS
+    for before, token in pairwise(clause.tokens):
+        if token.start < verb.end or overlaps(token.start, token.end, [*used, *values]):
+            continue
+        again = before.low == "to" and token.low in (tool.change or ())
+        strange = token.low not in beside and is_idle(token.text) and not {token.low, token.stem} & own
+        subject = token.low in _SUBJECTS and before.low not in _BESIDE_ORDERS
+        if again or strange or subject:
+            found.append((token.start, token.end))
+    return found
 
 
 def options_left(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:

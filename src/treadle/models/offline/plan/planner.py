@@ -52,6 +52,7 @@ class Planner:
         self.today = today
         self.exchanges = turns[-1].exchanges if turns else []
         everything = [exchange for turn in turns for exchange in turn.exchanges]
+        self.told = everything
         self.listed = {exchange.tool for exchange in everything if not exchange.failed}
         self.vocabulary = Vocabulary(box, everything)
         self.chooser = Chooser(box, self.vocabulary)
@@ -121,7 +122,7 @@ class Planner:
             told = f"It is not clear which of '{one.text}' and '{other.text}' is the {noun_of(this)} and which the"
             outcome.troubles.append(Trouble(f"{told} {noun_of(that)}."))
             return outcome
-        if doubt := in_the_way(tool, clause, filling) or another_thing(tool, filling, self.exchanges):
+        if doubt := in_the_way(tool, clause, filling) or another_thing(tool, filling, self.told):
             outcome.troubles.append(Trouble(doubt))
             return outcome
         if (change := find_change(clause)) is not None and takes_times(tool):

@@ -15,7 +15,8 @@ from treadle.models.offline.grammar.meaning import are_different_units
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.addresses import is_address, receives
-from treadle.models.offline.plan.toolbox import Param, content_stems
+from treadle.models.offline.plan.structures import content_stems
+from treadle.models.offline.plan.toolbox import Param
 from treadle.models.offline.plan.transcript import Exchange
 
 MONEY = frozenset(

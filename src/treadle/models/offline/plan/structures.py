@@ -186,3 +186,14 @@ def is_ranked_within(clause: Clause, groups: Sequence[tuple[int, int]]) -> bool:
     counted = [any(map(_ADJECTIVES.fullmatch, between[start])) for start, _ in groups]
     is_counted = any(one and " " not in text for one, text in zip(counted, said, strict=True))
     return is_counted and any(_EACH_OF.match(text) for text in said)
+
+
+def content_stems(clause: Clause) -> tuple[str, ...]:
+    """The stems of the words of a clause that say what is asked for: no function words, numbers or written names."""
+    return tuple(
+        token.stem
+        for token in clause.tokens
+        if (not is_function_word(token.text) or token.low in ("versus", "vs"))
+        and not token.text[0].isdigit()
+        and not any(value.start <= token.start < value.end for value in clause.values)
+    )

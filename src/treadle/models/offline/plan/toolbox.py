@@ -23,7 +23,7 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
-from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to, owner_told
+from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to, is_strong, owner_told, verb_behind
 from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
@@ -154,6 +154,8 @@ class KnownTool:
     def _verbs(self) -> frozenset[str]:
         """The verbs of its name: in "place_order" and "make_refund" the second word is one too."""
         first, *rest = parts(self.name) or ("",)
+        if behind := verb_behind(self.name, *self._begun):
+            return frozenset({behind})
         return frozenset({first, *rest[:1]} if first in LIGHT_VERBS else {first})
 
     @property
@@ -170,6 +172,9 @@ class KnownTool:
             return None
         if self.spec.changes:
             return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
+        if behind := verb_behind(self.name, *self._begun):
+            groups = [group for group in CHANGES if behind in group]
+            return None if behind in _ONLY_TELLING else self._verbs.union(*groups)
         if first == "give":
             # What is given may be a price or a raise: the description tells.
             told, article = (*parts(self.summary), "", "")[:2]
@@ -203,7 +208,8 @@ class KnownTool:
         telling = first in TELLING_VERBS
         if told and first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
-            return None if telling or article in ("of", "for", "in", "on", "at", "between") else frozenset({first})
+            no_order = first in _ONLY_TELLING or article in ("of", "for", "in", "on", "at", "between")
+            return None if no_order else frozenset({first})
         if (
             told
             and first.removeprefix(told) in _PARTICLES
@@ -214,7 +220,9 @@ class KnownTool:
             return frozenset({first, told})
         if told and first.removeprefix(singular(told)) in _PARTICLES and article in ("a", "an", "the"):
             return frozenset({first, singular(told)}) if singular(told) not in PLAIN_VERBS else None
-        if singular(first) != first or article not in ("a", "an", "the", "one", "this"):
+        # "Pays a bill" is no noun, whatever it is called by; "Creates a report" may be what `reports` tells.
+        plural = singular(first) != first and not is_strong(singular(told))
+        if plural or article not in ("a", "an", "the", "one", "this"):
             return None
         # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
         # "creates a summary".
@@ -385,14 +393,3 @@ class Toolbox:
     def named(self, name: str) -> KnownTool | None:
         """The tool called `name`."""
         return next((tool for tool in self.tools if tool.name == name), None)
-
-
-def content_stems(clause: Clause) -> tuple[str, ...]:
-    """The stems of the words of a clause that say what is asked for: no function words, numbers or written names."""
-    return tuple(
-        token.stem
-        for token in clause.tokens
-        if (not is_function_word(token.text) or token.low in ("versus", "vs"))
-        and not token.text[0].isdigit()
-        and not any(value.start <= token.start < value.end for value in clause.values)
-    )
