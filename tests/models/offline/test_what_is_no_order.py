@@ -121,6 +121,17 @@ def test_a_condition_is_no_part_of_a_thing() -> None:
     assert DONE == []
 
 
+def test_an_aside_is_nobody_s_name() -> None:
+    @tool(effect="write")
+    def cancel_seat(flight: str, passenger: str) -> str:
+        """Cancels the seat of a passenger on a flight."""
+        DONE.append((flight, passenger))
+        return "cancelled"
+
+    Agent("offline", tools=[cancel_seat]).run_sync("Cancel flight TR205, just kidding")
+    assert DONE == []
+
+
 @pytest.mark.parametrize("talk", [["Close it"], ["Close the ticket"], ["Show ticket 101", "close it"]])
 def test_the_verb_of_an_order_does_not_say_what_it_is_done_to(talk: list[str]) -> None:
     """The only ticket that was closed was closed again."""

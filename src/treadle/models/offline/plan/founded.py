@@ -61,6 +61,9 @@ def unfounded(
             if not fits.is_free_text(param) and text.islower() and text in clause.text:
                 # "Spades once approved" are none that are called so.
                 found += [word for word in text.split()[1:] if word in WHEN]
+                aside = param.shape == "text" and re.search(rf",\s*(?:just|only)\s+{re.escape(text)}\b", clause.text)
+                # Nobody is called "kidding" in "…, just kidding".
+                found += [text] if aside else []
             first, *rest = text.split() or [""]
             if rest and first in qualities:
                 # "A large tea" is no drink of that name, where there is a size to be told.
