@@ -130,6 +130,36 @@ async def test_whether_a_tool_asks_first_is_told_by_the_agents_rules_too(own, ru
         assert found["tools"][0]["asks"] == told
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize(("effect", "other", "without"), [("write", "read", "write"), ("read", "write", "")])
+async def test_what_a_call_of_an_agent_below_does_is_told_to_who_decides(effect, other, without, depth):
+    """Regression: it was told as nothing, or as what a tool of that name above does."""
+
+    @tool(name="move", effect=effect, needs_approval=True)
+    def lowest() -> str:
+        """Moves."""
+        return "moved"
+
+    @tool(name="move", effect=other)
+    def above() -> str:
+        """Moves too."""
+        return "moved"
+
+    agent = Agent(ScriptedModel([[("move", {})]]), name="a0", tools=[lowest])
+    for level in range(1, depth + 1):
+        asks = ScriptedModel([[(f"a{level - 1}", {"task": "move it"})]])
+        agent = Agent(asks, name=f"a{level}", tools=[above, agent.as_tool()])
+    journal = MemoryJournal()
+    async with serving(app([agent], journal=journal)) as client:
+        run_id = (await client.post("/api/runs", json={"agent": agent.name, "input": "go"})).json()["id"]
+        (pending,) = (await run_when(client, run_id, "waiting"))["pending"]
+        assert (pending["tool"], pending["effect"]) == ("move", effect)
+    # Where the agent is no longer served, its journal knows which tools say that they write.
+    async with serving(app([talker()], journal=journal)) as client:
+        (pending,) = (await client.get(f"/api/runs/{run_id}")).json()["pending"]
+        assert pending["effect"] == without
+
+
 async def test_a_run_that_another_waits_for_is_not_deleted_alone_and_so_not_paid_anew(paid):
     async with serving(app([above(paid)], journal=MemoryJournal())) as client:
         run_id = (await client.post("/api/runs", json={"agent": "above", "input": "go"})).json()["id"]

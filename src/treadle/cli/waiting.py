@@ -6,7 +6,7 @@ what the tool does to the world, the result that is in doubt, and what a yes wou
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -14,10 +14,10 @@ import click
 import msgspec
 
 from treadle.cli.terminal import visible
-from treadle.drivers.below import Below
 from treadle.drivers.outcome import as_told
+from treadle.drivers.told_effect import maker_of, told_effect, tool_below
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal, JournalDamaged, UnknownRun
+from treadle.journal import Journal
 from treadle.kernel.calls import exact
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
@@ -70,7 +70,7 @@ class WaitingCall:
             tools: those of the run's agent, which say more exactly what its tool does; empty if not known.
         """
         one = self.pending
-        tool = _found_below(tools, self.agent, one.tool) if one.run_id else tools.get(one.tool)
+        tool = tool_below(tools, self.agent, one.tool) if one.run_id else tools.get(one.tool)
         effect = self.effect if tool is None else tool.effect
         arguments = visible(one.arguments_json)
         return f"{one.call_id}: {visible(one.tool)}({arguments}){f' [{effect}]' if effect else ''}"
@@ -219,42 +219,10 @@ class Waiting:
 
 async def _looked_up(one: Pending, state: RunState, journal: Journal | None) -> WaitingCall:
     """The call with what the run says that made it, which may be several below the one at the top."""
-    made, path = one, one.call_id
-    while made.run_id:
-        below = await _state(made.run_id, journal)
-        path = path.partition("/")[2]
-        waiting = () if below is None else await unsettled(below, journal)
-        inner = next((each for each in waiting if each.call_id == path), None)
-        if below is None or inner is None:
-            return WaitingCall(one, "")
-        made, state = inner, below
-    # The journal names the tools that say that they write; of the others it does not know.
-    effect = "write" if made.tool in state.started.writes else ""
-    # Of the tools of servers it does.
-    effect = next((listed.effect for listed in state.stock.now if listed.name == made.tool), effect)
-    agent = state.agent if one.run_id else ""
-    return WaitingCall(replace(one, question=made.question, found=made.found), effect, agent)
-
-
-def _found_below(tools: Mapping[str, Tool], agent: str, name: str) -> Tool | None:
-    """The tool `name` of the agent below that is called `agent`; None if there is none."""
-    for tool in tools.values():
-        if isinstance(tool.agent, Below):
-            config = tool.agent.config
-            found = config.tools.get(name) if config.name == agent else None
-            found = found or _found_below(config.tools, agent, name)
-            if found is not None:
-                return found
-    return None
-
-
-async def _state(run_id: str, journal: Journal | None) -> RunState | None:
-    if journal is None:
-        return None
-    try:
-        return fold_all(await journal.read(run_id))
-    except (UnknownRun, JournalDamaged):
-        return None
+    maker = await maker_of(one, state, journal)
+    if maker is None:
+        return WaitingCall(one, "")
+    return WaitingCall(one, told_effect(maker, one.tool), maker.agent if one.run_id else "")
 
 
 def read_arguments(text: str) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class Runs:
         whose = await self._owners.decided_on(user, run_id)
         await self.live.settled(run_id)
         state = fold_all(await kept(self.journal.read(run_id)))
-        waiting = {one.call_id: waits_of(self.agents, state, one) for one in await unsettled(state, self.journal)}
+        waiting = {one.pending.call_id: one for one in await waits_of(self.agents, state, self.journal)}
         answers = answers_of(verdicts, waiting, run_id)
         self._starting(user)
         try:

@@ -7,6 +7,9 @@ import msgspec
 
 from treadle.agent import Agent
 from treadle.drivers.answers import Answers
+from treadle.drivers.told_effect import maker_of, told_effect, tool_below
+from treadle.drivers.unsettled import unsettled
+from treadle.journal import Journal
 from treadle.kernel.calls import parsed
 from treadle.kernel.state import RunState
 from treadle.result import Pending
@@ -46,18 +49,23 @@ class Waits(NamedTuple):
     allowed: tuple[Verb, ...]
 
 
-def waits_of(agents: Mapping[str, Agent[Any, Any]], state: RunState, one: Pending) -> Waits:
-    """What is said of a call that waits in a run of one of `agents`."""
+async def waits_of(agents: Mapping[str, Agent[Any, Any]], state: RunState, journal: Journal) -> tuple[Waits, ...]:
+    """What is said of each call that waits in a run of one of `agents`, those of the runs below it among them."""
+    return tuple([await _waits(agents, state, one, journal) for one in await unsettled(state, journal)])
+
+
+async def _waits(agents: Mapping[str, Agent[Any, Any]], state: RunState, one: Pending, journal: Journal) -> Waits:
     allowed: dict[str, tuple[Verb, ...]] = {
         "approval": ("approve", "edit", "deny", "result"),
         "interrupted": ("again", "deny", "result"),
         "result": ("result",),
     }
-    effect = "write" if one.tool in state.started.writes else ""
-    agent = agents.get(state.agent)
-    tool = None if agent is None or one.run_id else agent.tools.get(one.tool)
-    if tool is not None:
-        effect = tool.effect
+    maker, effect = await maker_of(one, state, journal), ""
+    if maker is not None:
+        agent = agents.get(state.agent)
+        tools = {} if agent is None else agent.tools
+        tool = tool_below(tools, maker.agent, one.tool) if one.run_id else tools.get(one.tool)
+        effect = told_effect(maker, one.tool) if tool is None else tool.effect
     mark = one.key.rpartition("#")[2]
     return Waits(one, mark, one.question or one.kind, effect, allowed[one.kind])
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from treadle.agent import Agent
 from treadle.drivers.configuration import Configuration
-from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, Leases, export_runs
 from treadle.journal.families import below, every, works_for
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
@@ -120,7 +119,7 @@ class Views:
         waits: tuple[Waits, ...] = ()
         # Whoever paused it may have it still, for a moment in which it waits already.
         if state.phase == "paused" or (not driven and state.phase != "finished"):
-            waits = tuple([waits_of(self._agents, state, one) for one in await unsettled(state, self._journal)])
+            waits = await waits_of(self._agents, state, self._journal)
         lines = {one.run_id: one async for one in every(self._journal, Wanted(text=f"{run_id}.")) if _is_of(one, state)}
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]
         if not user.inside:
