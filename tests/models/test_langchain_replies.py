@@ -93,3 +93,37 @@ async def test_a_refusal_ends_the_run_as_one(reply: AIMessage) -> None:
     result = await Agent(LangChainModel(chat_model)).run("Tell me.")
     assert (result.stop.reason, result.text) == ("refusal", "I cannot help with that.")
     assert from_langchain([reply]) == [AssistantMessage((Text("I cannot help with that."),))]
+
+
+FALLBACK = {"type": "fallback", "from": {"model": "claude-a"}, "to": {"model": "claude-b"}}
+
+
+def used(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "look", "input": {"place": call_id}}
+
+
+@pytest.mark.parametrize("word", ["tool_use", "end_turn"])
+async def test_calls_of_a_model_that_handed_its_reply_over_are_not_made(word: str) -> None:
+    seen = []
+
+    @tool
+    def look(place: str) -> str:
+        """Looks."""
+        seen.append(place)
+        return "seen"
+
+    thought = {"type": "thinking", "thinking": "I look.", "signature": "s"}
+    begun = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    text = {"type": "text", "text": "Let me look."}
+    ids = ["a", "b"] if word == "tool_use" else ["a"]
+    after = [used("b")] if word == "tool_use" else []
+    reply = AIMessage(
+        [thought, text, begun, used("a"), FALLBACK, *after],
+        tool_calls=[{"name": "look", "args": {"place": one}, "id": one} for one in ids],
+        response_metadata={"stop_reason": word},
+    )
+    chat_model = Whole(replies=[reply, AIMessage("Done.", response_metadata={"stop_reason": "end_turn"})])
+    result = await Agent(LangChainModel(chat_model), tools=[look]).run("Look.")
+    assert (seen, result.text) == ((["b"], "Done.") if after else ([], "Let me look."))
+    replied = next(message for message in result.messages if isinstance(message, AssistantMessage))
+    assert [getattr(part, "value", part) for part in replied.content[:2]] == [Text("Let me look."), FALLBACK]

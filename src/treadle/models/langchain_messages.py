@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
+from treadle.models.anthropic_stream import OWN_CALLS
 from treadle.models.checked import is_object
 from treadle.models.history import History
 
@@ -154,6 +155,8 @@ def assistant_message(
         parts.append(Thinking(thought))
     waiting = list(calls)
     for block in [content] if isinstance(content, str) else content or ():
+        if streamed and isinstance(block, dict) and block.get("type") == "fallback":
+            parts = _handed_over(parts)
         if isinstance(block, dict) and block.get("type") in CALL_BLOCKS:
             found: AssistantPart | None = _taken(waiting, block.get("id") or block.get("call_id") or "")
         else:
@@ -168,6 +171,18 @@ def assistant_message(
     if isinstance(refusal := extra.get("refusal"), str) and refusal:
         parts.append(Text(refusal))
     return AssistantMessage((*parts, *waiting))
+
+
+def _handed_over(parts: list[AssistantPart]) -> list[AssistantPart]:
+    """`parts` without what a model of Claude's had thought and begun that hands its reply over to another there."""
+    own = [part.value for part in parts if isinstance(part, Opaque)]
+    ended = {value.get("tool_use_id") for value in own}
+    begun = [value for value in own if value.get("type") in OWN_CALLS and value.get("id") not in ended]
+    return [
+        part
+        for part in parts
+        if not isinstance(part, (Thinking, ToolCall)) and not (isinstance(part, Opaque) and part.value in begun)
+    ]
 
 
 def _taken(waiting: list[ToolCall], id: str) -> ToolCall | None:

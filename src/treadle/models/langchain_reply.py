@@ -155,15 +155,16 @@ class Reading:
         for call in self._calls:
             if not call.started:
                 events += call.start()
-            events.append(ToolCallCompleted(call.id))
         told = [(call.given, call.name, call.arguments) for call in self._calls]
         ids = ids_told(told, [call.id for call in self._calls])
         made = [ToolCall(id, call.name, call.arguments) for id, call in zip(ids, self._calls, strict=True)]
         calls = made or self._whole
         content = merge_content(*self._contents) if self._contents else ""
         message = assistant_message(content, self._extra, calls, streamed=True)
+        left_out = {call.id for call in calls} - {call.id for call in message.calls}
+        events += [ToolCallCompleted(call.id) for call in self._calls if call.id not in left_out]
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
-        if calls and finish == "stop":
+        if message.calls and finish == "stop":
             finish = "tool_calls"
         elif finish == "stop" and self._refused():
             finish = "refusal"
