@@ -10,6 +10,7 @@ from treadle import Agent, tool
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Thinking
 from treadle.models import OpenAIResponsesModel
+from treadle.models.bounds import LONGEST_REPLY
 
 pytestmark = pytest.mark.anyio
 USED = {"input_tokens": 7, "output_tokens": 2}
@@ -129,6 +130,7 @@ SHELL = {"type": "shell_call", "id": "s", "call_id": "c", "status": "completed",
         (APPROVAL, "wants an approval before it calls 'pay' of the MCP server 'bank'.*\"require_approval\": \"never\""),
         (SHELL, "leaves to the caller .shell_call."),
         ({"type": "custom_tool_call", "id": "u", "call_id": "c", "name": "n", "input": "x"}, "custom_tool_call"),
+        ({"type": "tool_search_call", "id": "t", "call_id": "c", "execution": "client"}, "tool_search_call"),
     ],
 )
 @pytest.mark.parametrize("streaming", [True, False])
@@ -150,5 +152,36 @@ async def test_what_is_left_to_the_caller_and_cannot_be_done_is_no_empty_answer(
 
 async def test_what_the_provider_has_carried_out_itself_is_no_such_thing(serve):
     output = {"type": "shell_call_output", "id": "o", "call_id": "c", "output": []}
-    result = await Agent(responses(serve, [whole(SHELL, output, said("Done."))])).run("look")
+    search = {"type": "tool_search_call", "id": "t", "call_id": None, "execution": "server"}
+    result = await Agent(responses(serve, [whole(SHELL, output, search, said("Done."))])).run("look")
     assert result.text == "Done."
+
+
+async def test_what_is_left_to_the_caller_is_paid_for_also_where_nobody_counted_it(serve):
+    closing = whole(APPROVAL)
+    closing["response"].pop("usage")
+    result = await Agent(responses(serve, [closing])).run("pay")
+    assert result.stop.reason == "model_error"
+    assert result.usage.input_tokens > 0
+    assert result.usage.output_tokens > 0
+
+
+async def test_a_limit_of_messages_that_cut_a_response_off_is_no_reason_to_ask_again(serve):
+    closing = whole(said("One."))
+    closing["response"] |= {"status": "incomplete", "incomplete_details": {"reason": "max_messages"}}
+    model = responses(serve, [closing | {"type": "response.incomplete"}])
+    result = await Agent(model).run("go")
+    assert (result.stop.reason, result.text, result.usage.input_tokens) == ("length", "One.", 7)
+    assert "max_messages" in result.stop.detail
+
+
+async def test_an_image_that_the_provider_drew_is_no_reply_that_is_too_long(serve):
+    drawn = {
+        "type": "image_generation_call",
+        "id": "ig",
+        "status": "completed",
+        "result": "iVBO" * (LONGEST_REPLY // 4),
+    }
+    result = await Agent(responses(serve, [whole(drawn, said("Here it is."))])).run("draw")
+    assert result.text == "Here it is."
+    assert drawn in [getattr(part, "value", None) for part in result.messages[-1].content]

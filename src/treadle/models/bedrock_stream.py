@@ -24,6 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
+from treadle.models.contents import joined_base64
 from treadle.models.counts import count_in, fields_in, grown, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
@@ -91,7 +92,7 @@ class _Block:
             case "reasoningText":
                 return [Thinking(text, signature="".join(self.signatures) or None, id=tag)]
             case "redactedContent":
-                return [_redacted(provider, _joined(self.pieces), tag)]
+                return [_redacted(provider, joined_base64(self.pieces), tag)]
             case "toolUse" if self.is_call:
                 return [ToolCall(self.fields["toolUseId"], self.fields["name"], self.arguments())]
             case "citationsContent":
@@ -115,7 +116,7 @@ class _Block:
         fields = {**self.fields, **{name: value for piece in self.rest for name, value in piece.items()}}
         pieces: list[Any] = [fields_in(piece, "source").get("bytes") for piece in self.rest]
         if len(pieces) > 1 and all(pieces):
-            fields["source"] = {"bytes": _joined(pieces)}
+            fields["source"] = {"bytes": joined_base64(pieces)}
         return fields
 
 
@@ -371,11 +372,6 @@ class BedrockDecoder:
 def _members(union: Json) -> list[tuple[str, Any]]:
     """The fields of a union that are there; it has one, which says what it is."""
     return [(name, value) for name, value in union.items() if value is not None]
-
-
-def _joined(pieces: list[str]) -> str:
-    """The base64 of bytes that came in pieces, each in base64 of its own."""
-    return pieces[0] if len(pieces) == 1 else b64encode(b"".join(map(b64decode, pieces))).decode()
 
 
 def _redacted(provider: str, blob: str, tag: str | None) -> Thinking | Opaque:

@@ -5,11 +5,12 @@ the bound is given up before it fills memory and journal. Neighbours: `treadle.d
 `treadle.models.sound` looks at whole replies, `treadle.models.http_model` at what a server sends beside them.
 """
 
+import re
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
-from treadle.kernel.messages import AssistantMessage, Json, Text, Thinking, ToolCall
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
 from treadle.models.errors import ReplyTooLong
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 
@@ -26,6 +27,9 @@ LARGEST_BESIDE: Final = 64_000_000
 BYTES_A_CHARACTER: Final = 256
 """Bytes that a server may send around each character of a piece; most send some 100 to 400 around a piece of 4."""
 
+LEAST_BLOB: Final = 1_000
+BLOB: Final = re.compile(r"(?:data:[^,\s]{0,100},)?[A-Za-z0-9+/_=-]+")
+"""How bytes look in JSON, in base64 or in a `data:` address."""
 
 _TEXT_OF: Final[dict[type, Callable[[object], object]]] = {
     TextDelta: attrgetter("text"),
@@ -57,11 +61,13 @@ def size_of_message(message: AssistantMessage) -> int:
     return size
 
 
-def _drawn(value: Json) -> int:
-    """Characters of an image in a part of the provider's own: `LARGEST_BESIDE` bounds these, as bytes on their way."""
-    blob = value.get("inlineData") or value.get("inline_data")
-    data = blob.get("data") if isinstance(blob, dict) else None
-    return len(data) if isinstance(data, str) else 0
+def _drawn(value: Any) -> int:
+    """Characters of images and sounds in a part of the provider's own, which `LARGEST_BESIDE` bounds on their way."""
+    if isinstance(value, dict):
+        return sum(map(_drawn, value.values()))
+    if isinstance(value, list):
+        return sum(map(_drawn, value))
+    return len(value) if isinstance(value, str) and len(value) >= LEAST_BLOB and BLOB.fullmatch(value) else 0
 
 
 def check_beside(received: int, heard: int) -> None:

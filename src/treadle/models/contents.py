@@ -3,6 +3,7 @@
 Pure. Neighbours: `anthropic`, `bedrock_blocks`, `google`, which say what each block is; `treadle.models.media`.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import assert_never
 
@@ -49,3 +50,10 @@ def arguments_of(call: ToolCall) -> object:
     if not text:
         return {}
     return Raw(text) if is_object(text) else {"INVALID_JSON": call.arguments}
+
+
+def joined_base64(pieces: list[str]) -> str:
+    """The base64 of bytes that came in pieces, each in base64 of its own."""
+    if any(piece.endswith("=") for piece in pieces[:-1]):
+        return b64encode(b"".join(map(b64decode, pieces))).decode()
+    return "".join(pieces)

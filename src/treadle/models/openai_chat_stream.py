@@ -27,6 +27,7 @@ from treadle.models.codec import DONE
 from treadle.models.counts import grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.openai_chat_beside import Beside
 from treadle.models.openai_chat_calls import KEPT, ChatCalls
 from treadle.models.openai_chat_usage import usage_in, usage_of
 from treadle.models.port import (
@@ -92,6 +93,7 @@ class ChatDecoder:
         self._calls = ChatCalls()
         self._details: list[Json] = []
         self._kept: Json = {}
+        self._beside = Beside()
         self._refused = False
         self._whole = self._chosen = self._body = False
         self._finish = ""
@@ -197,6 +199,8 @@ class ChatDecoder:
             return
         ended, again, self._ended, self._again = self._ended, self._again, None, 0
         delta = choice.get("delta") or choice.get("message")
+        if delta:
+            self._beside.see(delta)
         if delta and not self._is_told_again(choice, delta):
             if ended and _says(delta):
                 for _ in range(again):
@@ -208,8 +212,13 @@ class ChatDecoder:
             if refusal := delta.get("refusal"):
                 self._refused = True
                 self._say(refusal, events)
+            spoken = self._beside.hear(delta)
+            if spoken and (self._beside.speaks or not self._text):
+                self._beside.speaks = True
+                self._say(spoken, events)
             for entry in self._calls.entries(delta):
-                self._calls.hear(entry, self._now, events)
+                if not self._beside.takes(entry):
+                    self._calls.hear(entry, self._now, events)
             for name in KEPT:
                 if name in delta:
                     self._kept[name] = delta[name]
@@ -308,6 +317,7 @@ class ChatDecoder:
         parts += self._calls.parts()
         kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
-        if kept or kept_of_calls:
-            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls}))
+        beside = self._beside.whole()
+        if kept or kept_of_calls or beside:
+            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}))
         return parts

@@ -15,6 +15,7 @@ from treadle.models.http_model import HttpModel, HttpOptions, hostname
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.port import ModelReply
 from treadle.models.providers import PROVIDERS
+from treadle.models.sound import reported_of
 
 
 class OpenAIChatModel(HttpModel):
@@ -49,6 +50,11 @@ class OpenAIChatModel(HttpModel):
         codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
 
+    def _check(self, reply: ModelReply) -> None:
+        """Raises `BadRequest` for a reply that calls a custom tool, which the caller was to carry out."""
+        if any(isinstance(part, Opaque) and "custom" in part.value for part in reply.message.content):
+            raise _left(reply, f"{self.name} calls a custom tool, which is not carried out here: use functions")
+
 
 class OpenAIResponsesModel(HttpModel):
     """A model that speaks OpenAI's Responses.
@@ -82,4 +88,11 @@ class OpenAIResponsesModel(HttpModel):
 
         own = [part.value for part in reply.message.content if isinstance(part, Opaque)]
         if waiting := waits_for(own):
-            raise BadRequest(f"{self.name} {waiting}")
+            raise _left(reply, f"{self.name} {waiting}")
+
+
+def _left(reply: ModelReply, words: str) -> BadRequest:
+    """The error for a whole reply that nobody here can go on from, which was paid for all the same."""
+    error = BadRequest(words)
+    error.usage = reported_of(reply).usage
+    return error

@@ -127,7 +127,8 @@ def waits_for(output: Sequence[Json]) -> str:
                 f"wants an approval before it calls {name!r} of the MCP server {server!r}, and none can be given here: "
                 'ask for that server with "require_approval": "never", or give the agent MCP tools of its own'
             )
-        if kind in CALLERS and item.get("call_id") not in ended:
+        searches = kind == "tool_search_call" and item.get("execution") == "client"
+        if (kind in CALLERS or searches) and item.get("call_id") not in ended:
             return f"calls a tool that it leaves to the caller ({kind}), which is not carried out here: use functions"
     return ""
 

@@ -45,7 +45,11 @@ CLOSING: Final = frozenset(
 )
 WHOLE: Final = frozenset({"completed", "complete", "incomplete"})
 """The words for a response that nothing more comes of; one that was cut off for a reason is `incomplete`."""
-INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE: Final[dict[str, FinishReason]] = {
+    "max_output_tokens": "length",
+    "max_messages": "length",
+    "content_filter": "content_filter",
+}
 
 
 class ResponsesDecoder:

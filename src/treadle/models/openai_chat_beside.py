@@ -1,0 +1,65 @@
+"""What a reply of Chat Completions has beside its text and its function calls: images, sound, and calls of other kinds.
+
+Pure. None of it goes back: most servers refuse it there, and a sound is kept for an hour. Neighbour:
+`treadle.models.openai_chat_stream`, which reads the rest.
+"""
+
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.contents import joined_base64
+from treadle.models.counts import fields_in, list_in, name_in
+
+
+class Beside:
+    """What has come of it so far; `speaks` is whether the text of the reply is what its sound says."""
+
+    __slots__ = ("_audio", "_custom", "_images", "_sound", "_transcript", "speaks")
+
+    def __init__(self) -> None:
+        self.speaks = False
+        self._images: list[Json] = []
+        self._audio: Json = {}
+        self._sound: list[str] = []
+        self._transcript: list[str] = []
+        self._custom: list[Json] = []
+
+    def see(self, delta: Json) -> None:
+        """Takes in the images of a piece, or of the whole reply told again."""
+        self._images += [image for image in list_in(delta, "images") if image not in self._images]
+
+    def hear(self, delta: Json) -> str:
+        """Takes in what a piece has of sound; what is said in it."""
+        audio = fields_in(delta, "audio")
+        if not audio:
+            return ""
+        sound, spoken = name_in(audio, "data"), name_in(audio, "transcript")
+        self._audio |= {name: value for name, value in audio.items() if value is not None}
+        self._sound += [sound] if sound else []
+        self._transcript += [spoken] if spoken else []
+        return spoken
+
+    def takes(self, entry: Any) -> bool:
+        """Whether an entry of the calls is one of a custom tool, or a piece of one, and taken in here."""
+        custom = entry.get("custom")
+        if not isinstance(custom, dict):
+            return False
+        if entry.get("id") or not self._custom:
+            self._custom.append({**entry, "custom": {**custom}})
+        else:
+            last = self._custom[-1]["custom"]
+            last["input"] = name_in(last, "input") + name_in(custom, "input")
+        return True
+
+    def whole(self) -> Json:
+        """All of it, under the names that it has in a message; "custom" are the calls of custom tools."""
+        audio = dict(self._audio)
+        if self._sound:
+            try:
+                audio["data"] = joined_base64(self._sound)
+            except ValueError:
+                audio["data"] = "".join(self._sound)
+        if self._transcript:
+            audio["transcript"] = "".join(self._transcript)
+        found: Json = {"images": self._images, "audio": audio, "custom": self._custom}
+        return {name: value for name, value in found.items() if value}
