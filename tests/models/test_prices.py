@@ -10,8 +10,11 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from treadle import Agent, Limits, Misuse, Price, Usage
+from treadle import Agent, Limits, Misuse, ModelSettings, Price, Usage
+from treadle.drivers.purse.reckoning import worst_price
+from treadle.models.anthropic import AnthropicCodec
 from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.openai_model import OpenAIChatModel
 from treadle.models.prices import _price, context_window, cost, known_cost
@@ -154,3 +157,29 @@ def test_a_table_that_was_put_in_its_place_is_read() -> None:
 def test_the_table_is_not_loaded_before_it_is_asked() -> None:
     code = "import sys, treadle.models.prices; sys.exit('genai_prices' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(("speed", "word"), [(None, "us"), ("fast", "fast us")])
+def test_claude_costs_a_tenth_more_within_the_united_states(speed: str | None, word: str) -> None:
+    told = {"input_tokens": 1000, "output_tokens": 500, "inference_geo": "us"} | ({"speed": speed} if speed else {})
+    body = {"id": "m", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn", "usage": told}
+    *_, reply = AnthropicCodec().decoder().whole(body)
+    usage = reply.usage
+    assert (usage.service, usage.input_tokens) == (word, 1000)
+    name = "anthropic:claude-opus-4-8"
+    usual = cost(name, replace(usage, service=speed or ""))
+    assert cost(name, usage) == usual * Decimal("1.1")
+
+    settings = ModelSettings(extra={"inference_geo": "us"} | ({"speed": speed} if speed else {}))
+    model = AnthropicModel("claude-opus-4-8", api_key="a-made-up-key")
+    assert worst_price(model, settings, 1000, 500) >= model.cost(usage)
+    own = AnthropicModel("claude-opus-4-8", api_key="a-made-up-key", price=Price(1, 1, services={"fast": Price(6, 6)}))
+    assert own.cost(usage) == own.cost(replace(usage, service=speed or ""))
+
+
+@pytest.mark.parametrize("geo", ["global", "not_available", None])
+def test_claude_costs_as_usual_anywhere(geo: str | None) -> None:
+    told = {"input_tokens": 1000, "output_tokens": 500, "inference_geo": geo}
+    body = {"id": "m", "content": [], "stop_reason": "end_turn", "usage": told}
+    *_, reply = AnthropicCodec().decoder().whole(body)
+    assert reply.usage.service == ""

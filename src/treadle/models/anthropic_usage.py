@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, Usage
 from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage
-from treadle.models.terms import ELSEWHERE, USUAL
+from treadle.models.terms import ELSEWHERE, USUAL, served_within
 
 BEGUN: Final = "begun_output_tokens"
 """Under what name the output is kept that the beginning of a message counts: it is no count of what comes after it."""
@@ -66,7 +66,7 @@ def _counted(counts: Json, hour: bool) -> Usage:
 
 
 def _service(counts: Json, iterations: Iterable[Json]) -> str:
-    """How the call was served, where that changes the price: another model that had a part in it, speed, or tier."""
+    """How the call was served, where that changes the price: another model, speed or tier, and region."""
     others = [kind for one in iterations if (kind := name_in(one, "type")) in ELSEWHERE]
     words = [*others, name_in(counts, "speed"), name_in(counts, "service_tier")]
-    return next((word for word in words if word not in USUAL), "")
+    return served_within(next((word for word in words if word not in USUAL), ""), name_in(counts, "inference_geo"))

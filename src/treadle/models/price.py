@@ -123,8 +123,11 @@ class Price(metaclass=_Named):
         the length of the request: the sum of several replies has none.
         """
         price = self
-        if usage.service and (price := self.services.get(usage.service, self)) is self and usage.service in ELSEWHERE:
-            return None
+        if word := usage.service:
+            # A region that has no price of its own costs as the service does.
+            price = self.services.get(word) or self.services.get(word.partition(" ")[0], self)
+            if price is self and word in ELSEWHERE:
+                return None
         for start, one in price._longer:
             if usage.input_tokens > start:
                 price = one

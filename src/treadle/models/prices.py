@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import NOTHING, over
+from treadle.kernel.money import NOTHING, over, times
 from treadle.models.price import Price
 from treadle.models.providers import ALIASES, PROVIDERS
 from treadle.models.terms import USUAL
@@ -39,6 +39,12 @@ KINDS: Final[Mapping[str, str]] = {
 
 FLEX_AS_USUAL: Final = "//api.groq.com/"
 """Whose "flex" service costs as usual. Source: https://console.groq.com/docs/flex-processing"""
+
+IN_US: Final = ("//api.anthropic.com", Decimal("1.1"))
+"""Where inference that is held to the United States ("us") costs more, and how many times as much.
+
+Source: https://platform.claude.com/docs/en/about-claude/pricing#data-residency-pricing
+"""
 
 LISTED_AS: Final = (("//api.together.ai/", "//api.together.xyz/"),)
 """Addresses of servers that the table has under another one."""
@@ -68,6 +74,13 @@ def known_cost(address: str, model: str, usage: Usage) -> Decimal | None:
     return price.of(usage)
 
 
+def _dearer(price: Price, factor: Decimal) -> Price:
+    """`price` with tokens that cost `factor` times as much."""
+    rates: dict[str, Any] = {kind: times(getattr(price, kind), factor) for kind in KINDS.values()}
+    above = {start: _dearer(longer, factor) for start, longer in price.above.items()}
+    return Price(**rates, request=price.request, web_search=price.web_search, above=above)
+
+
 def known_price(address: str, model: str) -> Price | None:
     """What `model` costs today at the server with the base URL `address`; None if the table does not hold it.
 
@@ -76,7 +89,7 @@ def known_price(address: str, model: str) -> Price | None:
     row = _row(address, model)
     if row is None:
         return None
-    return _price(row, datetime.now(UTC))
+    return _price(row, datetime.now(UTC), IN_US[0] in address)
 
 
 def known_context(address: str, model: str) -> int | None:
@@ -141,7 +154,7 @@ def _row(address: str, model: str) -> "ModelInfo | None":
     return found
 
 
-def _price(row: "ModelInfo", now: datetime) -> Price | None:
+def _price(row: "ModelInfo", now: datetime, by_region: bool = False) -> Price | None:
     """What a row says that a model costs at `now`; None if tokens have no price."""
     usual = row.get_prices(now) if isinstance(row.prices, list) else row.prices
     variants = row.price_variants or ()
@@ -157,6 +170,9 @@ def _price(row: "ModelInfo", now: datetime) -> Price | None:
             served = _plain(row.get_prices(now, {name: word}))
             if served is not None:
                 services.setdefault(word, served)
+    plain = _plain(usual)
+    if by_region and plain is not None:
+        services |= {f"{word} us".strip(): _dearer(one, IN_US[1]) for word, one in [("", plain), *services.items()]}
     if len(_prices) >= KEPT:
         _prices.clear()
     _prices[key] = (usual, price := _plain(usual, services))

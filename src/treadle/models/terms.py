@@ -18,6 +18,9 @@ from treadle.kernel.messages import Json, ModelSettings, Usage
 USUAL: Final = frozenset(["", "auto", "default", "standard", "standard_only", "on_demand"])
 """What providers call the service that costs as usual."""
 
+ANYWHERE: Final = frozenset(["", "global", "not_available"])
+"""What Anthropic calls inference that is not held to a region."""
+
 FALLBACK: Final = "fallback_message"
 ELSEWHERE: Final = frozenset(["advisor_message", FALLBACK])
 """The services in which another model had a part, at a price of its own, and of which usage does not tell all."""
@@ -106,7 +109,15 @@ def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
             searches += most
         else:
             endless = endless or kind
+    geo = extra.get("inference_geo")
+    if isinstance(geo, str) and geo not in ANYWHERE:
+        services += [served_within(word, geo) for word in ("", *services)]
     return Terms(("", *services), hour or _for_an_hour(extra), searches, endless)
+
+
+def served_within(service: str, geo: str) -> str:
+    """`service` where inference was held to the region `geo`, which costs more: "us", or "fast us"."""
+    return service if geo in ANYWHERE or service in ELSEWHERE else f"{service} {geo}".strip()
 
 
 def asks_others(settings: ModelSettings) -> bool:
