@@ -721,7 +721,7 @@ def test_pieces_of_what_nobody_knows_are_kept():
     ]
     reply = read(events)[-1]
     assert reply.message.content == (
-        kernel.Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}),
+        kernel.Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}, shown=True),
     )
     assert reply.usage is None
 

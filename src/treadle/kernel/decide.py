@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
-from treadle.kernel.messages import ToolCall
+from treadle.kernel.messages import Opaque, ToolCall
 from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
@@ -258,7 +258,8 @@ def _after_reply(state: RunState) -> Command:
 
 def _said(state: RunState, step: Step) -> Command:
     """What follows on a reply without tool calls."""
-    if not step.text.strip():
+    content = () if step.message is None else step.message.content
+    if not step.text.strip() and not any(isinstance(part, Opaque) and part.shown for part in content):
         return Nudge(EMPTY_REPLY)
     if step.withheld:
         return Finish(stopped("no_progress", step.decision.why), step.decision)

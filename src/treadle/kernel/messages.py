@@ -81,11 +81,14 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
 
 
 @final
-class Opaque(Struct, frozen=True, gc=False, tag_field="type", tag="opaque"):
-    """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it."""
+class Opaque(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="opaque"):
+    """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it.
+
+    `shown` is whether it is for people, such as a drawn image, and so an answer without a text."""
 
     provider: str
     value: Json
+    shown: bool = False
 
 
 Content = Text | Image | File

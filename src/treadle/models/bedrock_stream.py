@@ -100,7 +100,7 @@ class _Block:
             case "toolUse" | "toolResult":
                 return [Opaque(provider, {self.kind: self._whole()})]
             case _:
-                return [Opaque(provider, {self.kind: self._put_together()})]
+                return [Opaque(provider, {self.kind: self._put_together()}, shown=self.kind == "image")]
 
     def _whole(self) -> Any:
         """The fields of a call that the provider ran, or of its result, with what was streamed put in."""

@@ -268,7 +268,8 @@ class GoogleDecoder:
             self._finish = ""
             # A signature may come by itself; the API refuses a part that holds nothing else.
             bare = part.keys() <= {"thoughtSignature", "thought_signature", "thought"}
-            self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part))
+            shown = not part.get("thought") and any(part.get(name) for name in ("inlineData", "inline_data"))
+            self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part, shown))
 
     def _say(self, text: str, signature: str | None, thought: bool, events: list[ModelEvent]) -> None:
         """Goes on with the text before, or begins another: what carries a signature is not joined to what has none."""

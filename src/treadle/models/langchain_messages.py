@@ -216,8 +216,8 @@ def said(block: Any) -> AssistantPart | None:
             return Thinking(data=block.get("data"))
         case "reasoning":
             return _reasoning(block)
-        case _:
-            return Opaque(LANGCHAIN, block)
+        case kind:
+            return Opaque(LANGCHAIN, block, shown=kind in ("image", "image_url", "audio", "video"))
 
 
 def calls_of(message: "AIMessage") -> list[ToolCall]:

@@ -319,5 +319,6 @@ class ChatDecoder:
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
         beside = self._beside.whole()
         if kept or kept_of_calls or beside:
-            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}))
+            shown = bool(beside.keys() & {"images", "audio"})
+            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}, shown))
         return parts

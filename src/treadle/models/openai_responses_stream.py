@@ -299,7 +299,8 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 arguments = item.get("arguments") or ""
                 parts.append(ToolCall(call_id_of(item), item["name"], arguments, item_id=item.get("id")))
             case _:
-                parts.append(Opaque(provider, item))
+                drawn = item["type"] == "image_generation_call" and bool(item.get("result"))
+                parts.append(Opaque(provider, item, shown=drawn))
     finish, detail = _finish_of(response, output, called, refused)
     return ModelReply(
         AssistantMessage(tuple(parts)),

@@ -267,7 +267,7 @@ def _part(part: Any) -> AssistantPart:
         id, name, item_id = _text("ToolCall.id", part.id), _text("ToolCall.name", part.name), part.item_id
         return ToolCall(id, name, _arguments(part.arguments), _named("ToolCall.item_id", item_id))
     if type(part) is Opaque:
-        return Opaque(_text("Opaque.provider", part.provider), _json(part.value))
+        return Opaque(_text("Opaque.provider", part.provider), _json(part.value), part.shown is True)
     raise _wrong("AssistantMessage.content", "parts that are Text, Thinking, ToolCall or Opaque", part)
 
 
