@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from treadle.kernel.messages import File, Image, Text
 from treadle.tools import ToolError, ToolResult, encode, encode_error
@@ -39,6 +39,15 @@ class Measured:
 
 
 class Reading(msgspec.Struct):
+    a: float
+
+
+class Weighed(BaseModel):
+    a: float
+
+
+class Constant(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
     a: float
 
 
@@ -159,7 +168,8 @@ def test_the_application_gets_its_own_value() -> None:
 @pytest.mark.parametrize(("value", "kept"), [(float("nan"), "NaN"), (float("inf"), "Infinity"), (-1e999, "-Infinity")])
 def test_what_is_no_number_is_the_same_for_the_application_as_for_the_model(value: float, kept: str) -> None:
     """Regression: the application was given a NaN, which the journal gave back as None when the run was read."""
-    for told in (value, [value], {"a": [1.5, value]}, Reading(value), Measured(value)):
+    models = Weighed(a=value), [Constant(a=value)], {"a": Constant(a=value)}
+    for told in (value, [value], {"a": [1.5, value]}, Reading(value), Measured(value), *models):
         output = encode(ToolResult(told, for_app=told), 1_000)
         shown = output.content if isinstance(told, float) else json.loads(str(output.content))
         assert kept in str(output.app)

@@ -8,7 +8,7 @@ have no UTF-8 form and would break the journal and the request to the provider: 
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, Final
@@ -169,10 +169,10 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
         shown = {"error": True, "message": describe_exception(error)}
         raised = _clean(place_of_exception(error))
     try:
-        text = _json(shown, lenient=True)
+        text = _json(shown, _lenient)
     except Exception:
         shown = {name: _showable(value) for name, value in shown.items()}
-        text = _json(shown, lenient=True)
+        text = _json(shown, _lenient)
     if len(text) > max_output:
         text = _shortened(shown, max_output)
     return ToolOutput(cut(text, max_output), is_error=True, raised=raised)
@@ -181,7 +181,7 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
 def _showable(hint: Any) -> Any:
     """`hint`, or its type where JSON cannot say it: one that cannot be shown takes no other with it."""
     try:
-        _json(hint, lenient=True)
+        _json(hint, _lenient)
     except Exception:
         return f"({type(hint).__qualname__})"
     return hint
@@ -196,13 +196,13 @@ def _shortened(shown: Mapping[str, Any], most: int) -> str:
         # What JSON writes in several characters, such as a quote, is cut shorter.
         size //= 2
         kept["message"] = cut(words, size)
-    hints = {name: _json(value, lenient=True) for name, value in shown.items() if name not in kept}
+    hints = {name: _json(value, _lenient) for name, value in shown.items() if name not in kept}
     for name in sorted(hints, key=lambda name: (name != "executed", len(hints[name]))):
         more = kept | {name: shown[name]}
-        if len(_json(more, lenient=True)) > most:
+        if len(_json(more, _lenient)) > most:
             break
         kept = more
-    return _json(kept, lenient=True)
+    return _json(kept, _lenient)
 
 
 def cut(text: str, limit: int) -> str:
@@ -258,16 +258,18 @@ def _attached(part: Image | File) -> Image | File:
     return replace(part, **changed) if changed else part
 
 
-def _json(value: Any, lenient: bool = False) -> str:
+def _json(value: Any, fallback: Callable[[Any], Any] | None = None) -> str:
     if fault := _endless(value):
         raise TypeError(fault)
-    fallback = _lenient if lenient else _known
     try:
-        return to_json(value, inf_nan_mode="strings", fallback=fallback).decode()
+        made = to_json(value, inf_nan_mode="strings", fallback=fallback or _known)
+        # A Pydantic model has what is no number written as its configuration says: null, or not as JSON at all.
+        if not any(word in made for word in (b"null", b"NaN", b"Infinity")):
+            return made.decode()
     except ValueError as error:
         if "surrogates not allowed" not in str(error):
             raise
-        return to_json(_clean_deep(value), inf_nan_mode="strings", fallback=fallback).decode()
+    return to_json(json_form(value, fallback)).decode()
 
 
 def _endless(value: Any) -> str:
@@ -318,12 +320,12 @@ def _inside(value: Any) -> Iterable[Any]:
     return ()
 
 
-def json_form(value: Any) -> Any:
+def json_form(value: Any, fallback: Callable[[Any], Any] | None = None) -> Any:
     """`value` made of JSON's own types, so that a journal gives back what was put in. Raises if it has no such form."""
     try:
-        made = to_jsonable_python(value, fallback=_known)
+        made = to_jsonable_python(value, fallback=fallback or _known)
     except UnicodeEncodeError:  # a key of a dict
-        made = to_jsonable_python(_clean_deep(value), fallback=_known)
+        made = to_jsonable_python(_clean_deep(value), fallback=fallback or _known)
     return _clean_deep(made)
 
 
@@ -359,9 +361,7 @@ def _lenient(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _clean_deep(value: Any) -> Any:
