@@ -125,6 +125,22 @@ def test_a_file_of_another_encoding_says_what_to_declare(tmp_path: Path) -> None
             query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=[key]))
 
 
+@pytest.mark.parametrize("zeros", [1, 2_000, 2_001])
+def test_zeros_at_the_end_of_a_file_are_no_encoding(tmp_path: Path, zeros: int) -> None:
+    """Regression: what a crash had left at its end was taken for sixteen bits, and the file told to be none of that."""
+    (tmp_path / "s.csv").write_bytes(b"key;amount\n" + b"a;1,50\n" * 30 + bytes(zeros))
+    with pytest.raises(AnalystError, match=r"s\.csv, line 32, cannot be read"):
+        propose(tmp_path / "s.csv")
+
+
+@pytest.mark.parametrize("names", [b"key;amount \xc3", b"k\0ey;amount\n" + b"a;1,50\n" * 9])
+def test_a_file_that_looks_like_its_encoding_is_not_to_be_declared_as_that(tmp_path: Path, names: bytes) -> None:
+    (tmp_path / "s.csv").write_bytes(names)
+    with pytest.raises(AnalystError, match="utf-8 text: ") as refused:
+        propose(tmp_path / "s.csv")
+    assert "declare" not in str(refused.value)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("key", ["k", "ключ"])
 def test_sixteen_bits_without_a_mark_are_seen(tmp_path: Path, encoding: str, key: str) -> None:

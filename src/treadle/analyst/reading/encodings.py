@@ -25,7 +25,8 @@ def looks_like(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     zeros = (head[1::2].count(0), head[::2].count(0))
-    if max(zeros) * 2 * _PLAIN > len(head):
+    # A file that a machine was writing when it went down ends in zeros: as many stand on either side.
+    if max(zeros) * 2 * _PLAIN > len(head) and max(zeros) > 2 * min(zeros):
         return "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)

@@ -5,6 +5,7 @@ CSV is read as text and never guessed at: what is a number, and how exact, is de
 Neighbours: `staged`, for what the engine had better not read itself; `opening`, which adds databases.
 """
 
+import codecs
 import csv
 import re
 from collections.abc import Mapping, Sequence
@@ -260,10 +261,10 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             read = list(islice(again, rows.line_num))
     except (OSError, UnicodeError, csv.Error) as error:
         told = f"source {source.name!r}: {file.name} cannot be read as {source.text.encoding} text: {error}"
-        raise AnalystError(told + (_encoding_advice(file) if isinstance(error, UnicodeError) else "")) from error
+        raise AnalystError(told + (_advice(file, source) if isinstance(error, UnicodeError) else "")) from error
     if "\0" in "".join(header or ()):
         told = f"source {source.name!r}: {file.name} is no {source.text.encoding} text: its names have zeros in them"
-        raise AnalystError(told + _encoding_advice(file))
+        raise AnalystError(told + _advice(file, source))
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
     # What pandas writes before the first column, and SAP after the last one, has no name.
@@ -277,9 +278,11 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
     return header, end[0] if end else ""
 
 
-def _encoding_advice(file: Path) -> str:
-    """What to do about a file that is not of the declared encoding."""
-    return f"; declare its 'encoding' under 'text', such as {looks_like(beginning(file))}"
+def _advice(file: Path, source: Source) -> str:
+    """What to do about a file that is not of the declared encoding; empty if it looks like that all the same."""
+    seen = looks_like(beginning(file))
+    same = codecs.lookup(seen).name == codecs.lookup(source.text.encoding).name
+    return "" if same else f"; declare its 'encoding' under 'text', such as {seen}"
 
 
 def quoting(quotes: bool) -> Literal[0, 3]:
