@@ -127,3 +127,21 @@ def test_a_worker_that_is_told_to_end_before_it_works_ends_well(told, tmp_path):
             assert (worker.wait(timeout=30), worker.stderr.read()) == (0, b"")
         finally:
             worker.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody is told to end by a signal there")
+def test_a_worker_that_is_told_again_and_again_until_it_is_gone_ends_well(treadle, database):
+    """Regression: told again while it closed its queue and its journal, it was cut off in that and failed."""
+    treadle("submit", "do", "both", "--agent", f"{AGENT}:agent")
+    command = [sys.executable, "-m", "treadle", "worker", "--agent", str(AGENT), "--journal", database.url, "--quiet"]
+    environment = os.environ | {"FLEET_URL": database.url, "FLEET_SECONDS": "0.01"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as worker:
+        try:
+            while database.execute("SELECT count(*) FROM effects") == [(0,)] and worker.poll() is None:
+                time.sleep(0.02)
+            while worker.poll() is None:
+                worker.send_signal(signal.SIGTERM)
+                time.sleep(0.01)
+            assert (worker.returncode, worker.stderr.read()) == (0, b"")
+        finally:
+            worker.kill()

@@ -112,17 +112,23 @@ async def _work(
     from treadle.workers.deliveries import SILENT
 
     task = asyncio.current_task()
+
+    def end(_: object) -> None:
+        # Told again, it would be cut off in what it does to end.
+        if task is not None and not task.cancelling():
+            task.cancel()
+
     to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
-    with told_to_end(lambda _: task and task.cancel()):
-        # Its runs are others' as soon as it counts as gone, and no later.
-        async with journal_at(journal, SILENT * heartbeat) as kept, to:
-            try:
+    with told_to_end(end):
+        try:
+            # Its runs are others' as soon as it counts as gone, and no later.
+            async with journal_at(journal, SILENT * heartbeat) as kept, to:
                 await to.work([keeping(agent, kept) for agent in agents], **options)
-            except asyncio.CancelledError:
-                return ExitCode.FINISHED
-            except (QueueUnavailable, WorkerStopped) as error:
-                click.echo(set_off(f"Error: {error}"), err=True)
-                return ExitCode.INTERNAL_ERROR
+        except asyncio.CancelledError:
+            return ExitCode.FINISHED
+        except (QueueUnavailable, WorkerStopped) as error:
+            click.echo(set_off(f"Error: {error}"), err=True)
+            return ExitCode.INTERNAL_ERROR
     return ExitCode.FINISHED
 
 
