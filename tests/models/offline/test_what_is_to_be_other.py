@@ -63,3 +63,30 @@ def test_it_is_no_question_of_its_own(before: str, after: str) -> None:
     agent.run_sync(before, conversation=conversation)
     said = agent.run_sync(after, conversation=conversation).text
     assert not any(each in said for each in ("1200", "310.25", "800")), said
+
+
+@pytest.mark.parametrize(
+    ("after", "hall", "tolerance"),
+    [
+        ("and with a tolerance of 10000?", 1001, 10000),
+        ("and a tolerance of 5?", 1001, 5),
+        ("with tolerance 5", 1001, 5),
+        ("and for hall 1002 with a tolerance of 5?", 1002, 5),
+        ("and 1002?", 1002, None),
+    ],
+)
+def test_the_number_of_an_option_takes_the_place_of_no_other(after: str, hall: int, tolerance: int | None) -> None:
+    """The stock of hall 10000 was counted, with no tolerance."""
+    asked: list[tuple[int, int | None]] = []
+
+    @tool(effect="read")
+    def compare_stock(hall: int, tolerance: int | None = None) -> str:
+        """Compares the stock of a hall with the books."""
+        asked.append((hall, tolerance))
+        return "equal"
+
+    conversation = Conversation()
+    agent = Agent("offline", tools=[compare_stock])
+    agent.run_sync("Compare the stock of hall 1001 with the books", conversation=conversation)
+    agent.run_sync(after, conversation=conversation)
+    assert asked == [(1001, None), (hall, tolerance)]

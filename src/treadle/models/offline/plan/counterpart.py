@@ -3,14 +3,21 @@
 Called by `followup`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treadle.models.offline.grammar.currencies import money_in
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import closest, is_function_word, likeness
 from treadle.models.offline.plan.planner import Planner
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import Param
 from treadle.models.offline.plan.transcript import Exchange
+
+_BETWEEN = word_set("of is to at")
+_TIED = re.compile(r"[\s:=]*(?:(?:of|is|to|at)\s+)?[$€£¥]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,29 @@ def counterpart(
                 if likeness(earlier.text[start:end], text) >= 0.84 and not is_function_word(earlier.tokens[place].text):
                     found.append((start, end))
     return _led_alike(earlier, follow, value, found)
+
+
+def options_set(
+    earlier: Clause, follow: Clause, made: Sequence[Exchange], planner: Planner, used: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Where a follow-up names an option that nothing was said of before and tells its number, as "with a tolerance of
+    5" does: that takes the place of no number."""
+    calls = [(tool, exchange.arguments) for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
+    calls = calls or [(tool, {}) for tool in planner.box.tools]
+    options = {
+        w for tool, given in calls for p in tool.params if _is_option(p) and p.name not in given for w in p.nouns
+    }
+    options -= {token.stem for token in earlier.tokens}
+    found: list[tuple[int, int]] = []
+    for value in (each for each in follow.values if each.kind == "number" and not overlaps(each.start, each.end, used)):
+        before = [each for each in follow.tokens if each.end <= value.start and each.low not in _BETWEEN][-1:]
+        if before and before[0].stem in options and _TIED.fullmatch(follow.text[before[0].end : value.start]):
+            found.append((before[0].start, value.end))
+    return found
+
+
+def _is_option(param: Param) -> bool:
+    return not param.required and param.shape == "number"
 
 
 def _names_like(value: Value, made: Sequence[Exchange], planner: Planner) -> Sequence[str]:

@@ -16,7 +16,7 @@ from treadle.models.offline.grammar.question import ASKING, Clause, Value, phras
 from treadle.models.offline.grammar.words import alike, groups_of, is_function_word, stem, tokens
 from treadle.models.offline.plan.choice import ChosenTool
 from treadle.models.offline.plan.conditions import conditions
-from treadle.models.offline.plan.counterpart import Edit, counterpart
+from treadle.models.offline.plan.counterpart import Edit, counterpart, options_set
 from treadle.models.offline.plan.dropping import dropped, leaving_out, without
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import told_all
@@ -264,6 +264,9 @@ def rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planner
     if breakdown:
         edits += [Edit(*span, "") for span in _broken_down(earlier, planner)]
         extra.append("by " + " and ".join(breakdown))
+    for start, end in options_set(earlier, follow, made, planner, used):
+        extra.append(f"with {follow.text[start:end]}")
+        used.append((start, end))
     free = [value for value in follow.values if not overlaps(value.start, value.end, used)]
     for chosen, replaced in [] if breakdown else _choices(earlier, follow, made, planner):
         value = Value(chosen.written, "phrase", chosen.start, chosen.end)
