@@ -182,3 +182,32 @@ def test_a_van_is_not_called_like_its_driver(order: str) -> None:
     assert DONE == []
     agent.run_sync("Move V2 to Kiel")
     assert DONE == [("V2", "Kiel")]
+
+
+def turns(way: Literal["on", "off"]) -> Any:
+    def lights(room: str) -> dict[str, bool]:
+        DONE.append((f"lights_{way}", room))
+        return {"ok": True}
+
+    lights.__doc__ = f"Turn {way} the lights in a room."
+    return tool(lights, name=f"lights_{way}")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Are the lights {way} in the kitchen?",
+        "Lights {way} in the kitchen?",
+        "Turn {way} the lights everywhere",
+        "Why turn {way} the lights in the kitchen?",
+        "Turn {other} the lights in the kitchen",
+    ],
+)
+@pytest.mark.parametrize(("way", "other"), [("on", "off"), ("off", "on")])
+def test_what_turns_something_on_is_called_by_that_alone(way: Literal["on", "off"], other: str, question: str) -> None:
+    """The lights were turned on by whoever asked whether they are."""
+    agent = Agent("offline", tools=[turns(way)])
+    agent.run_sync(question.format(way=way, other=other))
+    assert DONE == []
+    agent.run_sync(f"Hi, please turn {way} the lights in the kitchen")
+    assert [(f"lights_{way}", "kitchen")] == DONE

@@ -87,7 +87,7 @@ class Clause:
 
 
 _COMMAND = re.compile(
-    r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|just|go ahead and|kindly)\W+)*"
+    r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|hi|hello|just|go ahead and|kindly)\W+)*"
     r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
     r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
 )

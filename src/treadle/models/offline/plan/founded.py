@@ -22,6 +22,7 @@ Span = tuple[int, int]
 _PARTICLES = word_set("up down out off back away over on in")
 # These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
 _ADVERBS = word_set("up down out off back away")
+_TURNING, _WAYS = word_set("turn switch"), word_set("on off")
 _QUALITIES = {
     stem("size"): word_set("small medium large big tiny huge"),
     stem("priority"): word_set("high low urgent medium normal"),
@@ -29,6 +30,7 @@ _QUALITIES = {
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
 _EVERY = word_set("all everything everyone everybody both any")
+_ANYWHERE = word_set("everywhere anywhere somewhere nowhere elsewhere")
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
 # What may stand beside a word that went into an argument, and is no part of it.
 _OPENS = re.compile(r"[\s\"'“”‘’«»„(:;,#]")
@@ -105,6 +107,10 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb.low == first and second in _PARTICLES and not {second, f"{second}to"} & said:
         return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
+    ways = _WAYS & called
+    if verb.low in _TURNING and len(ways) == 1 and not ways & said:
+        # To turn something on is not to turn it off.
+        return [(verb.start, verb.end)]
     if after is not None and after.low in ("on", "about") and tells(verb.low) and after.low not in called:
         # To report on an item is not to report it.
         return [(verb.start, after.end)]
@@ -153,6 +159,8 @@ def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
         return [text]
     if not quoted and _flat(text) in _EVERY and clause.words_before(spans[0][0], 1) == (clause.opening,):
         # "Remove All" may mean each of them.
+        return [text]
+    if not quoted and text in _ANYWHERE:
         return [text]
     if not quoted and fits.is_free_text(param) and param.required:
         return _half_said(clause, spans[0])

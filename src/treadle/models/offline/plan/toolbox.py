@@ -42,6 +42,7 @@ _ONLY_TELLING = PLAIN_VERBS | word_set(
 _PARTICLES = word_set("back up out off down away")
 _DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
 _TURNING = word_set("turn switch")
+_ON_OFF = word_set("on off")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _NAMES = re.compile(r"\b[A-Z][\w-]*")
@@ -220,6 +221,9 @@ class KnownTool:
             return frozenset({first, told})
         if told and first.removeprefix(singular(told)) in _PARTICLES and article in ("a", "an", "the"):
             return frozenset({first, singular(told)}) if singular(told) not in PLAIN_VERBS else None
+        if singular(told) in _TURNING and not telling and _ON_OFF & {*parts(self.summary)}:
+            # "Turn on the lights", which is called `lights_on`.
+            return _TURNING
         # "Pays a bill" is no noun, whatever it is called by; "Creates a report" may be what `reports` tells.
         plural = singular(first) != first and not is_strong(singular(told))
         if plural or article not in ("a", "an", "the", "one", "this"):
