@@ -10,6 +10,7 @@ from treadle.analyst.asking.columns import Guess, is_day, is_figure
 from treadle.analyst.declared.days import BLANKS
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.scalar import scalar
+from treadle.analyst.reading.faults import HELD_DELIMITER
 from treadle.analyst.reading.number_spelling import looked_at
 
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
@@ -100,6 +101,24 @@ def no_names(columns: Sequence[str]) -> str:
     shown = ", ".join(columns[:3])
     return (
         f"the columns would be called {shown}: if that is a row, it does not count until a line with names precedes it"
+    )
+
+
+def under_no_name(samples: Mapping[str, Sequence[str | None]], unnamed: Sequence[str]) -> str:
+    """Returns a question if a value stands behind the last column that has a name."""
+    for column in unnamed:
+        if value := next((text.strip() for text in samples.get(column, ()) if text and text.strip()), ""):
+            return f"{column} has no name, and has values such as {value}: {HELD_DELIMITER}; if it is a column, name it"
+    return ""
+
+
+def names_of_fewer(above: Sequence[str], names: Sequence[str]) -> str:
+    """Returns a question if the line above that of names could have them, for fewer columns."""
+    if not no_names(names) or not len(names) // 2 < len(above) < len(names) or no_names(above):
+        return ""
+    return (
+        f"the lines below that with {', '.join(above[:3])} have more fields than it, so that it is no line of names: "
+        f"{HELD_DELIMITER}; if they end in a delimiter, let that line end in one too"
     )
 
 

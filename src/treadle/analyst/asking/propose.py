@@ -22,12 +22,14 @@ from treadle.analyst.asking.doubts import (
     asked_empty,
     asked_totals,
     cut_off,
+    names_of_fewer,
     no_names,
     spelled_otherwise,
+    under_no_name,
     unsigned,
 )
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
-from treadle.analyst.asking.text_format import number_signs, side_by_side, text_format, title_rows
+from treadle.analyst.asking.text_format import any_text, number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place, no_file
@@ -38,6 +40,7 @@ from treadle.analyst.reading.excel import sheet_names, sheet_of, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
+from treadle.analyst.reading.tables import head_of
 from treadle.analyst.reading.totals import COUNTS, WITH_NAMES
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
@@ -121,7 +124,12 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     samples = _samples(session, table.relation, list(columns))
     text, questions = source.text, tuple[str, ...]()
     if source.kind == "csv":
+        unnamed = _unnamed_at_the_end(session, source)
+        # Not declared, one without a value is refused as soon as it has any.
+        samples = {column: values for column, values in samples.items() if column not in unnamed or any_text(values)}
+        columns = {column: columns[column] for column in samples}
         text, questions = number_signs(source.text, samples, decimal)
+        questions = (*filter(None, [under_no_name(samples, unnamed), _above_the_names(session, source)]), *questions)
         if proved is not None:
             text, questions = _with_signs(text, questions, proved, samples)
     guesses = {
@@ -147,6 +155,27 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     dimensions, measures = _members(guesses)
     found = replace(source, dimensions=dimensions, measures=measures, text=text, questions=questions)
     return Proposal(found, guesses)
+
+
+def _unnamed_at_the_end(session: Session, source: Source) -> list[str]:
+    """What the columns of a CSV file are called that have no name and stand behind all that have one."""
+    if source.text.ruled:
+        return []
+    head = head_of(session.files[source.name][0], source)
+    return head.names[len(head.names) - head.unnamed :]
+
+
+def _above_the_names(session: Session, source: Source) -> str:
+    """A question if the last title of a CSV file looks like names, and those below it like a row."""
+    if source.text.ruled or not source.text.skip:
+        return ""
+    file = session.files[source.name][0]
+    try:
+        above = head_of(file, replace(source, text=replace(source.text, skip=source.text.skip - 1)))
+    except AnalystError:
+        # Nothing stands in it, or it has something twice: it is no line of names.
+        return ""
+    return names_of_fewer(above.names, head_of(file, source).names)
 
 
 def _with_signs(

@@ -237,7 +237,7 @@ def side_by_side(samples: Mapping[str, Sequence[str | None]]) -> str:
     """
     columns = list(samples)
     for at, column in enumerate(columns):
-        if column != f"column{at + 1}" or any(map(_has, samples[column])):
+        if column != f"column{at + 1}" or any_text(samples[column]):
             continue
         left, right = (_rows_with(samples, names) for names in (columns[:at], columns[at + 1 :]))
         if any(left) and any(right) and left != right:
@@ -251,6 +251,11 @@ def side_by_side(samples: Mapping[str, Sequence[str | None]]) -> str:
 def _rows_with(samples: Mapping[str, Sequence[str | None]], names: Sequence[str]) -> list[bool]:
     """Which rows have a value in any of these columns."""
     return [any(map(_has, row)) for row in zip(*(samples[name] for name in names), strict=True)]
+
+
+def any_text(values: Sequence[str | None]) -> bool:
+    """Returns whether anything stands in a column."""
+    return any(map(_has, values))
 
 
 def _has(text: str | None) -> bool:

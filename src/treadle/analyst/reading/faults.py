@@ -16,6 +16,12 @@ _BEYOND = re.compile(
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 
+HELD_DELIMITER = (
+    "if a value has the delimiter in it, as 12,50 between commas has, have the file written with another delimiter, or "
+    "such values in quotes"
+)
+"""What to do about a line with more fields than there are columns."""
+
 
 def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) -> AnalystError:
     """Returns what an error of the engine means.
@@ -108,9 +114,10 @@ def _csv_fault(message: str) -> str:
     where = f"{Path(file[1]).name}, line {line[1]}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
         read = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
+        told_of = f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(read)}"
+        remedy = HELD_DELIMITER if int(width[2]) > int(width[1]) else "if it is one, complete it"
         return (
-            f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(read)}; if "
-            f"it is no row, such as one that says how many there are, take it out of the file; if it is, complete it"
+            f"{told_of}; if it is no row, such as one that says how many there are, take it out of the file; {remedy}"
         )
     shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])

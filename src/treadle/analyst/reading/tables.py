@@ -8,7 +8,7 @@ Neighbours: `staged`, for what the engine had better not read itself; `opening`,
 import codecs
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, tee
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source, TextFormat
 from treadle.analyst.reading.encodings import beginning, looks_like
+from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import opener, read_json, read_sqlite
@@ -76,10 +77,10 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         found = [without_lines(session, file, source.text.encoding) for file in found]
         source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", quotes=True, skip=0))
     text = source.text
-    headers = {file: _header(file, source) for file in found}
-    columns, _ = next(iter(headers.values()))
-    for file, (header, _) in headers.items():
-        if header != columns:
+    headers = {file: head_of(file, source) for file in found}
+    columns = next(iter(headers.values())).names
+    for file, head in headers.items():
+        if head.names != columns:
             raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
     native = _NATIVE_ENCODINGS.get(text.encoding)
     copied = not native or any(_odd_titles(file, text) for file in headers)
@@ -101,7 +102,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
             ]
         ),
     }
-    ends = {end for _, end in headers.values() if end}
+    ends = {head.end for head in headers.values() if head.end}
     if len(ends) == 1:
         # The engine takes it from the first break of a line that it sees, which may stand within a quoted name.
         options["new_line"] = literal(ends.pop().replace("\r", r"\r").replace("\n", r"\n"))
@@ -110,6 +111,8 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
             f"source {source.name!r}: a column's name has a line break, and the lines of its files end in several "
             f"ways: save the files alike"
         )
+    for (file, head), read in zip(headers.items(), files, strict=True):
+        refuse_extra_fields(session, source, file, read, head, options)
     scan = _scan("read_csv", [session.plain(file) for file in files], options)
     return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
 
@@ -247,8 +250,12 @@ def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in session.run(statement)}
 
 
-def _header(file: Path, source: Source) -> tuple[list[str], str]:
-    """The columns' names, and how their line ends; that is empty if nothing follows."""
+def head_of(file: Path, source: Source) -> Head:
+    """Returns how a CSV file begins, as the source is declared.
+
+    Raises:
+        AnalystError: it is no such text, or has no names of columns or two that are alike.
+    """
     encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
     opened = opener(file)
     try:
@@ -259,6 +266,7 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
             rows = csv.reader(taken, delimiter=source.text.delimiter, quoting=quoting(source.text.quotes))
             header = next(rows, None)
             read = list(islice(again, rows.line_num))
+            extra = max(0, _width_of_next(rows) - len(header or ()))
     except (OSError, UnicodeError, csv.Error) as error:
         told = f"source {source.name!r}: {file.name} cannot be read as {source.text.encoding} text: {error}"
         raise AnalystError(told + (_advice(file, source) if isinstance(error, UnicodeError) else "")) from error
@@ -267,15 +275,24 @@ def _header(file: Path, source: Source) -> tuple[list[str], str]:
         raise AnalystError(told + _advice(file, source))
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
+    end = _END.search(read[-1])
     # What pandas writes before the first column, and SAP after the last one, has no name.
-    header = [name or f"column{at}" for at, name in enumerate(header, 1)]
-    lowered = [name.lower() for name in header]
-    for name in header:
+    names = [name or f"column{at}" for at, name in enumerate(header, 1)]
+    lowered = [name.lower() for name in names]
+    for name in names:
         if lowered.count(name.lower()) > 1:
             told = f"source {source.name!r}: {file.name} has two columns called {name!r}"
             raise AnalystError(f"{told}; rename one of them there")
-    end = _END.search(read[-1])
-    return header, end[0] if end else ""
+    named = max((at for at, name in enumerate(header, 1) if name.strip()), default=len(header))
+    return Head(names, end[0] if end else "", len(header) - named, extra)
+
+
+def _width_of_next(rows: Iterator[list[str]]) -> int:
+    """How many fields the next row has; 0 if that cannot be told, which whoever reads the rows tells."""
+    try:
+        return len(next(filter(None, rows), ()))
+    except (csv.Error, UnicodeError):
+        return 0
 
 
 def _advice(file: Path, source: Source) -> str:

@@ -1,0 +1,129 @@
+"""Extra fields: values of a CSV file that stand under no name, as those behind a number with the delimiter in it do.
+
+    Konto,Text,Betrag,
+    100,foo,12,50,
+
+Read by the names, 12,50 would be 12. The engine leaves out empty fields at the end of a line, of which such a line has
+more than others; so a file that has any is read once more, where it is told to leave out none.
+"""
+
+import gzip
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.amounts import BLANKS
+from treadle.analyst.reading.faults import HELD_DELIMITER
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.table import Demand
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import call, literal
+
+_PIECE = 1 << 20
+_LONGEST_END = 8
+# No text has it, so that an empty field is one as well.
+_NO_NULL = "\x01"
+
+
+class Head(Struct, frozen=True):
+    """How a CSV file begins.
+
+    Attributes:
+        names: the columns' names; those without one have one made of their place.
+        end: how the line of names ends; empty if nothing follows.
+        unnamed: how many columns at the end have no name.
+        extra: how many more fields the first row has.
+    """
+
+    names: list[str]
+    end: str
+    unnamed: int
+    extra: int
+
+
+def refuse_extra_fields(
+    session: Session, source: Source, file: Path, read: Path, head: Head, options: Mapping[str, "exp.Expr"]
+) -> None:
+    """Refuses a file in which a value has no name, or a line more fields than others; once in a session.
+
+    Args:
+        session: reads the file.
+        source: what it is of; a column that it declares need have no name, nor any while nothing is declared.
+        file: the file.
+        read: it, or what was made of it for the engine.
+        head: how it begins.
+        options: how the engine reads it.
+
+    Raises:
+        AnalystError: it is refused.
+    """
+    declared = Demand(source.dimensions, source.measures)
+    known = declared.columns if declared != Demand((), ()) else head.names
+    width = len(head.names)
+    places = [at for at in range(width - head.unnamed, width) if head.names[at] not in known]
+    places += range(width, width + head.extra)
+    if (file, *places) in session.sound:
+        return
+    delimiter, encoding = options["delim"].this, options["encoding"].this
+    if places or _ends_open(session, read, delimiter, encoding):
+        _look(session, source, file, read, head, options, places)
+    session.sound.add((file, *places))
+
+
+def _look(
+    session: Session,
+    source: Source,
+    file: Path,
+    read: Path,
+    head: Head,
+    options: Mapping[str, "exp.Expr"],
+    places: Sequence[int],
+) -> None:
+    width = len(head.names)
+    names = [exp.to_identifier(f"c{at}") for at in range(width + head.extra)]
+    columns = [exp.PropertyEQ(this=name, expression=literal("VARCHAR")) for name in names]
+    given = {**options, "nullstr": literal(_NO_NULL), "columns": exp.Struct(expressions=columns)}
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in given.items()]
+    rows = exp.Table(this=call("read_csv", literal(str(session.plain(read))), *named))
+    values = [
+        exp.Max(this=call("nullif", call("trim", exp.column(f"c{at}"), literal(BLANKS)), literal(""))) for at in places
+    ]
+    try:
+        found = session.run(exp.select(exp.Count(this=exp.Star()), *values).from_(rows))[0][1:]
+    except AnalystError as error:
+        told = str(error).replace(f": {read.name}, line", f": {file.name}, line")
+        if head.extra:
+            # The engine was told of the fields of the first row.
+            told = f"{told.replace('the line of names', 'the first row')}; {HELD_DELIMITER}"
+        raise type(error)(told) from error
+    for at, value in zip(places, found, strict=True):
+        if value is not None:
+            or_so = f", or declare a dimension with 'column: {head.names[at]}'" if at < width else ""
+            raise AnalystError(
+                f"source {source.name!r}: {file.name} has {value!r} in field {at + 1} of a line, which has no name: "
+                f"{HELD_DELIMITER}; if it is a column, give it a name there{or_so}"
+            )
+
+
+def _ends_open(session: Session, file: Path, delimiter: str, encoding: str) -> bool:
+    """Whether a line ends in a delimiter, as each with an empty field at its end does."""
+    encodings = ("utf-16-le", "utf-16-be") if encoding == "utf-16" else (encoding,)
+    signs = tuple(delimiter.encode(one) for one in encodings)
+    ends = [f"{delimiter}{end}".encode(one) for one in encodings for end in "\r\n"]
+    tail = b""
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+            while piece := opened.read(_PIECE):
+                session.check()
+                piece = tail + piece
+                if any(end in piece for end in ends):
+                    return True
+                tail = piece[-_LONGEST_END:]
+    except (OSError, EOFError, zlib.error):
+        # What is wrong with it is told by whoever reads the rows.
+        return True
+    return tail.endswith(signs)
