@@ -29,7 +29,7 @@ from treadle.analyst.declared.source import Aggregation, Dimension, Source
 from treadle.analyst.reading.amounts import EXACT, trimmed
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
-from treadle.analyst.reading.keys import Key, conditions_of
+from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key, conditions_of, decimal_keys
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
@@ -73,7 +73,7 @@ class Line(Struct, frozen=True, kw_only=True):
     """A row of a source.
 
     Attributes:
-        values: its columns as text; None for no value.
+        values: its columns as text, decimals that are compared by as keys are told; None for no value.
         amount: its part of the figure, that of each where it stands for several; None for none. Of a number of values
             it is 1.
         times: how many rows of a database are alike in all columns, which stand here as one.
@@ -274,9 +274,10 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     currency = currency_of(side, side.measures[0])
     at = columns.index(currency.source_column) if currency and currency.source_column in columns else None
     totals = () if at is None else _by_currency(session, table, at, every, places)
+    decimals = decimal_keys(side.source, side.table.columns)
     rows = [
         Line(
-            values={name: _told(value) for name, value in zip(columns, row, strict=False)},
+            values={name: _told(value, name in decimals) for name, value in zip(columns, row, strict=False)},
             amount=trimmed(_each(row[-1], row[-2] if summed else 1), places),
             times=row[-2],
             currency=None if at is None else _code(row[at]),
@@ -386,5 +387,8 @@ def _each(amount: Any, rows: int) -> Decimal | None:
     return None if amount is None else EXACT.divide(EXACT.create_decimal(amount), Decimal(rows))
 
 
-def _told(value: Any) -> str | None:
+def _told(value: Any, decimal: bool = False) -> str | None:
+    """A value as text; a decimal that is compared by as the key is told."""
+    if value is not None and decimal:
+        return f"{trimmed(value, MOST_KEY_DECIMALS):f}"
     return None if value is None else f"{trimmed(value, 0):f}" if isinstance(value, Decimal) else str(value)

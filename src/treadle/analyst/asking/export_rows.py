@@ -146,10 +146,10 @@ class _Rows:
 
     def guarded(self) -> "exp.Select":
         """Text that a spreadsheet would take for a formula is marked as text with an apostrophe."""
-        texts = {f"k{at}" for at, key in enumerate(self.keys) if key.type == "string"}
+        shapes = {"string": _guarded, "timestamp": _moment}
         keys = [
-            named(_guarded(_column(f"k{at}")) if f"k{at}" in texts else _column(f"k{at}"), _guarded_name(name))
-            for at, name in enumerate(self.names)
+            named(shapes.get(key.type, exp.Expression.copy)(_column(f"k{at}")), _guarded_name(name))
+            for at, (key, name) in enumerate(zip(self.keys, self.names, strict=True))
         ]
         return self._select(
             [named(_guarded(_column("measure")), "measure")], keys, [named(_column(name), name) for name in _AMOUNTS]
@@ -235,9 +235,16 @@ def _json_value(key: Key, column: str) -> "exp.Expr":
         case "decimal":
             return cast(_column(column), "VARCHAR")
         case "timestamp":
-            return call("replace", cast(_column(column), "VARCHAR"), literal(" "), literal("T"))
+            return _moment(_column(column))
         case _:
             return _column(column)
+
+
+def _moment(column: "exp.Expr") -> "exp.Expr":
+    """A time as results tell it: with a T, and with six decimals of a second or none."""
+    text = call("replace", cast(column, "VARCHAR"), literal(" "), literal("T"))
+    whole = literal(len("2024-01-31T10:00:00.000000"))
+    return when(call("contains", text.copy(), literal(".")), call("rpad", text.copy(), whole, literal("0")), text)
 
 
 _FORMULA = "^'*([\t\r\n]| *[=+\\-@\uff1d\uff0b\uff0d\uff20])"

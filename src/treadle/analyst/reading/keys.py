@@ -1,6 +1,6 @@
 """Keys: what a question's rows are grouped and filtered by, under one name, type and format for all of its sides."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -109,3 +109,13 @@ def natural_type(kind: str) -> KeyType:
         return "timestamp"
     simple: dict[str, KeyType] = {"DATE": "date", "BOOLEAN": "boolean"}
     return simple.get(kind, "string")
+
+
+def decimal_keys(source: Source, kinds: Mapping[str, str]) -> frozenset[str]:
+    """Returns the columns of numbers, by the engine's types of all, that are compared by as decimals."""
+    types = {item.source_column: item.type or natural_type(kinds.get(item.source_column, ""))
+             for item in source.dimensions}  # fmt: skip
+    return frozenset(
+        name for name, type_ in types.items()
+        if type_ == "decimal" and natural_type(kinds.get(name, "")) in ("decimal", "integer")
+    )  # fmt: skip
