@@ -159,6 +159,9 @@ def test_a_figure_that_is_off_by_a_unit_or_more_is_told(value: Decimal, off: int
 
 @given(st.text(max_size=200), st.text(max_size=50))
 @example("1E001", "")
+@example("10000000000000000000000000001", "")
+@example("-10000000000000000000000000001.05", "")
+@example("(10000000000000000000000000001)", "")
 def test_any_text_can_be_looked_at(text: str, result: str) -> None:
     for figure in figures_from_results(text, [result]):
         assert figure.text in text

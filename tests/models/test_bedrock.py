@@ -759,7 +759,7 @@ def test_an_image_in_pieces_is_joined():
         ),
     ]
     image = {"image": {"format": "png", "source": {"bytes": b64encode(b"abcdef").decode()}}}
-    assert read(events)[-1].message.content[0] == kernel.Opaque("bedrock", image)
+    assert read(events)[-1].message.content[0] == kernel.Opaque("bedrock", image, shown=True)
 
 
 def test_redacted_reasoning_in_pieces_is_joined():

@@ -40,7 +40,6 @@ def responses(*items):
     [
         (gemini(INLINE), True),
         (gemini({**INLINE, "thought": True}), False),
-        (gemini({"executableCode": {"language": "PYTHON", "code": "1"}}), False),
         (chat(images=[{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]), True),
         (chat(audio={"id": "a", "data": "aGk="}), True),
         (chat(), False),
@@ -48,7 +47,7 @@ def responses(*items):
         (responses({**DRAWN, "result": None}), False),
         (responses({"type": "web_search_call", "id": "w", "status": "completed"}), False),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 async def test_what_is_drawn_or_spoken_alone_is_asked_and_paid_for_once(serve, wire, answers):
     """Regression: it was told to be empty, asked for three times more, and the run failed."""

@@ -148,7 +148,7 @@ def figures_from_results(text: str, results: Iterable[Any], given: Iterable[str]
     for other in given:
         known += _numbers_in(other)
     sizes = {
-        (rated, sign): sorted(one.number * sign for one in known if one.rated == rated and one.number * sign >= 0)
+        (rated, sign): sorted(one.number.copy_abs() for one in known if one.rated == rated and one.number * sign >= 0)
         for rated in (False, True)
         for sign in (1, -1)
     }
@@ -325,7 +325,8 @@ def _numbers_said(text: str, rated: bool) -> list[_Known]:
     for number in _numbers(text):
         for reading in (reading for way in number.ways for reading in way):
             size = EXACT.multiply(reading.digits, reading.unit)
-            sizes = [-size] if number.sign < 0 else [size, -size] if number.figure.text.startswith("(") else [size]
+            minus = size.copy_negate()
+            sizes = [minus] if number.sign < 0 else [size, minus] if number.figure.text.startswith("(") else [size]
             found += [_Known(one, rated or number.rated) for one in sizes]
     for piece in re.finditer(r"(?<![\d.,'’])\d+(?![.,'’]?\d)", text):
         after = _AFTER.match(text, piece.end())

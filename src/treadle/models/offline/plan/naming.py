@@ -6,7 +6,14 @@ Called by `toolbox`.
 
 import re
 
-from treadle.models.offline.grammar.english import CHANGES, MAKING_VERBS, PLAIN_VERBS, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.english import (
+    CHANGES,
+    LIGHT_VERBS,
+    MAKING_VERBS,
+    PLAIN_VERBS,
+    TELLING_VERBS,
+    word_set,
+)
 from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
 
 # Words by which a tool is called that are no verbs.
@@ -76,7 +83,9 @@ def verb_behind(name: str, told: str, article: str) -> str:
         return changes[-1] if changes and first not in PLAIN_VERBS | TELLING_VERBS else ""
     verb = singular(told)
     led = article in _ARTICLES or singular(article) != article or is_strong(verb)
-    return verb if verb in rest and first not in (told, verb) and led and verb not in _MEASURED else ""
+    # "give_raise", "Raises a salary", is ordered by either.
+    behind = verb in rest and first not in {told, verb, "give"} | LIGHT_VERBS
+    return verb if behind and led and verb not in _MEASURED else ""
 
 
 def is_strong(verb: str) -> bool:
