@@ -101,7 +101,8 @@ def _look(
             told = f"{told.replace('the line of names', 'the first row')}; {HELD_DELIMITER}"
         raise type(error)(told) from error
     for at, value in zip(places, found, strict=True):
-        if value is not None:
+        # One right behind the last name is refused by whoever reads the rows, who knows the line.
+        if value is not None and at != width:
             or_so = f", or declare a dimension with 'column: {head.names[at]}'" if at < width else ""
             raise AnalystError(
                 f"source {source.name!r}: {file.name} has {value!r} in field {at + 1} of a line, which has no name: "
