@@ -43,11 +43,12 @@ def responses(*items):
         (chat(images=[{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]), True),
         (chat(audio={"id": "a", "data": "aGk="}), True),
         (chat(), False),
+        (chat(images=[], audio={"data": "", "expires_at": 0, "id": "", "transcript": ""}), False),
         (responses(DRAWN), True),
         (responses({**DRAWN, "result": None}), False),
         (responses({"type": "web_search_call", "id": "w", "status": "completed"}), False),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 async def test_what_is_drawn_or_spoken_alone_is_asked_and_paid_for_once(serve, wire, answers):
     """Regression: it was told to be empty, asked for three times more, and the run failed."""

@@ -438,7 +438,7 @@ def test_a_call_that_was_cut_off_is_never_completed():
         (closing("completed", message({"type": "refusal", "refusal": "no"})), "refusal", "completed"),
         (closing("incomplete", incomplete_details={"reason": "max_output_tokens"}), "length", "max_output_tokens"),
         (closing("incomplete", incomplete_details={"reason": "content_filter"}), "content_filter", "content_filter"),
-        (closing("incomplete", incomplete_details={"reason": "max_messages"}), "unknown", "max_messages"),
+        (closing("incomplete", incomplete_details={"reason": "max_messages"}), "length", "max_messages"),
         (closing("incomplete"), "unknown", "incomplete"),
     ],
 )

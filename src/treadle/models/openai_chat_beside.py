@@ -31,7 +31,7 @@ class Beside:
     def hear(self, delta: Json) -> str:
         """Takes in what a piece has of sound; what is said in it."""
         audio = fields_in(delta, "audio")
-        if not audio:
+        if not any(audio.values()):
             return ""
         sound, spoken = name_in(audio, "data"), name_in(audio, "transcript")
         self._audio |= {name: value for name, value in audio.items() if value is not None}
@@ -42,7 +42,8 @@ class Beside:
     def takes(self, entry: Any) -> bool:
         """Whether an entry of the calls is one of a custom tool, or a piece of one, and taken in here."""
         custom = entry.get("custom")
-        if not isinstance(custom, dict):
+        # A gateway may send all kinds of calls at once, with nothing in those that it is none of.
+        if not isinstance(custom, dict) or not any(custom.values()) or any(fields_in(entry, "function").values()):
             return False
         if entry.get("id") or not self._custom:
             self._custom.append({**entry, "custom": {**custom}})
