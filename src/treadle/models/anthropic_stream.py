@@ -24,6 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.anthropic_usage import BEGUN, searches_in, usage_of
+from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, name_in
 from treadle.models.errors import ModelError
@@ -142,7 +143,7 @@ class AnthropicDecoder:
         self._id = ""
         self._stop: str | None = None
         self._why: Json = {}
-        self._bare: list[str] = []
+        self._bare = BareCalls()
         self._started = False
         self._ended = False
 
@@ -236,10 +237,10 @@ class AnthropicDecoder:
                 self._stop = data["delta"].get("stop_reason") or self._stop
                 self._why = fields_in(data["delta"], "stop_details") or self._why
                 self._ended = self._stop is not None
-                return self._moved_on() if self._is_whole else []
+                return self._bare.moved_on() if self._is_whole else []
             case "message_stop":
                 self._ended = True
-                return [*self._finish_open(), *(self._moved_on() if self._is_whole else ())]
+                return [*self._finish_open(), *(self._bare.moved_on() if self._is_whole else ())]
             case "error" | None:
                 # Proxies put their own errors into a stream without saying what they are.
                 raise self._error(data["error"])
@@ -262,7 +263,7 @@ class AnthropicDecoder:
         for block in self._open.values():
             block.check_begun()
         events = self._finish_open()
-        self._bare.clear()
+        self._bare.left_out()
         self._started, self._ended = True, False
         self._id = name_in(message, "id") or self._id
         self._model = name_in(message, "model") or self._model
@@ -287,7 +288,7 @@ class AnthropicDecoder:
         block = _Block(fields)
         if block.kind == "fallback":
             self._hand_over(fields)
-        events = self._moved_on(fields.get("id"))
+        events = self._bare.moved_on(fields.get("id"))
         self._open[index] = block
         self._blocks.append(block)
         if block.kind == "tool_use":
@@ -311,22 +312,12 @@ class AnthropicDecoder:
         left = [one for one in self._blocks if one in begun or one.kind in DECLINED]
         self._blocks = [one for one in self._blocks if one not in left]
         self._open = {index: one for index, one in self._open.items() if one not in left}
-        self._bare.clear()
+        self._bare.left_out()
         self._model = name_in(fields_in(fields, "to"), "model") or self._model
 
     @property
     def _is_whole(self) -> bool:
         return FINISHES.get(self._stop or "") in ("stop", "tool_calls")
-
-    def _moved_on(self, again: str | None = None) -> list[ModelEvent]:
-        """Completes the calls that ended without arguments, but for the one that begins `again`.
-
-        What cuts a reply off ends its last block too, so that the end of a block tells only of arguments that were
-        closed; what comes after it tells of none.
-        """
-        events: list[ModelEvent] = [ToolCallCompleted(call_id) for call_id in self._bare if call_id != again]
-        self._bare.clear()
-        return events
 
     def _complete(self, block: _Block) -> list[ModelEvent]:
         if block.kind != "tool_use":
@@ -337,7 +328,7 @@ class AnthropicDecoder:
         if arguments and not any(block.pieces):
             events.append(ToolCallDelta(call_id, arguments))
         if is_bare(arguments) and not any(block.pieces):
-            self._bare.append(call_id)
+            self._bare.ended(call_id)
             return events
         # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
         return [*events, ToolCallCompleted(call_id)] if is_object(arguments) else events

@@ -23,6 +23,7 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
+from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
 from treadle.models.contents import joined_base64
 from treadle.models.counts import count_in, fields_in, grown, part_in, told_usage
@@ -142,7 +143,7 @@ class BedrockDecoder:
         self._told: Json = {}
         self._model = ""
         self._stop = ""
-        self._bare: list[str] = []
+        self._bare = BareCalls()
         self._started = False
         self._ended = False
 
@@ -227,7 +228,7 @@ class BedrockDecoder:
                 continue
             if begun and begun.is_call and is_bare(begun.arguments()):
                 raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
-            events = self._moved_on(fields.get("toolUseId"))
+            events = self._bare.moved_on(fields.get("toolUseId"))
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
             return [*events, ToolCallStarted(fields["toolUseId"], fields["name"])] if block.is_call else events
@@ -236,23 +237,13 @@ class BedrockDecoder:
     def _complete(self, block: _Block) -> list[ModelEvent]:
         arguments = block.arguments()
         if block.is_call and is_bare(arguments) and not any(block.pieces):
-            self._bare.append(block.fields["toolUseId"])
+            self._bare.ended(block.fields["toolUseId"])
             return []
         # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
         return [ToolCallCompleted(block.fields["toolUseId"])] if block.is_call and is_object(arguments) else []
 
-    def _moved_on(self, again: str | None = None) -> list[ModelEvent]:
-        """Completes the calls that ended without arguments, but for the one that begins `again`.
-
-        What cuts a reply off ends its last block too, so that the end of a block tells only of arguments that were
-        closed; what comes after it tells of none.
-        """
-        events: list[ModelEvent] = [ToolCallCompleted(call_id) for call_id in self._bare if call_id != again]
-        self._bare.clear()
-        return events
-
     def _last(self) -> list[ModelEvent]:
-        return self._moved_on() if FINISHES.get(self._stop) in ("stop", "tool_calls") else []
+        return self._bare.moved_on() if FINISHES.get(self._stop) in ("stop", "tool_calls") else []
 
     def _at(self, index: int, kind: str) -> _Block:
         """The open block of a piece; the piece says itself what block it is of, if no start did."""
