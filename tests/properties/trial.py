@@ -32,7 +32,7 @@ from worlds import QUESTIONS, SHORTENING, Setup, conversation
 
 from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
-from treadle.journal.errors import JournalError, TakenOver
+from treadle.journal.errors import JournalError, TakenOver, UnknownRun
 from treadle.kernel.events import RunFinished, RunPaused, RunResumed
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
@@ -523,7 +523,10 @@ class Trial:
                 return
             self._left_off(root)
             if len(self.journal.order) == self.seen and self.world.quiet:
-                self.wrong.append(f"cannot be taken up again: {self.last.error!r}")
+                # One whose end was stored, though its append seemed to fail, is pruned like any that has ended.
+                pruned = isinstance(self.last.error, UnknownRun) and isinstance(self.ended(root), RunFinished)
+                if not pruned:
+                    self.wrong.append(f"cannot be taken up again: {self.last.error!r}")
                 self.over = True
                 return
             self.seen = len(self.journal.order)
