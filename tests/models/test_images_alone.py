@@ -75,3 +75,5 @@ async def test_a_model_of_ones_own_says_whether_a_part_is_shown(shown):
 
     result = await Agent(Drawing()).run("draw")
     assert (result.stop.reason == "answered") is shown
+    assert ("image or a sound (result.steps[-1].message)" in result.message) is shown
+    assert result.steps[-1].message == AssistantMessage((Opaque("p", {"a": 1}, shown=shown),))
