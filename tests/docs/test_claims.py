@@ -4,7 +4,6 @@ A sentence that is changed, or a test that is gone, is noticed here; whether the
 for the reader of both. On the pages that are complete every such sentence has its entry.
 """
 
-import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ WORDS = re.compile(r"\b(never|always|every|exactly|only)\b", re.IGNORECASE)
 FENCED = re.compile(r"^\s*(`{3,}|~{3,}).*?^\s*\1\s*$", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"\s*([-*#>|]|\d+\.)\s|\s*\|")
 ENDS = re.compile(r"(?<=[.!?:;])[)*\"]*\s+(?=[A-Z`*\[(\"])")
+DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 TESTS = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/treadle/**/conformance/*.py")]
 _READ = tomllib.loads((ROOT / "tests/docs/claims.toml").read_text("utf-8"))
 COMPLETE: list[str] = _READ.pop("complete")
@@ -26,9 +26,10 @@ CLAIMS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def words_of(page: str) -> str:
-    """A page without its blocks of code."""
-    return FENCED.sub("\n", (ROOT / "docs" / f"{page}.md").read_text("utf-8"))
+@cache
+def said_on(page: str) -> tuple[str, ...]:
+    """The sentences of a page, without its blocks of code."""
+    return tuple(sentences(FENCED.sub("\n", (ROOT / "docs" / f"{page}.md").read_text("utf-8"))))
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -47,19 +48,14 @@ def sentences(text: str) -> Iterator[str]:
 
 @cache
 def defined() -> frozenset[str]:
-    """Every test that there is, as "file::test"."""
-    return frozenset(
-        f"{path.stem}::{node.name}"
-        for path in TESTS
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_")
-    )
+    """Every test that there is, as "file::test"; found by pattern, as to parse all files takes fifty times as long."""
+    return frozenset(f"{path.stem}::{name}" for path in TESTS for name in DEFINED.findall(path.read_text("utf-8")))
 
 
 @pytest.mark.parametrize(("page", "name", "claim"), CLAIMS, ids=[f"{page}.{name}" for page, name, _ in CLAIMS])
 def test_the_claim_stands_in_its_page_and_its_tests_exist(page: str, name: str, claim: dict[str, Any]) -> None:
     assert claim.keys() in ({"says", "tests"}, {"says", "because"}), "a claim has `says`, and `tests` or `because`"
-    assert any(claim["says"] in sentence for sentence in sentences(words_of(page))), f"docs/{page}.md says it no more"
+    assert any(claim["says"] in sentence for sentence in said_on(page)), f"docs/{page}.md says it no more"
     assert claim.get("tests", ["none"]) != []
     assert set(claim.get("tests", [])) <= defined()
 
@@ -69,7 +65,7 @@ def test_every_such_sentence_of_a_page_has_its_claim(page: str) -> None:
     said = [claim["says"] for of, _, claim in CLAIMS if of == page]
     missing = [
         sentence
-        for sentence in sentences(words_of(page))
+        for sentence in said_on(page)
         if WORDS.search(sentence) and not any(claim in sentence for claim in said)
     ]
     assert missing == [], "give each an entry in tests/docs/claims.toml, with a test that shows it"
