@@ -8,19 +8,15 @@ The pages about models talk to a server on loopback that plays back what provide
 environment says where it is, and it stands where a page writes the address of a server of one's own. So it is with the
 pages that keep runs in PostgreSQL, and a database.
 
-Run as a script, this file is that process: `test_docs.py PAGE` runs the blocks of one page.
+`page_run.py PAGE` is that process, which runs the blocks of one page.
 """
 
-import ast
-import asyncio
-import inspect
 import os
 import re
 import subprocess
 import sys
 import textwrap
 import tomllib
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,35 +42,8 @@ TALKING = [
     )
 ]
 IN_POSTGRES = [ROOT / "docs" / "postgres-journal.md"]
-OWN_SERVER = "127.0.0.1:8080"
 STORING = [ROOT / "docs" / "workers.md"]
-OWN_DATABASE = "postgresql://treadle:secret@db.example/treadle"
-
-
-def run_page(page: Path) -> None:
-    """Runs a page's blocks; ends the process with the place and the traceback of the first that fails."""
-    namespace = {"__name__": "__main__"}
-    server = os.environ.pop("LOCAL_SERVER", OWN_SERVER)
-    database = os.environ.pop("LOCAL_DATABASE", OWN_DATABASE)
-    with asyncio.Runner() as runner:
-        for block in blocks(page.read_text(encoding="utf-8")):
-            if block.skip:
-                continue
-            try:
-                # Empty lines before the code, so that tracebacks have the page's own line numbers.
-                code = block.code.replace(OWN_SERVER, server).replace(OWN_DATABASE, database)
-                source = "\n" * (block.line - 1) + code
-                compiled = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                if compiled.co_flags & inspect.CO_COROUTINE:
-                    runner.run(eval(compiled, namespace))
-                else:
-                    exec(compiled, namespace)
-            except BaseException as error:
-                steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename != __file__]
-                here = [step.lineno for step in steps if step.filename == str(page)]
-                line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else here[-1] if here else None
-                what = "".join(traceback.format_list(steps) + traceback.format_exception_only(error))
-                sys.exit(f"{page}:{line or block.line}: this block fails\n{what}")
+RUN = Path(__file__).parent / "page_run.py"
 
 
 def run_apart(page: Path, folder: Path, models: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
@@ -82,7 +51,7 @@ def run_apart(page: Path, folder: Path, models: Mapping[str, str] = {}) -> subpr
     secret = re.compile("API_KEY|TOKEN|BASE_URL|OLLAMA_HOST")
     environment = {name: value for name, value in os.environ.items() if not secret.search(name)}
     environment |= {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "PYTHONIOENCODING": "utf-8", **models}
-    command = [sys.executable, "-W", "error", __file__, str(page)]
+    command = [sys.executable, "-W", "error", str(RUN), str(page)]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_A_PAGE, encoding="utf-8"
     )
@@ -224,7 +193,3 @@ def test_a_key_in_the_environment_is_not_seen(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
     done = page_of(tmp_path, '```python\nimport os\nprint("ANTHROPIC_API_KEY" in os.environ)\n```')
     assert done.stdout == "False\n", done.stderr
-
-
-if __name__ == "__main__":
-    run_page(Path(sys.argv[1]))
