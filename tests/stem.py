@@ -1,11 +1,12 @@
 """Runs `treadle` in processes that are forked from one which has loaded the library already.
 
 Most commands take a tenth of a second, and a new interpreter that loads the library takes half of one. What is forked
-goes on as `python -m treadle` would, in its own folder and environment, with its own streams, and ends as a process
-ends; it loads the module of its command itself. Where nothing can be forked there is none.
+goes on as `python -m treadle` would, in its own folder and environment, with its own streams; it loads the module of
+its command itself. Where nothing can be forked there is none.
 
-What is loaded before is kept from the search for garbage, which a process makes once more as it ends: to look through
-the whole library took longer than most commands. DuckDB is not: it complains as it ends of what was kept.
+It ends as a process ends that has waited for its threads, called what was to be called at its end and written all: what
+is loaded is left where it is, as to take the whole library apart took longer than most commands. That too is seen in
+the commands that are started as processes of their own.
 """
 
 import json
@@ -30,10 +31,13 @@ PLAIN = {
 """What every command is begun with."""
 
 PROGRAM = """
-import gc, json, os, runpy, socket, sys, tempfile, time
+import atexit, gc, json, os, runpy, socket, sys, tempfile, threading, time
 import treadle.analyst, treadle.api, treadle.cli.app, treadle.journal, treadle.models.offline, treadle.testing
 import anyio._backends._asyncio, jsonschema_rs, platformdirs.unix, sqlglot.dialects.duckdb
-import rich.console, rich.table, yaml
+import duckdb, rich.console, rich.table, yaml
+import click.shell_completion, shlex, tomllib, treadle.tools.builtin
+import treadle.cli.agents, treadle.cli.answer, treadle.cli.completion, treadle.cli.skills, treadle.cli.story
+import treadle.cli.table, treadle.cli.toolset, treadle.cli.trust, treadle.cli.waiting, treadle.cli.watch
 
 gc.collect()
 gc.freeze()
@@ -69,7 +73,18 @@ time.tzset()
 tempfile.tempdir = None
 sys.path[0] = folder
 sys.argv[1:] = words
-runpy.run_module("treadle", run_name="__main__", alter_sys=True)
+code = 0
+try:
+    runpy.run_module("treadle", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    if isinstance(end.code, str):
+        raise
+    code = end.code or 0
+threading._shutdown()
+atexit._run_exitfuncs()
+for stream in (sys.stdout, sys.stderr):
+    stream.flush()
+os._exit(code)
 """
 
 
