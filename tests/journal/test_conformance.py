@@ -106,9 +106,13 @@ FAULTS = {
 }
 
 
+# LangSmith's plugin, which comes with LangChain, takes longer to load than all else that is loaded here.
+PLUGINS = ("-p", "no:cacheprovider", "-p", "no:langsmith_plugin")
+
+
 def told_by_pytest(tmp_path: Path, test: str, *options: str) -> tuple[int, str]:
     (tmp_path / "test_faulty.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *PLUGINS, *options]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     return ran.returncode, ran.stdout
 
