@@ -76,6 +76,16 @@ def pytest_report_to_serializable(report):
     return _shown((yield))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report):
+    """Says where a worker that ended in a test has told of it, if it has."""
+    report.longrepr += (
+        "\nWhere it was stands further up, on stderr: behind 'Timeout (' if it took longer than faulthandler_timeout"
+        "\nin pyproject.toml, behind 'Fatal Python error' if it crashed. Else it was killed from outside, as for want"
+        "\nof memory, or called os._exit."
+    )
+
+
 def _shown(value):
     match value:
         case str():
