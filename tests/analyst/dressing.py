@@ -30,6 +30,7 @@ MAPPED = {
     "40": [("8000", "0.5"), ("8100", "0.5")],
     "50": [("8100", "1")],
 }
+CODES = {"EUR": ("€", "Euro"), "USD": ("US$", "$US"), "GBP": ("£", "Stg")}
 KINDS = ("csv", "csv", "csv", "json", "sqlite", "duckdb", "parquet", "xlsx", "pandas", "polars", *DATABASES)
 
 
@@ -57,6 +58,7 @@ class Dress(Struct):
     totals: bool
     renamed: bool
     default: Filter | None
+    coded: bool
     mixed: bool = False
 
 
@@ -105,7 +107,7 @@ def _but(row: Row, **values: Any) -> list[Any]:
 def dress(chance: Random, mapped: bool, converted: bool, periods: Sequence[str] = PERIODS) -> Dress:
     kind = chance.choice(KINDS)
     # A day stands for its month, and so for no special period; binary fractions are rounded once they are multiplied.
-    days = ["days", "dates"] if periods == PERIODS else []
+    days = ["days", "dates", "calendar"] if periods == PERIODS else []
     scaled = [] if kind == "xlsx" else ["thousands"]
     return Dress(
         kind=kind,
@@ -119,6 +121,7 @@ def dress(chance: Random, mapped: bool, converted: bool, periods: Sequence[str] 
         totals=kind == "csv" and chance.random() < 0.3,
         renamed=chance.random() < 0.3,
         default=Filter(dimension="company", value="1002") if chance.random() < 0.15 else None,
+        coded=chance.random() < 0.2,
     )
 
 
@@ -156,9 +159,11 @@ SPELLED: dict[str, Callable[[str], str]] = {
     "planned": lambda period: f" {period[:4]}.{period[4:]}",
     "days": lambda period: f"17.{period[4:]}.{period[:4]}",
     "dates": lambda period: f"{period[:4]}-{period[4:]}-28",
+    # A year of its own, whose periods a table has: each in a month that is another period of the usual year.
+    "calendar": lambda period: f"17.{int(period[4:]) % len(PERIODS) + 1:02}.{period[:4]}",
 }
 FORMATS = dict.fromkeys(("fiscal", "dotted", "reporting", "planned", "mixed", "dates"), "fiscal_period") | {
-    "plain": "", "days": "date(DD.MM.YYYY), fiscal_period",
+    "plain": "", "days": "date(DD.MM.YYYY), fiscal_period", "calendar": "date(DD.MM.YYYY)",
 }  # fmt: skip
 
 
@@ -187,6 +192,8 @@ def dressed(shelf: Shelf, name: str, rows: Sequence[Row], how: Dress, measure: M
         if how.padded:
             cells[0] = row.company and row.company.zfill(10)
             cells[1] = row.account.zfill(10)
+        if how.coded and row.currency:
+            cells[3] = CODES[row.currency][len(table) % 2]
         if how.mixed and len(table) % 2:
             cells[0] = row.company and row.company.zfill(10)
         if how.sign == "turned" and row.amount is not None:
@@ -243,13 +250,14 @@ def _dimension(name: str, column: str, how: Dress) -> Dimension:
     spelled = "alpha(10)" if how.padded and name in ("company", "account") else ""
     if name == "period":
         spelled = FORMATS[how.period]
-    mapping = Mapping(source="accounts", old="old", new="new", share="share")
-    return Dimension(
-        name=name,
-        column=column,
-        format=parse_format(spelled),
-        mapping=mapping if how.mapped and name == "account" else None,
-    )
+    mapping = None
+    if how.mapped and name == "account":
+        mapping = Mapping(source="accounts", old="old", new="new", share="share")
+    if how.period == "calendar" and name == "period":
+        mapping = Mapping(source="calendar", old="day", new="period")
+    if how.coded and name == "currency":
+        mapping = Mapping(source="codes", old="sign", new="code")
+    return Dimension(name=name, column=column, format=parse_format(spelled), mapping=mapping)
 
 
 def _measure(measure: Measure, column: str, how: Dress) -> Measure:
@@ -270,7 +278,15 @@ def _measure(measure: Measure, column: str, how: Dress) -> Measure:
 def tables(place: Path) -> list[Source]:
     write_csv(place / "accounts.csv", ("old", "new", "share"), [(old, *one) for old in MAPPED for one in MAPPED[old]])
     write_csv(place / "rates.csv", ("code", "period", "rate"), [(*key, rate) for key, rate in RATES.items()])
+    write_csv(place / "calendar.csv", ("day", "period"), [(SPELLED["calendar"](period), period) for period in PERIODS])
+    write_csv(place / "codes.csv", ("sign", "code"), [(sign, code) for code in CODES for sign in CODES[code]])
+    day = Dimension(name="day", format=parse_format(FORMATS["calendar"]))
+    counted = (Measure(name="rows", column="*", aggregation="count"),)
     return [
+        Source(name="calendar", kind="csv", path="calendar.csv", dimensions=(day, Dimension(name="period")),
+               measures=counted),
+        Source(name="codes", kind="csv", path="codes.csv", measures=counted,
+               dimensions=(Dimension(name="sign"), Dimension(name="code"))),
         Source(name="accounts", kind="csv", path="accounts.csv",
                dimensions=(Dimension(name="old"), Dimension(name="new")), measures=(Measure(name="share"),)),
         Source(name="rates", kind="csv", path="rates.csv",

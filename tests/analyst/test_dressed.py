@@ -187,7 +187,7 @@ def test_a_comparison_is_the_same_however_its_sides_are_written(tmp_path: Path, 
         Catalog([*second_hand, *tables(shelf.folder)], shelf.folder, frames=shelf.frames, hierarchies=[tree]),
     ]
     request = asked(chance, converted)
-    looked_up = any(mapped) or converted or any(how.mixed for how in hows)
+    looked_up = any(mapped) or converted or any(how.mixed or how.coded or how.period == "calendar" for how in hows)
     rounded = [side for side, _, how in sides if how.kind == "xlsx"]
     (expected, _), (got, made) = (answer(catalog, request, looked_up, rounded) for catalog in catalogs)
     if isinstance(expected, str) or isinstance(got, str):

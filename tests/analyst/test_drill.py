@@ -362,3 +362,24 @@ def test_amounts_that_add_up_to_nothing_have_their_decimals(tmp_path: Path) -> N
     )
     found = drill(Catalog([s], tmp_path), DrillRequest(source_a="s", source_b="s", key={"k": "x"}))
     assert found.a.told == "v 0.00 EUR"
+
+
+@pytest.mark.parametrize("kind", ["csv", "duckdb", "json", "sqlite"])
+def test_amounts_are_in_the_currency_that_a_mapping_says(tmp_path: Path, kind: str) -> None:
+    """The rows were told in "US$" and in "USD", and none was paired: the comparison has both in USD."""
+    first = source(tmp_path, "a", [("1", "US$", Decimal(100)), ("1", "$US", Decimal(5)), ("1", None, Decimal(3))], kind)
+    second = source(tmp_path, "b", [("1", "USD", Decimal(100)), ("1", "USD", Decimal(6))])
+    write_csv(tmp_path / "codes.csv", ("sign", "code"), [("US$", "USD"), ("$US", "USD")])
+    codes = Source(
+        name="codes", kind="csv", path="codes.csv", dimensions=(Dimension(name="sign"), Dimension(name="code")),
+        measures=(Measure(name="rows", column="*", aggregation="count"),),
+    )  # fmt: skip
+    text = Dimension(name="text", mapping=Mapping(source="codes", old="sign", new="code"))
+    amount = Measure(name="amount", currency="text")
+    first = replace(first, dimensions=(first.dimensions[0], text), measures=(amount,))
+    catalog = Catalog([first, replace(second, measures=(amount,)), codes], tmp_path)
+    found = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": "1"}), bounds=QUICK)
+    assert list(map(str, found.a.totals_by_currency)) == ["105.00 USD", "3.00 without a currency"]
+    assert [(line.values["text"], line.currency, line.pair) for line in found.a.rows] == [
+        ("US$", "USD", 1), ("$US", "USD", None), (None, None, None),
+    ]  # fmt: skip

@@ -312,6 +312,42 @@ DOLLARS = [("1", "202401", "USD", "5.00"), ("1", "2024002", "USD", "7.00")]
 TABLE = [("USD", "202401", "0.9"), ("USD", "2024.02", "0.85")]
 
 
+@pytest.mark.parametrize("kind", ["csv", "duckdb", "json", "sqlite"])
+def test_a_rate_is_of_the_period_and_the_currency_that_a_mapping_says(tmp_path: Path, kind: str) -> None:
+    """The rates of a year from April on were those of the calendar months of the days: 700 in place of 90."""
+    rows = [("15.04.2024", "US$", Decimal("100.00")), ("15.07.2024", "US$", Decimal("100.00"))]
+    table = [("USD", "202501", Decimal("0.9")), ("USD", "202504", Decimal("0.5")), ("US$", "202404", Decimal(7)),
+             ("USD", "202404", Decimal(7)), ("USD", "202407", Decimal(8))]  # fmt: skip
+    write_csv(tmp_path / "calendar.csv", ("day", "period"), [("2024-04-15", "001.2025"), ("2024-07-15", "004.2025")])
+    write_csv(tmp_path / "codes.csv", ("sign", "code"), [("US$", "USD")])
+    rows_of_it = (Measure(name="rows", column="*", aggregation="count"),)
+    period = Dimension(name="period", format=parse_format("fiscal_period"))
+    deals = Source(
+        **write(tmp_path, "deals", kind, ("posted", "currency", "amount"), rows),
+        dimensions=(
+            Dimension(name="period", column="posted", format=parse_format("date(DD.MM.YYYY)"),
+                      mapping=Mapping(source="calendar", old="day", new="period")),
+            Dimension(name="currency", mapping=Mapping(source="codes", old="sign", new="code")),
+        ),
+        measures=(Measure(name="amount", currency="currency", conversion=Conversion(
+            to="EUR", source="rates", currency="code", rate="rate", on=("period",))),),
+    )  # fmt: skip
+    rates = Source(
+        **write(tmp_path, "rates", kind, ("code", "period", "rate"), table),
+        dimensions=(Dimension(name="code"), period), measures=(Measure(name="rate"),),
+    )  # fmt: skip
+    calendar = Source(name="calendar", kind="csv", path="calendar.csv", dimensions=(Dimension(name="day"), period),
+                      measures=rows_of_it)  # fmt: skip
+    codes = Source(name="codes", kind="csv", path="codes.csv", measures=rows_of_it,
+                   dimensions=(Dimension(name="sign"), Dimension(name="code")))  # fmt: skip
+    catalog = Catalog([deals, rates, calendar, codes], tmp_path)
+    found = ask(catalog, "deals", dimensions=["period"])
+    assert {row["period"]: row["amount"] for row in found.rows} == {"202501": 90, "202504": 50}
+    assert ask(catalog, "deals").totals == {"amount": 140}
+    april = [{"dimension": "period", "value": "202501"}]
+    assert ask(catalog, "deals", filters=april, dimensions=["currency"]).rows == [{"currency": "USD", "amount": 90}]
+
+
 def test_a_rate_is_of_its_day_and_never_another_ones(tmp_path: Path) -> None:
     assert ask(rated(tmp_path, DOLLARS, TABLE)).totals == {"amount": Decimal("10.45")}
     with pytest.raises(AnalystError, match="the rates 'rates': there is nothing for USD 202402"):

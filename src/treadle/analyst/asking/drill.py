@@ -259,6 +259,10 @@ def _refuse_many(session: Session, catalog: Catalog, opened: Sequence[Opened]) -
 def _lines(session: Session, side: Side, limit: int) -> Lines:
     """The rows of one side, those with the largest amounts first."""
     table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
+    currency = currency_of(side, side.measures[0])
+    at = columns.index(currency.source_column) if currency and currency.source_column in columns else None
+    if currency and currency.mapping:
+        side, at = side.by([*side.keys, Key(currency.name, (currency, currency), own=side.index)]), len(columns)
     build(session, lambda: _statement(side, table))
     # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
     summed = side.measures[0].aggregation in ("sum", "avg", "count")
@@ -267,12 +271,10 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=every)]
     count, total = session.run(exp.select(*counted).from_(table))[0]
     size = exp.Ordered(this=exp.Abs(this=exp.column("amount")), desc=True, nulls_first=False)
-    keys = [exp.column(f"k{at}") for at in range(len(columns))]
+    keys = [exp.column(f"k{number}") for number in range(len(side.keys))]
     statement = exp.select(*keys, "n", "amount").from_(table)
     statement = statement.order_by(size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys))
     places = places_of(side.measures[0], side, 0)
-    currency = currency_of(side, side.measures[0])
-    at = columns.index(currency.source_column) if currency and currency.source_column in columns else None
     totals = () if at is None else _by_currency(session, table, at, every, places)
     decimals = decimal_keys(side.source, side.table.columns)
     rows = [

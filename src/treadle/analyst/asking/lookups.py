@@ -7,7 +7,7 @@ nothing is computed. Neighbours: `source` (how they are declared), `rows` (what 
 
 from collections.abc import Collection, Sequence
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.asking.loading import fetch
@@ -53,11 +53,13 @@ def look_up(session: Session, catalog: Catalog, fetched: Sequence[Fetched]) -> t
             (item, declared, _mapping(session, catalog, side, item, declared, f"map_{side.letter}{at}"))
             for at, (item, declared) in enumerate(mapped)
         ]
+        joined = _joined(session, as_it_is(side), maps, ())
+        # A rate is of the values that the dimensions have then, such as fiscal periods that days were replaced by.
         rates = [
-            (at, item, declared, _rates(session, catalog, side, item, declared, f"rate_{side.letter}{at}"))
+            (at, item, declared, _rates(session, catalog, joined, item, declared, f"rate_{side.letter}{at}"))
             for at, item, declared in rated
         ]
-        found.append(_joined(session, side, maps, rates))
+        found.append(_joined(session, joined, (), rates))
         made += [proof for lookup in (*(one[-1] for one in maps), *(one[-1] for one in rates)) for proof in lookup.made]
     return found, tuple(made)
 
@@ -162,11 +164,13 @@ def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> N
 
 def _joined(
     session: Session,
-    side: Fetched,
+    side: Side,
     maps: Sequence[Mapped],
     rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
 ) -> Side:
     """Returns the side with new values and factors; refuses what was not found."""
+    if not maps and not rates:
+        return side
     looked_up, prefix = _with_values(side, maps, rates)
     looked_up.examine(session)
     for n, lookup in enumerate([*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]):
@@ -187,20 +191,20 @@ def again(side: Side, rows: Side) -> Side:
 
 
 def _with_values(
-    side: Fetched,
+    side: Side,
     maps: Sequence[Mapped],
     rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
 ) -> tuple[Side, str]:
     """The side with new values, factors and marks of what was not found, and what its new columns begin with."""
     prefix = "_"
-    while any(name.casefold().startswith(prefix) for name in side.table.columns):
+    while any(name.casefold().startswith(prefix) for name in (*side.table.columns, *side.replaced.values())):
         prefix += "_"
     lookups = [*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]
     values = [named(value, f"{prefix}{n}_{at}") for n, one in enumerate(lookups) for at, value in enumerate(one.keys)]
     rows = exp.select("*", *values).from_(side.table.relation.copy()).subquery(_ROWS)
     joined = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(_ROWS))).from_(rows)
-    replaced: dict[str, str] = {}
-    factors: dict[int, list[tuple[str, int]]] = {at: [] for at in range(len(side.measures))}
+    replaced = dict(side.replaced)
+    factors = {at: list(side.factors.get(at, ())) for at in range(len(side.measures))}
     for n, lookup in enumerate(lookups):
         keys = [exp.column(f"{prefix}{n}_{at}", table=_ROWS) for at in range(len(lookup.keys))]
         found = [exp.column(f"k{at}", table=lookup.table) for at in range(len(keys))]
@@ -227,10 +231,8 @@ def _with_values(
         for at in touched:
             factors[at].append((f"{prefix}{n}_factor", lookup.places))
     table = replace(side.table, relation=joined.subquery("looked_up"), unique=())
-    known = asdict(side) | {
-        "table": table, "replaced": replaced, "factors": factors, "spelling": Spelling(), "maps": tuple(maps),
-    }  # fmt: skip
-    return Side(**known), prefix
+    known = {"table": table, "replaced": replaced, "factors": factors, "maps": tuple(maps) or side.maps}
+    return replace(side, spelling=Spelling(), **known), prefix
 
 
 def _refuse_missing(
