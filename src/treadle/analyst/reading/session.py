@@ -102,7 +102,7 @@ class Session:
         self.frames = place.frames
         self.connections: dict[tuple[str, str], Database] = {}
         self.states: dict[Path, sqlite3.Connection] = {}
-        self.sound: set[tuple[Path | int, ...]] = set()
+        self.sound: set[tuple[Path | int | str, ...]] = set()
 
     def __enter__(self) -> Self:
         self._scratch = Scratch()

@@ -19,6 +19,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source, TextFormat
 from treadle.analyst.reading.encodings import beginning, looks_like
 from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
+from treadle.analyst.reading.held_rows import refuse_held_rows
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import opener, read_json, read_sqlite
@@ -113,6 +114,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         )
     for (file, head), read in zip(headers.items(), files, strict=True):
         refuse_extra_fields(session, source, file, read, head, options)
+        refuse_held_rows(session, source, file, read, columns, options["encoding"].this, text.delimiter)
     scan = _scan("read_csv", [session.plain(file) for file in files], options)
     return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
 
