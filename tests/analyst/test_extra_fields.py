@@ -1,6 +1,7 @@
 """A value that stands under no name is no figure that is left out, or another: 12,50 between commas is never 12."""
 
 import gzip
+import re
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -64,6 +65,19 @@ def test_a_value_that_has_the_delimiter_in_it_is_refused(tmp_path: Path, what: s
     assert "have the file written with another delimiter, or such values in quotes" in told
 
 
+@pytest.mark.parametrize(("line", "why"), [("2;b", "has 2 fields"), ('2;"b" c;1', "quote"), ("2;b;12;50", "4 fields")])
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("utf-8", "f.csv"), ("utf-16", "f.csv"), ("cp1250", "f.csv.gz"), ("utf-16-le", "f.csv"), ("utf-8", "f[1].csv")],
+)
+def test_a_line_is_told_as_it_stands_in_the_file(tmp_path: Path, encoding: str, name: str, line: str, why: str) -> None:
+    """Of what the engine reads a copy of, the copy was named, and the line counted from the names of the columns on."""
+    source = written(tmp_path, f"Titles\n\naccount;text;amount\n1;a;5\n{line}\n", encoding, name)
+    declared = replace(source, text=replace(source.text, skip=2))
+    with pytest.raises(AnalystError, match=rf"source 'f': {re.escape(name)}, line 5, cannot be read.*{why}"):
+        total(tmp_path, declared)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "cp1252"])
 @pytest.mark.parametrize("behind", [(1, 1), (3, 3), (0, 0), (0, 1), (1, 2), (1, 4)])
 @pytest.mark.parametrize("last", ["EUR", ""])
@@ -122,23 +136,50 @@ def test_a_proposed_source_is_refused_where_a_later_row_has_a_value_under_no_nam
         propose(tmp_path / "f.csv", QUICK)
 
 
-@pytest.mark.parametrize("seed", range(deep(20)))
+@pytest.mark.parametrize("seed", range(deep(25)))
 def test_a_figure_is_that_of_the_fields_or_none(tmp_path: Path, seed: int) -> None:
-    """Fields as they are meant are joined without quotes: where that moves one, no figure is told."""
+    """Fields as they are meant are joined, in quotes or not: where that moves one, no figure is told.
+
+    In files of any delimiter, encoding and order of columns, one or two, with titles above and totals below.
+    """
     chance = Random(seed)
-    behind = [chance.choice([0, 0, 1, 2]) for _ in "nr"]
-    amounts = [chance.choice(["1", "12", "", "2,50", "0,5"] if chance.random() < 0.2 else ["1", "12", ""])
-               for _ in range(chance.choice([1, 2, 5, 30]))]  # fmt: skip
-    rows = [[chance.choice("12"), chance.choice("xy"), amount, chance.choice(["EUR", ""])] for amount in amounts]
-    lines = [
-        ",".join([*row, *[""] * count])
-        for row, count in zip([list(NAMES), *rows], [behind[0], *[behind[1]] * len(rows)], strict=True)
-    ]
-    source = written(tmp_path, "\n".join(lines) + chance.choice(["", "\n"]))
+    delimiter, encoding = chance.choice(",,;|\t"), chance.choice(["utf-8", "utf-16", "utf-16-le", "cp1252"])
+    ending, name = chance.choice(["\n", "\r\n", "\r"]), chance.choice(["f{}.csv", "f{}.csv.gz"])
+    skip, quoted, footer = chance.choice([0, 0, 2]), chance.random() < 0.3, chance.random() < 0.3
+    order = chance.sample(range(4), 4)
+    unnamed = chance.choice([None, None, order[-1]]) if order[-1] != 2 else None
+    behind = [0, chance.choice([0, 0, 1, 2])] if unnamed is not None else [chance.choice([0, 0, 1, 2]) for _ in "nr"]
+    moving = chance.choice([0, 0.2, 0.2])
+    amounts, moved = [], []
+    for at in range(chance.choice([1, 2])):
+        rows = [[*map(chance.choice, ("12", "xy", ["1", "12", "", "0.5"], ["E", ""]))]
+                for _ in range(chance.choice([1, 2, 5, 30]))]  # fmt: skip
+        for row in rows:
+            if chance.random() < moving:
+                row[chance.choice([1, 2])] = f"2{delimiter}50"
+        amounts += [row[2] for row in rows]
+        moved += [any(delimiter in cell for cell in row) and not quoted for row in rows]
+        titles = [["Titles"], [""]] if skip else []
+        names = ["" if place == unnamed else NAMES[place] for place in order]
+        below = [["Sum", "", "", ""]] if footer else []
+        listed = [[row[place] for place in order] for row in [*rows, *below]]
+        told = [[f'"{cell}"' if quoted else cell for cell in row] + [""] * behind[1] for row in listed]
+        lines = [delimiter.join(fields) for fields in [*titles, [*names, *[""] * behind[0]], *told]]
+        data = (ending.join(lines) + chance.choice(["", ending])).encode(encoding)
+        (tmp_path / name.format(at)).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    source = Source(
+        name="f", kind="csv", path=name.format("*"), measures=(Measure(name="amount"),),
+        text=TextFormat(delimiter=delimiter, encoding=encoding, skip=skip, totals=("sum",)),
+        dimensions=tuple(Dimension(name=NAMES[at], column="column4" if at == unnamed else "") for at in (0, 1, 3)),
+    )  # fmt: skip
     # Of a file all rows of which are moved nothing tells that they are, but what is in them.
-    moved = sum("," in amount for amount in amounts)
-    if 0 < moved < len(amounts) or (moved and behind[0] >= behind[1]):
-        with pytest.raises(AnalystError, match=r"the line of names|the first row|no name"):
+    if behind[0] > behind[1] or (any(moved) and not (all(moved) and not footer)):
+        with pytest.raises(AnalystError, match=r"the line of names|the first row|no name|no number"):
             total(tmp_path, source)
-    elif not moved and behind[0] <= behind[1]:
-        assert total(tmp_path, source) == (sum(map(Decimal, filter(None, amounts))) if any(amounts) else None)
+    elif not any(moved):
+        sums = [Decimal(one.replace(delimiter, "")) for one in amounts if one and "50" not in one]
+        if quoted and any(delimiter in one for one in amounts):
+            with pytest.raises(AnalystError, match="no number"):
+                total(tmp_path, source)
+        else:
+            assert total(tmp_path, source) == (sum(sums) if sums else None)

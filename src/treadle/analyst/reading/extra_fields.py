@@ -95,10 +95,10 @@ def _look(
     try:
         found = session.run(exp.select(exp.Count(this=exp.Star()), *values).from_(rows))[0][1:]
     except AnalystError as error:
-        told = str(error).replace(f": {read.name}, line", f": {file.name}, line")
-        if head.extra:
-            # The engine was told of the fields of the first row.
-            told = f"{told.replace('the line of names', 'the first row')}; {HELD_DELIMITER}"
+        if not head.extra:
+            raise
+        # The engine was told of the fields of the first row.
+        told = f"{str(error).replace('the line of names', 'the first row')}; {HELD_DELIMITER}"
         raise type(error)(told) from error
     for at, value in zip(places, found, strict=True):
         # One right behind the last name is refused by whoever reads the rows, who knows the line.

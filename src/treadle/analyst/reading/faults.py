@@ -1,7 +1,7 @@
 """Faults: what the engine says went wrong, in words by which a person can put it right."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain, OfSeveral
@@ -23,7 +23,9 @@ HELD_DELIMITER = (
 """What to do about a line with more fields than there are columns."""
 
 
-def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) -> AnalystError:
+def fault(
+    error: Exception, bounds: Bounds, folder: Path, names: Sequence[str], copies: Mapping[Path, tuple[Path, int]]
+) -> AnalystError:
     """Returns what an error of the engine means.
 
     Args:
@@ -31,6 +33,7 @@ def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) 
         bounds: what it may use.
         folder: where it spills to.
         names: the sources that it can be about.
+        copies: what was made of files for the engine, each with the file and how many of its lines were left out.
     """
     import duckdb
 
@@ -48,10 +51,11 @@ def fault(error: Exception, bounds: Bounds, folder: Path, names: Sequence[str]) 
             return NotPlain("text is not spelled as programs spell numbers")
     listed = " or ".join(map(repr, names))
     kind = OfSeveral if len(names) > 1 else AnalystError
-    return kind(f"source {listed}: {_told(error)}" if listed else _told(error))
+    told = _told(error, copies)
+    return kind(f"source {listed}: {told}" if listed else told)
 
 
-def _told(error: Exception) -> str:
+def _told(error: Exception, copies: Mapping[Path, tuple[Path, int]]) -> str:
     """What is wrong with the data, and what to do."""
     import duckdb
 
@@ -80,7 +84,7 @@ def _told(error: Exception) -> str:
                 "save the file so that all lines end alike"
             )
         case _:
-            return _csv_fault(message) or (
+            return _csv_fault(message, copies) or (
                 f"the engine could not read the data: {first_line(error)}; look whether all of the file is there, and "
                 f"whether it is of the declared kind"
             )
@@ -105,16 +109,17 @@ def _too_large(error: Exception) -> str:
     )
 
 
-def _csv_fault(message: str) -> str:
+def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
     """Which line of which file is wrong and how, out of what the engine says of a CSV file; empty if it is no such."""
     line, file = re.search(r"CSV Error on Line: (\d+)", message), re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
     if line is None or file is None:
         return ""
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
-    where = f"{Path(file[1]).name}, line {line[1]}, cannot be read"
+    read, left_out = copies.get(Path(file[1]), (Path(file[1]), 0))
+    where = f"{read.name}, line {int(line[1]) + left_out}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
-        read = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
-        told_of = f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(read)}"
+        text = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
+        told_of = f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(text)}"
         remedy = HELD_DELIMITER if int(width[2]) > int(width[1]) else "if it is one, complete it"
         return (
             f"{told_of}; if it is no row, such as one that says how many there are, take it out of the file; {remedy}"

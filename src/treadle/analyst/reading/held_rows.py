@@ -58,7 +58,8 @@ def refuse_held_rows(
         return len(_rows([_text(line, encoding) + "\n", ""], delimiter)) == 1
 
     if held := _held(_pieces(session, read, encoding), is_row, is_open):
-        first, last = (number + (source.text.skip if read != file else 0) for number in held)
+        _, left_out = session.copies.get(read, (file, 0))
+        first, last = (number + left_out for number in held)
         raise AnalystError(
             f"source {source.name!r}: in {file.name} a quote opens in line {first} that closes in line {last}, so that "
             f"these lines would be one row, though each has the fields and figures of one: if quotes are part of its "

@@ -103,6 +103,8 @@ class Session:
         self.connections: dict[tuple[str, str], Database] = {}
         self.states: dict[Path, sqlite3.Connection] = {}
         self.sound: set[tuple[Path | int | str, ...]] = set()
+        # What was made of a file for the engine, with the file and how many of its first lines were left out.
+        self.copies: dict[Path, tuple[Path, int]] = {}
 
     def __enter__(self) -> Self:
         self._scratch = Scratch()
@@ -206,6 +208,7 @@ class Session:
             return file
         link = self.folder / f"link{len(list(self.folder.iterdir()))}{''.join(file.suffixes[-2:])}"
         link.symlink_to(file)
+        self.copies[link] = self.copies.get(file, (file, 0))
         return link
 
     def database(self, file: Path) -> str:
@@ -313,7 +316,7 @@ class Session:
             self.check()
             raise Cancelled("cancelled") from error
         except duckdb.Error as error:
-            raise fault(error, self.bounds, self.folder, self._read_by(f"{sql} {error}")) from error
+            raise fault(error, self.bounds, self.folder, self._read_by(f"{sql} {error}"), self.copies) from error
 
     def _read_by(self, text: str) -> list[str]:
         """The sources of which there are rows in a statement or message; all if none is seen there."""
@@ -321,6 +324,9 @@ class Session:
         for file, database in self._databases.items():
             for name, files in self.files.items():
                 marks[name] += [f'"{database}"'] if file in files else []
+        for copy, (file, _) in self.copies.items():
+            for name, files in self.files.items():
+                marks[name] += [str(copy)] if file in files else []
         for table, names in self._tables.items():
             for name in names:
                 marks[name].append(table)

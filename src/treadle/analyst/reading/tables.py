@@ -326,6 +326,7 @@ def _copied(session: Session, file: Path, text: TextFormat) -> Path:
     """A copy of the file in UTF-8 from the line with the columns' names on, for what the engine does not read."""
     number = len(list(session.folder.glob("text*.csv")))
     copy = session.folder / f"text{number}.csv"
+    session.copies[copy] = (file, text.skip)
     encoding = "utf-8-sig" if text.encoding == "utf-8" else text.encoding
     try:
         with opener(file)(encoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
