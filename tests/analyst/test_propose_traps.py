@@ -366,6 +366,17 @@ def test_amounts_with_blanks_around_them_are_asked_about_too(tmp_path: Path) -> 
     assert "has amounts, but also 'betrag': it is taken for text until" in asked
 
 
+@pytest.mark.parametrize(
+    ("amounts", "mark"), [(["1,00 DR", "32,54 CR"], "DR"), (["5,00", "-", "7,5 h"], "h"), (["1S"], "S")]
+)
+def test_amounts_with_a_mark_for_their_sign_are_asked_about(tmp_path: Path, amounts: list[str], mark: str) -> None:
+    """Nothing was said of them, and the file was proposed without its figure."""
+    made = Proposed(tmp_path, "konto;betrag;text\n" + "".join(f"{at};{text};x\n" for at, text in enumerate(amounts)))
+    (question,) = [one for one in made.questions if one.startswith("betrag ")]
+    assert f"which is not added up: if {mark} says its sign, have the file written with signs, or" in question
+    assert [measure.name for measure in made.source.measures] == ["rows"]
+
+
 @pytest.mark.parametrize("codes", [["1000", "A100"], ["1000.1", "10-5"], ["x", "y", "1.5"]])
 def test_codes_are_not(tmp_path: Path, codes: list[str]) -> None:
     found = Proposed(tmp_path, "konto;l;m\n" + "".join(f"{code};{code};x\n" for code in codes))

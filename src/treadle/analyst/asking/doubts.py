@@ -15,6 +15,7 @@ from treadle.analyst.reading.number_spelling import looked_at
 
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
+_MARKED = re.compile(rf"{_SPELLED.pattern}(?P<mark>cr|dr|c|d|s|h|soll|haben|credit|debit)\.?", re.IGNORECASE)
 
 
 _KEPT_DIGITS = 15
@@ -80,6 +81,21 @@ def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequen
             asked.append(
                 f"{column} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' "
                 f"and 'thousands' under 'text', and it under 'measures'"
+            )
+    return tuple(asked)
+
+
+def asked_marks(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
+    """Returns a question for each column of text with the name of a figure in which words stand for signs."""
+    asked = []
+    for column, each in guesses.items():
+        marked = (_MARKED.fullmatch((value or "").strip(BLANKS)) for value in samples[column])
+        plain = each.role == "dimension" and not (each.format or each.type or each.question)
+        if plain and is_figure(column) and (found := next(filter(None, marked), None)):
+            asked.append(
+                f"{column} has text such as {found[0]}, which is not added up: if {found['mark']} says its sign, have "
+                f"the file written with signs, or with that mark in a column of its own, and declare under 'measures' "
+                f"an expression such as if(mark = 'H', -amount, amount)"
             )
     return tuple(asked)
 

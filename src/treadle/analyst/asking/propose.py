@@ -20,6 +20,7 @@ from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
     asked_counts,
     asked_empty,
+    asked_marks,
     asked_totals,
     cut_off,
     names_of_fewer,
@@ -146,6 +147,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(each.question for each in guesses.values() if each.question)
     # Those of a CSV file are looked at all together, and asked about.
     questions += () if source.kind == "csv" else spelled_otherwise(guesses, samples)
+    questions += asked_marks(guesses, samples)
     asked = (unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples))
     questions += tuple(filter(None, asked))
     if (star := guesses.get("*")) and star.role == "measure":
