@@ -71,7 +71,10 @@ class Clause:
 
     @property
     def opening(self) -> str:
-        """The word that would be the order, if the clause is one."""
+        """The word that would be the order, if the clause is one: what is quoted as a whole, or stands in brackets, is
+        none."""
+        if self.text.lstrip()[:1] in _QUOTING:
+            return ""
         match = _COMMAND.match(self.text.lower())
         word = match.group(1) if match else ""
         # "Delete it?" asks whether to.
@@ -86,6 +89,7 @@ class Clause:
         return word if word and known else None
 
 
+_QUOTING = tuple("\"'“”‘’„«»`([{")
 _COMMAND = re.compile(
     r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|hi|hello|just|go ahead and|kindly)\W+)*"
     r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
@@ -255,7 +259,7 @@ def _proper_names(text: str, words: tuple[Token, ...], nouns: frozenset[str]) ->
             ):
                 ahead += 1
             joined = last + ahead < len(words) and _capital(words[last + ahead])
-            if not joined or not re.fullmatch(r"[\w\s.-]*", text[words[last].end : words[last + ahead].start]):
+            if not joined or not re.fullmatch(r"-|[\w\s.]*", text[words[last].end : words[last + ahead].start]):
                 break
             last += ahead
         first = place

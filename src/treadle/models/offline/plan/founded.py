@@ -7,13 +7,14 @@ itself. Called by `planner`.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
-from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.english import CHANGES, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts, stem, tokens
+from treadle.models.offline.grammar.words import Token, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
-from treadle.models.offline.plan.orders import WHEN, besides_the_order, tells
+from treadle.models.offline.plan.orders import WHEN, besides_the_order
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -22,6 +23,8 @@ Span = tuple[int, int]
 _PARTICLES = word_set("up down out off back away over on in")
 # These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
 _ADVERBS = word_set("up down out off back away")
+_LEADING = word_set("of on at in by with from about against under over for to after before during near into onto")
+_CHANGING = frozenset().union(*CHANGES)
 _TURNING, _WAYS = word_set("turn switch"), word_set("on off")
 _QUALITIES = {
     stem("size"): word_set("small medium large big tiny huge"),
@@ -29,6 +32,14 @@ _QUALITIES = {
     stem("color"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
+_DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|this|that|my|our|your|his|her|their)\s+")
+# What is called by plain words, as kitchens and goats are.
+_CALLED_BY_WORDS = frozenset(
+    stem(word)
+    for word in word_set(
+        "room place area target item thing object product device appliance animal plant dish drink food"
+    )
+)
 _EVERY = word_set("all everything everyone everybody both any")
 _ANYWHERE = word_set("everywhere anywhere somewhere nowhere elsewhere")
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
@@ -59,7 +70,7 @@ def unfounded(
         for text in values_in(arguments.get(param.name)):
             if not isinstance(text, str) or text in told or text in {str(each) for each in param.enum}:
                 continue
-            found += _not_written(clause, param, text)
+            found += _not_written(clause, param, text) or _of_another_kind(clause, tool, param, text)
             if not fits.is_free_text(param) and text.islower() and text in clause.text:
                 # "Spades once approved" are none that are called so.
                 found += [word for word in text.split()[1:] if word in WHEN]
@@ -111,8 +122,8 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb.low in _TURNING and len(ways) == 1 and not ways & said:
         # To turn something on is not to turn it off.
         return [(verb.start, verb.end)]
-    if after is not None and after.low in ("on", "about") and tells(verb.low) and after.low not in called:
-        # To report on an item is not to report it.
+    if after is not None and _is_led(clause, tool, verb.low, after, called):
+        # To report on an item is not to report it, and the "attack of the dragon" is no order.
         return [(verb.start, after.end)]
     for token in (after, *clause.tokens[-2:]):
         if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
@@ -122,6 +133,33 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
         if not own and not (overlaps(token.start, token.end, used) and _switches(tool)):
             return [(verb.start, token.end)]
     return []
+
+
+def _of_another_kind(clause: Clause, tool: KnownTool, param: Param, text: str) -> list[str]:
+    """A plain word for a thing, where what the order is done to is another thing: "Lock the car" is none to a tool that
+    locks doors, "Turn on the heater" none to one that turns on the lights in a room."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    place = clause.text.find(text)
+    plain = text.islower() and re.fullmatch(r"[a-z -]+", text) is not None
+    if verb is None or not plain or not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):
+        return []
+    verbs = {stem(each) for each in tool.change or () if each == verb.low or each in _CHANGING} | _PARTICLES
+    things = {word for word in tool.name_stems if word not in verbs}
+    said = {token.stem for token in clause.tokens}
+    if said & (things | {*param.nouns}) or (_CALLED_BY_WORDS & {*param.nouns} and not things - {*param.nouns}):
+        return []
+    return [text]
+
+
+def _is_led(clause: Clause, tool: KnownTool, verb: str, after: Token, called: Collection[str]) -> bool:
+    """Whether a preposition that the tool's own verb does not take stands right behind the verb of an order."""
+    named = any(value.start <= after.start < value.end for value in clause.values)
+    if after.low not in _LEADING or named:
+        return False
+    if after.low != "of":
+        return after.low not in {*called, *(word for param in tool.params for word in parts(param.name))}
+    told = [*parts(tool.name), "", *(token.low for token in tokens(tool.spec.description))]
+    return all(word != "of" or singular(before) not in tool.called | {verb} for before, word in pairwise(told))
 
 
 def _switches(tool: KnownTool) -> bool:

@@ -25,7 +25,7 @@ _DESCRIBING = word_set(
 _SHORTEST_PARTICIPLE = 6
 # What may be an order as well is none before such a figure.
 _ORDERED = word_set("order exchange request transfer book share")
-_FIGURES = word_set("total rate status history")
+FIGURES = word_set("total rate status history")
 _MEASURED = word_set(
     "price balance moisture temperature humidity rate cost total count level weight height width length depth distance "
     "speed pressure volume area average score fare fee duration consumption usage stock quantity age size value"
@@ -38,9 +38,22 @@ _OWNED = tuple(
         r"\b(?P<whose>\w+)['’]s \w+ (?P<what>\w+)",
     )
 )
+_BEGINNING = re.compile(r"\W*(?:starts?|begins?|stops?) (?:to \w|\w+ing\b)", re.IGNORECASE)
+_GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
+_RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
+_OF_ONE = {
+    "count": re.compile(
+        r"\W*counts?\s+(?:an?|one|another)\s+(?:\w+\s+)?\w+(?:\s+(?:for|at|as|towards?|by)\b|\W*$)", re.IGNORECASE
+    ),
+    "list": re.compile(
+        r"\W*lists?\s+an?\s+\w+(?:\s+\w+)?\s+(?:for\s+(?:sale|rent|auction|adoption)|at\s+a|"
+        r"(?:on|in)\s+(?:the|a)\s+(?:market|marketplace|store|shop))\b",
+        re.IGNORECASE,
+    ),
+}
 _CHANGING = frozenset().union(*CHANGES)
 _ARTICLES = word_set("a an the one this all every some any")
-_DONE_TO = word_set("add make run")
+_DONE_TO = word_set("add make run have put")
 _INFORMING = word_set(
     "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
     "average prediction chart plot diagram simulation analysis test expression"
@@ -58,11 +71,15 @@ def is_called_by_noun(name: str, summary: str, returns_number: bool) -> bool:
     """
     words = parts(name) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
+    article = (*parts(summary), "", "")[1]
+    if told and article in ("a", "an", "the") and ((told == "like" and told in words) or is_strong(singular(told))):
+        # "Like a post", "Set the heating of a room": before an article stands no noun.
+        return False
     if is_function_word(told):
         # "What a quantity of it costs"
         return first not in _CHANGING
     describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
-    figure = first in _ORDERED and last in _FIGURES and told in (first, last)
+    figure = first in _ORDERED and last in FIGURES and told in (first, last)
     # What returns a number and is described as one, "Soil moisture of a bed", is that number.
     named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
     return (describes and told in words) or figure or (named and returns_number)
@@ -83,6 +100,8 @@ def verb_behind(name: str, told: str, article: str) -> str:
         return changes[-1] if changes and first not in PLAIN_VERBS | TELLING_VERBS else ""
     verb = singular(told)
     led = article in _ARTICLES or singular(article) != article or is_strong(verb)
+    # "Book vacation days for somebody", which is called `vacation_book`; but not "Book of orders".
+    led = led or (verb in _CHANGING and article != "" and not is_function_word(article))
     # "give_raise", "Raises a salary", is ordered by either.
     behind = verb in rest and first not in {told, verb, "give"} | LIGHT_VERBS
     return verb if behind and led and verb not in _MEASURED else ""
@@ -97,6 +116,44 @@ def is_done_to(verb: str, summary: str) -> bool:
     """Whether a description that opens with a verb by which tools tell things as well says what is done to something:
     "Adds a comment to a ticket", but not "Makes a list"."""
     return verb in _DONE_TO and not _INFORMING & {*parts(summary)}
+
+
+def told_otherwise(first: str, summary: str) -> frozenset[str] | None:
+    """The verbs that command a tool that changes something by its description only: "Deletes a file", which is called
+    `get_rid_of`, or "Starts to track a car".
+
+    Args:
+        first: the word that the tool's name opens with.
+        summary: the first sentence of its description.
+    """
+    told, article = (*parts(summary), "", "")[:2]
+    verb = singular(told)
+    if _BEGINNING.match(summary):
+        return frozenset({first, verb})
+    if (
+        first not in PLAIN_VERBS
+        or article not in ("a", "an", "the")
+        or not (is_strong(verb) or is_done_to(verb, summary))
+    ):
+        return None
+    return next((group for group in CHANGES if verb in group), frozenset({verb}))
+
+
+def is_given(summary: str) -> bool:
+    """Whether a tool gives somebody something: "Gives a raise to an employee", and not a price."""
+    told, article = (*parts(summary), "", "")[:2]
+    return (singular(told) == "give" and article in ("a", "an") and " to " in summary) or bool(_GIVEN_TO.match(summary))
+
+
+def is_returned(name: str, summary: str) -> bool:
+    """Whether what a tool is called by is returned, as by `return_car`, and is not what it tells: "Returns a list"."""
+    return _RETURNED.match(summary) is not None and parts(summary)[2] in parts(name)
+
+
+def is_of_one(verb: str, summary: str) -> bool:
+    """Whether a tool that is called by counting or listing does it to one thing: "Counts a vote", "Lists a bike for
+    sale"."""
+    return verb in _OF_ONE and _OF_ONE[verb].match(summary) is not None
 
 
 def owner_told(description: str, nouns: tuple[str, ...]) -> tuple[str, ...]:

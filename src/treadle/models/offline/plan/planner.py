@@ -4,7 +4,6 @@ Worked out afresh for every request from its messages alone. A clause's tool is 
 filled from the clause, else from another tool's result, which is called first; a failed call is corrected by its hint.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -34,14 +33,13 @@ from treadle.models.offline.plan.related import told_by_another
 from treadle.models.offline.plan.results import headline, measured_in, value_for
 from treadle.models.offline.plan.shortfall import falls_short
 from treadle.models.offline.plan.structures import overlaps, plain_number
-from treadle.models.offline.plan.together import said_together, total_of, without_each
+from treadle.models.offline.plan.together import may_not_be_each, said_together, total_of, without_each
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.twice import noun_of, taken_twice, told_twice
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _DEPTH, _CORRECTIONS = 3, 6
-_EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 
 class Planner:
@@ -160,8 +158,8 @@ class Planner:
         """The same for each of `several`, and what they come to together where that is asked for."""
         clause = outcome.clause
         first, last = several[0], several[-1]
-        if tool.change is not None and _EITHER.search(clause.text[first.end : last.start]):
-            outcome.troubles.append(Trouble(f"It is not clear whether '{first.text}' or '{last.text}' is meant."))
+        if tool.change is not None and (doubt := may_not_be_each(clause.text, several)):
+            outcome.troubles.append(Trouble(doubt))
             return outcome
         if tool.change is not None and (amount := shared_number(tool, filling, clause)):
             outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))

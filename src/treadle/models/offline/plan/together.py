@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Value
 from treadle.models.offline.grammar.words import parts, stem
 from treadle.models.offline.plan.results import fields_of, headline, number_of
 from treadle.models.offline.plan.toolbox import KnownTool
@@ -31,6 +32,19 @@ NOT_ADDED = frozenset(
         "price pressure index chance probability phase date year"
     )
 )
+
+
+def may_not_be_each(text: str, several: Sequence[Value]) -> str:
+    """Why a change may not be meant for each of several that a clause names; empty if it is.
+
+    In "to staging, sorry, dev" the last may stand for the first.
+    """
+    first, before, last = several[0], several[-2], several[-1]
+    if re.search(r"\bor\b", text[first.end : last.start], re.IGNORECASE):
+        return f"It is not clear whether '{first.text}' or '{last.text}' is meant."
+    if not re.search(r"\b(?:and|plus|also|as well as)\b|&", text[before.end : last.start], re.IGNORECASE):
+        return f"It is not clear whether '{last.text}' is meant beside '{before.text}' or in its place."
+    return ""
 
 
 def said_together(text: str, tool: KnownTool) -> re.Match[str] | None:

@@ -23,7 +23,18 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
-from treadle.models.offline.plan.naming import is_called_by_noun, is_done_to, is_strong, owner_told, verb_behind
+from treadle.models.offline.plan.naming import (
+    FIGURES,
+    is_called_by_noun,
+    is_done_to,
+    is_given,
+    is_of_one,
+    is_returned,
+    is_strong,
+    owner_told,
+    told_otherwise,
+    verb_behind,
+)
 from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
@@ -37,7 +48,7 @@ _PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
 _ONLY_TELLING = PLAIN_VERBS | word_set(
     "list count search calculate compute convert translate estimate compare query explain describe summarize predict "
     "forecast measure multiply add subtract divide sum rank sort validate verify analyze recommend suggest define view "
-    "retrieve total average evaluate round solve locate display print"
+    "retrieve total average evaluate round solve locate display"
 )
 _PARTICLES = word_set("back up out off down away")
 _DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
@@ -47,19 +58,6 @@ _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _NAMES = re.compile(r"\b[A-Z][\w-]*")
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
-_GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
-_RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
-_OF_ONE = {
-    "count": re.compile(
-        r"\W*counts?\s+(?:an?|one|another)\s+(?:\w+\s+)?\w+(?:\s+(?:for|at|as|towards?|by)\b|\W*$)", re.IGNORECASE
-    ),
-    "list": re.compile(
-        r"\W*lists?\s+an?\s+\w+(?:\s+\w+)?\s+(?:for\s+(?:sale|rent|auction|adoption)|at\s+a|"
-        r"(?:on|in)\s+(?:the|a)\s+(?:market|marketplace|store|shop))\b",
-        re.IGNORECASE,
-    ),
-}
-_NEVER = re.compile(r"(?!)")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
 
@@ -175,29 +173,30 @@ class KnownTool:
             return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
         if behind := verb_behind(self.name, *self._begun):
             groups = [group for group in CHANGES if behind in group]
-            return None if behind in _ONLY_TELLING else self._verbs.union(*groups)
+            if behind == "return" and is_returned(self.name, self.summary):
+                return frozenset({behind})
+            adds = is_done_to(behind, self.summary) and any(param.shape != "number" for param in self.params)
+            return None if behind in _ONLY_TELLING and not adds else self._verbs.union(*groups)
         if first == "give":
             # What is given may be a price or a raise: the description tells.
-            told, article = (*parts(self.summary), "", "")[:2]
-            given = singular(told) == first and article in ("a", "an") and " to " in self.summary
-            given = given or _GIVEN_TO.match(self.summary) is not None
+            told, given = self._begun[0], is_given(self.summary)
             return next((g | {first} for g in CHANGES if singular(told) in g and (given or told != first)), None)
         if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
             # What is returned may be a book: the description tells.
             return self._opening | {first}
-        if first == "return" and _RETURNED.match(self.summary) and parts(self.summary)[2:3] == parts(self.name)[1:2]:
-            # As `return_car`, "Return a car with its kilometres", does; "Return a summary" is called otherwise.
+        if first == "return" and is_returned(self.name, self.summary):
             return frozenset({first})
-        if _OF_ONE.get(first, _NEVER).match(self.summary):
+        if is_of_one(first, self.summary):
             # Who counts one more does not tell how many there are, nor who lists something for sale what is.
             return frozenset({first})
         if (first, *parts(self.name)[1:2]) in _DOING:
             # What is checked out is not checked.
             return self._opening | {first}
+        if (otherwise := told_otherwise(first, self.summary)) is not None:
+            return otherwise
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
-        numbers = [param for param in self.params if param.shape == "number"]
-        adds = first == "add" and len(numbers) == len(self.params) >= 2
+        adds = first == "add" and len(self.params) >= 2 and all(param.shape == "number" for param in self.params)
         groups = [group for group in CHANGES if self._verbs & group]
         if not groups and first.isalpha():
             return self._told_change(first)
@@ -235,13 +234,15 @@ class KnownTool:
         if verb == "give" and not telling and _GIVEN.search(self.summary):
             # "Gives a server another amount", which is called `scale`.
             return frozenset({first})
-        if not telling and is_done_to(verb, self.summary):
+        if is_done_to(verb, self.summary) and (verb == "put" or not telling):
             # "Adds a comment to a ticket", which is called `comment`; but not what adds a number to another.
             numbers = bool(self.params) and all(param.shape == "number" for param in self.params)
             return None if numbers else group | {first}
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
         known = not telling or any(verb in group for group in CHANGES)
-        return group | {first} if group and known and not tells else None
+        # The status that silences an alarm is no order of its own.
+        named = frozenset[str]() if parts(self.name)[-1] in FIGURES else frozenset({first})
+        return group | named if group and known and not tells else None
 
     @property
     def may_change(self) -> bool:
