@@ -141,6 +141,8 @@ def _of_another_kind(clause: Clause, tool: KnownTool, param: Param, text: str) -
     verb = next((token for token in clause.tokens if token.low == clause.opening), None)
     place = clause.text.find(text)
     plain = text.islower() and re.fullmatch(r"[a-z -]+", text) is not None
+    # "Mark the bins as done" names a task by its title.
+    plain = plain and "title" not in parts(param.name)
     if verb is None or not plain or not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):
         return []
     verbs = {stem(each) for each in tool.change or () if each == verb.low or each in _CHANGING} | _PARTICLES
