@@ -15,7 +15,7 @@ from treadle.journal import Journal
 from treadle.kernel.calls import CallRecord, parsed, plain
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import Message, Opaque, SystemMessage, Usage
+from treadle.kernel.messages import Message, SystemMessage, Usage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
@@ -305,7 +305,7 @@ def conversation_part(messages: Sequence[Message]) -> list[Message]:
 def _instead_of_text(result: RunResult[Any]) -> str:
     done, waiting = result.finished, ", ".join(f"{one.tool} ({one.kind})" for one in result.pending)
     last = result.steps[-1].message if result.steps else None
-    shown = last is not None and any(isinstance(part, Opaque) and part.shown for part in last.content)
+    shown = last is not None and last.shown
     said = "answered with an image or a sound (result.steps[-1].message)" if shown else "said nothing"
     told = f"The model {said}; the run {'is done' if done else 'stopped'}: {why_of(result.stop)}."
     if waiting:

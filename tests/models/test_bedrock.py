@@ -721,7 +721,7 @@ def test_pieces_of_what_nobody_knows_are_kept():
     ]
     reply = read(events)[-1]
     assert reply.message.content == (
-        kernel.Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}, shown=True),
+        kernel.Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}, shown="image"),
     )
     assert reply.usage is None
 
@@ -759,7 +759,7 @@ def test_an_image_in_pieces_is_joined():
         ),
     ]
     image = {"image": {"format": "png", "source": {"bytes": b64encode(b"abcdef").decode()}}}
-    assert read(events)[-1].message.content[0] == kernel.Opaque("bedrock", image, shown=True)
+    assert read(events)[-1].message.content[0] == kernel.Opaque("bedrock", image, shown="image")
 
 
 def test_redacted_reasoning_in_pieces_is_joined():

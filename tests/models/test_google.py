@@ -1083,7 +1083,7 @@ async def test_an_image_that_a_model_drew_is_kept_as_it_came(serve: Any, streame
     model = gemini(server, "gemini-2.5-flash-image", streaming=streamed)
     result = await Agent(model).run("draw")
     assert result.text == "Here it is."
-    assert result.messages[-1].content[-1] == ours.Opaque("google", drawn, shown=True)
+    assert result.messages[-1].content[-1] == ours.Opaque("google", drawn, shown="image")
 
 
 async def test_the_budget_of_a_run_bounds_its_replies(serve: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
 from treadle.cli.terminal import shorten
+from treadle.context.shown import text_with_shown
 from treadle.context.tokens import context_tokens
 from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress, replied_in
 from treadle.kernel.calls import CallRecord
@@ -314,7 +315,8 @@ def _preview(message: Message) -> str:
     """What a message says, or asks for, in a line."""
     calls = message.calls if isinstance(message, AssistantMessage) else ()
     asked = ", ".join(described(call) for call in calls)
-    return " ".join(part for part in (message.text, f"asks for {asked}" if asked else "") if part) or "(no text)"
+    text = text_with_shown(message) if isinstance(message, AssistantMessage) else message.text
+    return " ".join(part for part in (text, f"asks for {asked}" if asked else "") if part) or "(no text)"
 
 
 def went_wrong(events: Iterable[Event], most: int = 10) -> list[str]:

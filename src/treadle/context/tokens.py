@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from treadle.context.media import media_tokens
+from treadle.context.media import LARGEST_IMAGE, media_tokens
 from treadle.context.texts import UNIT, estimate_text, text_weight
 from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import File, Image, Message, Text, Thinking, ToolCall, ToolMessage
@@ -40,7 +40,8 @@ def estimate_tokens(message: Message) -> int:
         elif isinstance(part, (Image, File)):
             total += media_tokens(part)
         else:
-            total += UNKNOWN_TOKENS
+            # Where it stands as True it is not in the history.
+            total += LARGEST_IMAGE if part.shown and part.shown is not True else UNKNOWN_TOKENS
     return total
 
 

@@ -28,6 +28,7 @@ from treadle.context.policies import (
     ladder,
     resolved,
 )
+from treadle.context.shown import told_of
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens, likely, most
@@ -47,6 +48,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Message,
     ModelSettings,
+    Opaque,
     SystemMessage,
     Text,
     ToolCall,
@@ -354,6 +356,8 @@ def told(messages: Iterable[Message]) -> str:
             for part in message.content:
                 if isinstance(part, Text) and part.text.strip():
                     lines.append(f"ASSISTANT: {part.text.strip()}")
+                elif isinstance(part, Opaque) and (shown := told_of(part, message)):
+                    lines.append(f"ASSISTANT: {shown}")
                 elif isinstance(part, ToolCall):
                     lines.append(f"ASSISTANT calls {part.name} with {part.arguments or '{}'}")
         elif isinstance(message, ToolMessage):

@@ -79,7 +79,7 @@ _KEPT: dict[type[Struct], str] = {
     File: "media_type",
     Thinking: "signature data id",
     ToolCall: "id name item_id",
-    Opaque: "provider",
+    Opaque: "provider shown",
     ModelSettings: "stop thinking",
     Parent: "run_id call_id",
     Decision: "verdict",
@@ -157,6 +157,9 @@ def _struct(value: S, redact: Redact) -> S:
     if isinstance(value, Thinking):
         # What the provider signed or encrypted no longer goes with it, and a provider refuses what does not fit.
         changed |= {"signature": None, "data": None, "id": None}
+    elif isinstance(value, Opaque) and value.shown:
+        # An image of which a part was replaced is none: it is sent back to nobody.
+        changed["provider"] = ""
     return replace(value, **changed)
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
-from treadle.kernel.messages import Opaque, ToolCall
+from treadle.kernel.messages import ToolCall
 from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
@@ -258,8 +258,7 @@ def _after_reply(state: RunState) -> Command:
 
 def _said(state: RunState, step: Step) -> Command:
     """What follows on a reply without tool calls."""
-    content = () if step.message is None else step.message.content
-    if not step.text.strip() and not any(isinstance(part, Opaque) and part.shown for part in content):
+    if not step.text.strip() and not (step.message and step.message.shown):
         return Nudge(EMPTY_REPLY)
     if step.withheld:
         return Finish(stopped("no_progress", step.decision.why), step.decision)

@@ -84,11 +84,11 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
 class Opaque(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="opaque"):
     """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it.
 
-    `shown` is whether it is for people, such as a drawn image, and so an answer without a text."""
+    `shown` is what people see or hear of it, such as "image", and so an answer without a text; True if unknown what."""
 
     provider: str
     value: Json
-    shown: bool = False
+    shown: str | bool = ""
 
 
 Content = Text | Image | File
@@ -157,10 +157,14 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        content = self.content
-        if len(content) == 1:
+        if len(content := self.content) == 1:
             return (content[0],) if type(content[0]) is ToolCall else ()
         return tuple([part for part in content if type(part) is ToolCall])
+
+    @property
+    def shown(self) -> list[str | bool]:
+        """What people see or hear of its parts; see `Opaque.shown`."""
+        return [part.shown for part in self.content if type(part) is Opaque and part.shown]
 
 
 @final

@@ -34,8 +34,7 @@ def step_prepared(state: RunState, event: StepPrepared) -> Changes:
 def model_replied(state: RunState, event: ModelReplied) -> Changes:
     """The reply is in, and paid for; its calls are open now, but for those that may not be executed."""
     step = open_step(state, event)
-    message, usage, accounts = event.message, event.usage, state.accounts
-    calls = message.calls
+    message, calls, usage, accounts = event.message, event.message.calls, event.usage, state.accounts
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
     made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve
@@ -51,12 +50,11 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         handed_in=event.handed_in,
         replied_at=event.at,
     )
-    text = step.text
+    # A journal in which what is shown stands as True has histories without it.
+    text, shown = step.text, set(message.shown) - {True}
     said = bool(text) and not text.isspace()
-    if calls or said or (event.finish == "pause" and message.says_something):
-        messages = state.messages.append(message)
-    else:
-        messages = without_note(state)
+    kept = calls or said or shown or _goes_on_by_itself(step)
+    messages = state.messages.append(message) if kept else without_note(state)
     changes: Changes = {
         "phase": "acting",
         "messages": messages,
@@ -66,9 +64,8 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "refused": made.refused,
         "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, made.counted),
         "size": state.size.after(event.model, usage, event.estimate, asked_in_full(state.prepared), len(messages)),
+        "text": text if said or (shown and not calls) else state.text,
     }
-    if said:
-        changes["text"] = text
     return changes if made.open else closed(state, step, made.calls, event.at, changes)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.shown import told_of
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -235,6 +236,8 @@ class AnthropicCodec:
             elif type(part) is Opaque:
                 if part.provider == self.provider:
                     blocks.append(part.value)
+                elif told := told_of(part, message):
+                    blocks.append(TextBlock(told))
             else:
                 assert_never(part)
 

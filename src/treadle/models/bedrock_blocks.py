@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw, Struct
 
+from treadle.context.shown import told_of
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -189,8 +190,11 @@ class Blocks:
                 if part.id == self._tag and (part.data is not None or part.signature):
                     blocks.append({"reasoningContent": _reasoning(part)})
             elif type(part) is Opaque:
-                if part.provider == self._provider:
+                # An image may stand in a turn of the user's alone.
+                if part.provider == self._provider and "image" not in part.value:
                     _put_own(part.value, blocks)
+                elif told := told_of(part, message):
+                    blocks.append(TextBlock(told))
             else:
                 assert_never(part)
 

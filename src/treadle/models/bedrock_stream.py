@@ -101,7 +101,8 @@ class _Block:
             case "toolUse" | "toolResult":
                 return [Opaque(provider, {self.kind: self._whole()})]
             case _:
-                return [Opaque(provider, {self.kind: self._put_together()}, shown=self.kind == "image")]
+                shown = "image" if self.kind == "image" else ""
+                return [Opaque(provider, {self.kind: self._put_together()}, shown)]
 
     def _whole(self) -> Any:
         """The fields of a call that the provider ran, or of its result, with what was streamed put in."""

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from treadle.context.shown import told_of
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -245,8 +246,11 @@ class GoogleCodec:
                     if part.id == THOUGHT:
                         said.append(TextPart(part.text, True, part.signature or UNSET))
                 case Opaque(provider, value):
-                    if provider == self.provider:
+                    # What Gemini says aloud is of a kind that it does not take.
+                    if provider == self.provider and part.shown != "sound":
                         said.append(value)
+                    elif told := told_of(part, message):
+                        said.append(TextPart(told))
                 case _:
                     assert_never(part)
             signature = UNSET

@@ -33,6 +33,7 @@ from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.media import shown_in
 from treadle.models.once import is_bare
 from treadle.models.port import (
     ModelEvent,
@@ -268,8 +269,7 @@ class GoogleDecoder:
             self._finish = ""
             # A signature may come by itself; the API refuses a part that holds nothing else.
             bare = part.keys() <= {"thoughtSignature", "thought_signature", "thought"}
-            shown = not part.get("thought") and any(part.get(name) for name in ("inlineData", "inline_data"))
-            self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part, shown))
+            self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part, shown_in(part)))
 
     def _say(self, text: str, signature: str | None, thought: bool, events: list[ModelEvent]) -> None:
         """Goes on with the text before, or begins another: what carries a signature is not joined to what has none."""

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from treadle.context.shown import told_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 LANGCHAIN: Final = "langchain"
 """What an `Opaque` part's provider is called that a LangChain model wrote."""
+SHOWN: Final = {"image": "image", "image_url": "image", "audio": "sound", "video": "video"}
+"""The blocks that are for people, and what they see or hear of them."""
 
 EDITED: Final = "treadle_edited"
 """Where the arguments stand that a person put in place of the model's, in the `additional_kwargs` of a result."""
@@ -217,7 +220,7 @@ def said(block: Any) -> AssistantPart | None:
         case "reasoning":
             return _reasoning(block)
         case kind:
-            return Opaque(LANGCHAIN, block, shown=kind in ("image", "image_url", "audio", "video"))
+            return Opaque(LANGCHAIN, block, SHOWN.get(kind, ""))
 
 
 def calls_of(message: "AIMessage") -> list[ToolCall]:
@@ -286,6 +289,8 @@ def _assistant(message: AssistantMessage, sendable: bool) -> "BaseMessage":
             case Opaque():
                 if part.provider == LANGCHAIN:
                     blocks.append(part.value)
+                elif told := told_of(part, message):
+                    blocks.append({"type": "text", "text": told})
             case ToolCall():
                 arguments = arguments_of(part.arguments)
                 exact = exact and arguments is not None and part.arguments == _written(arguments)
@@ -304,7 +309,7 @@ def _assistant(message: AssistantMessage, sendable: bool) -> "BaseMessage":
             for call in message.calls
         ]
     one_text = not blocks or (len(blocks) == 1 and blocks[0]["type"] == "text")
-    content: str | list[str | dict[Any, Any]] = message.text if one_text else [*blocks]
+    content: str | list[str | dict[Any, Any]] = "".join(one["text"] for one in blocks) if one_text else [*blocks]
     return AIMessage(content=content, tool_calls=valid, invalid_tool_calls=invalid, additional_kwargs=extra)
 
 

@@ -14,6 +14,7 @@ from typing import Final, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.shown import told_of
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -187,8 +188,10 @@ class ChatCodec:
                 case Thinking():
                     self._thought(part, encoded)
                 case Opaque():
+                    # What else is in it does not go back; see `treadle.models.openai_chat_beside`.
                     if part.provider == self.provider:
                         kept = part.value
+                    texts.append(told_of(part, message))
                 case _:
                     assert_never(part)
         text = "".join(texts)

@@ -319,6 +319,6 @@ class ChatDecoder:
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
         beside = self._beside.whole()
         if kept or kept_of_calls or beside:
-            shown = bool(beside.keys() & {"images", "audio"})
+            shown = "image" if "images" in beside else "sound" if "audio" in beside else ""
             parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}, shown))
         return parts

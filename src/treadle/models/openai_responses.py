@@ -14,6 +14,7 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.shown import told_of
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -40,7 +41,7 @@ from treadle.models.guarded import Guarded
 from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
-from treadle.models.openai_responses_items import READABLE, is_phase
+from treadle.models.openai_responses_items import READABLE, is_phase, taken_back
 from treadle.models.openai_responses_stream import ResponsesDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
@@ -200,7 +201,9 @@ class ResponsesCodec:
                         phase = {"phase": value["phase"]}
                         continue
                     if provider == self.provider:
-                        items.append(value)
+                        items.append(taken_back(value))
+                    elif told := told_of(part, message):
+                        items.append({"type": "message", "role": "assistant", "content": told})
                 case _:
                     assert_never(part)
             phase = {}

@@ -19,6 +19,9 @@ READABLE: Final = "reasoning_text"
 CALLERS: Final = ("apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "shell_call")
 """The calls, besides those of functions, that the caller carries out unless their output stands beside them."""
 APPROVAL: Final = "mcp_approval_request"
+DRAWN: Final = "image_generation_call"
+DRAWN_FIELDS: Final = ("type", "id", "status", "result")
+"""What the provider takes of a drawn image; it says more of it."""
 
 
 class Item:
@@ -137,3 +140,8 @@ def tokens_of(output: Iterable[Json]) -> int:
     """The tokens of the messages among the items of `output`, at most."""
     texts = [part.text for item in output if item.get("type") == "message" for part in texts_in(item)]
     return estimate_text("".join(texts)) if texts else 0
+
+
+def taken_back(item: Json) -> Json:
+    """An item as it goes back to the provider that gave it."""
+    return {name: item[name] for name in DRAWN_FIELDS if name in item} if item.get("type") == DRAWN else item

@@ -26,7 +26,7 @@ from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.openai_responses_items import Item, call_id_of, parts_of, texts_in, thinking_in, tokens_of
+from treadle.models.openai_responses_items import DRAWN, Item, call_id_of, parts_of, texts_in, thinking_in, tokens_of
 from treadle.models.openai_responses_usage import is_search, usage_of_response
 from treadle.models.port import (
     ModelEvent,
@@ -299,8 +299,8 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 arguments = item.get("arguments") or ""
                 parts.append(ToolCall(call_id_of(item), item["name"], arguments, item_id=item.get("id")))
             case _:
-                drawn = item["type"] == "image_generation_call" and bool(item.get("result"))
-                parts.append(Opaque(provider, item, shown=drawn))
+                drawn = item["type"] == DRAWN and item.get("result")
+                parts.append(Opaque(provider, item, shown="image" if drawn else ""))
     finish, detail = _finish_of(response, output, called, refused)
     return ModelReply(
         AssistantMessage(tuple(parts)),

@@ -205,7 +205,12 @@ def _is_sound(reply: ModelReply) -> bool:
         elif type(part) is Thinking:
             if not _is_sound_thinking(part):
                 return False
-        elif type(part) is not Opaque or type(part.provider) is not str or _no_json(part.value):
+        elif (
+            type(part) is not Opaque
+            or type(part.provider) is not str
+            or _no_json(part.value)
+            or type(part.shown) is not str
+        ):
             return False
     return (
         (usage is None or is_sound_usage(usage))
@@ -267,7 +272,9 @@ def _part(part: Any) -> AssistantPart:
         id, name, item_id = _text("ToolCall.id", part.id), _text("ToolCall.name", part.name), part.item_id
         return ToolCall(id, name, _arguments(part.arguments), _named("ToolCall.item_id", item_id))
     if type(part) is Opaque:
-        return Opaque(_text("Opaque.provider", part.provider), _json(part.value), part.shown is True)
+        shown = ("image or sound" if part.shown else "") if isinstance(part.shown, bool) else part.shown
+        wanted = 'a word for what people see or hear of it, such as "image"'
+        return Opaque(_text("Opaque.provider", part.provider), _json(part.value), _text("Opaque.shown", shown, wanted))
     raise _wrong("AssistantMessage.content", "parts that are Text, Thinking, ToolCall or Opaque", part)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from treadle.context.shown import text_with_shown
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
@@ -327,7 +328,9 @@ def recorded_for_call(
         )
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
     if result.finished:
-        value = result.text if result.output is None else _as_json(result.output, child.state.output)
+        said = result.steps[-1].message if result.steps and not result.text else None
+        text = result.text if said is None else text_with_shown(said)
+        value = text if result.output is None else _as_json(result.output, child.state.output)
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.
         app = child.state.output if final else output.app if result.output is None else value
