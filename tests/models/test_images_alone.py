@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Text, Usage, tool
+from treadle import Agent, Limits, MemoryJournal, Text, Usage, tool
 from treadle.kernel.events import ModelReplied, decode_event, encode_event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Opaque, ToolCall, UserMessage
@@ -175,6 +175,15 @@ async def test_an_image_is_the_answer_and_not_what_was_said_before_it():
     result = await Agent(Painter(), tools=[look]).run("draw")
     assert (result.stop.reason, result.text) == ("answered", "")
     assert "image or a sound" in result.message
+
+
+async def test_an_image_that_is_objected_to_is_one_error_and_not_two():
+    """Regression: it counted as a step in which nothing was said, beside the objection, and the run ended."""
+    objections = ["brighter"]
+    limits = Limits(consecutive_errors=2)
+    agent = Agent(Drawing(), limits=limits, on_answer=lambda *given: objections.pop() if objections else None)
+    result = await agent.run("draw")
+    assert (result.stop.reason, len(result.steps)) == ("answered", 2)
 
 
 async def test_a_journal_that_does_not_say_what_is_shown_has_the_history_that_it_had():

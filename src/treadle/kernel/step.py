@@ -52,14 +52,13 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """What the model said in this step: of an answer by the final tool that answer, and no words beside it."""
-        message = self.message
-        if message is None:
-            return ""
-        if not self.handed_in:
-            return message.text
-        return next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
+        if self.message is None or not self.handed_in:
+            return "" if self.message is None else self.message.text
+        return next((part.text for part in reversed(self.message.content) if isinstance(part, Text)), "")
 
     @property
     def failed(self) -> bool:
-        """Whether all that it did went wrong: every call answered with an error, or nothing said at all."""
-        return all([call.is_error for call in self.calls]) if self.calls else not self.text.strip()
+        """Whether all that it did went wrong: every call answered with an error, or nothing said or shown at all."""
+        if self.calls:
+            return all([call.is_error for call in self.calls])
+        return not self.text.strip() and not (self.message and set(self.message.shown) - {True})
