@@ -3,6 +3,7 @@
 - an idempotency key is that of one call of one run, whatever had the run's name before
 - nothing that writes is done twice unless a person said so
 - a decision on what a deleted run has asked decides nothing of the run that has its name now
+- a decision under an id that is delivered again, whenever that is, is only taken where somebody is asked under that id
 - what a run is told to have taken is what it took: nothing of a deleted run of its name, nor of what that one has left
 - each run that is there is replayed as it went
 - the command line tells of all of them, once they stand in a file, what the library tells
@@ -70,6 +71,7 @@ class Shop:
         self.done: list[tuple[str, str, str]] = []
         self.questions = self.said_again = 0
         self.asked: set[tuple[str, str, int]] = set()
+        self.allowed: list[tuple[str, str]] = []
 
     def plan(self, names):
         steps = range(self.chance.choice([1, 2]))
@@ -152,7 +154,9 @@ class Shop:
                 "drive",
                 "drive",
                 "decide",
+                "decide",
                 "late",
+                "again",
                 "cancel",
                 "say",
                 "fork",
@@ -178,6 +182,8 @@ class Shop:
                 await self.decided(agent, line.run_id)
             case "late":
                 await self.decided_late(agent, line.run_id)
+            case "again":
+                await self.allowed_again(agent, line.run_id)
             case "cancel":
                 await agent.cancel(line.run_id)
             case "say":
@@ -186,8 +192,12 @@ class Shop:
                 await agent.begin_fork(line.run_id, at=chance.randint(0, line.steps), message="Go on.")
             case "delete" if line.status == "finished":
                 gone = [line.run_id] if chance.random() < 0.6 else reversed(await family(self.journal, line.run_id))
-                for run_id in gone:
+                gone = list(gone)
+                # Who deletes a family may be stopped in the middle.
+                for run_id in gone[: len(gone) if chance.random() < 0.7 else chance.randint(1, len(gone))]:
                     await self.journal.delete(run_id)
+                if line.run_id in [one.run_id for one in await self.lines()]:
+                    return
                 if line.run_id in NAMES:
                     await self.submitted(agent, line.run_id)
                     await self.by_half(agent, line.run_id)
@@ -219,10 +229,15 @@ class Shop:
         for call in await self.pending(run_id):
             how = self.chance.choice(["approve", "deny"])
             self.said_again += how == "approve" and call.kind == "interrupted"
-            given = {"results": {call.call_id: "told"}} if call.kind == "result" else {how: [call]}
+            name = self.chance.choice([call, call.call_id])
+            given = {"results": {call.call_id: "told"}} if call.kind == "result" else {how: [name]}
+            if how == "approve" and call.kind != "result":
+                self.allowed.append((run_id, call.call_id))
             if self.chance.random() < 0.5:
                 await agent.resubmit(run_id, to=Kept(), **given)
-                await agent.drive(run_id)
+                await self.allowed_again(agent, run_id)
+                await self.by_half(agent, run_id)
+                await self.allowed_again(agent, run_id)
             else:
                 await agent.resume(run_id, **given)
 
@@ -242,6 +257,33 @@ class Shop:
                 await agent.resume(run_id, approve=[key])
                 raise AssertionError(f"{key} was asked by a deleted run")
             assert len(await self.journal.read(run_id)) == before
+
+    async def allowed_again(self, agent: Agent, run_id: str) -> None:
+        """What was allowed under an id is delivered again."""
+        for call_id in [call for of, call in self.allowed if of == run_id][-1:]:
+            asked = [call for call in await self.pending(run_id) if call.call_id == call_id]
+            waits = asked or await self.asks_below(run_id, call_id)
+            self.said_again += any(call.kind == "interrupted" for call in asked)
+            before = await self.lengths()
+            try:
+                await agent.resubmit(run_id, to=Kept(), approve=[call_id])
+            except Misuse:
+                assert await self.lengths() == before
+            else:
+                assert waits, f"{call_id} was allowed again, and nobody asks"
+
+    async def lengths(self) -> dict[str, int]:
+        return {line.run_id: len(await self.journal.read(line.run_id)) for line in await self.journal.list(1000)}
+
+    async def asks_below(self, run_id: str, call_id: str) -> bool:
+        """Whether the run that works on a call still asks: what was decided had not come there."""
+        *path, last = call_id.split("/")
+        for part in path:
+            links = [(line.run_id, line.parent) for line in await self.journal.list(1000) if line.parent is not None]
+            run_id = next((below for below, link in links if (link.run_id, link.call_id) == (run_id, part)), "")
+        state = fold_all(await self.journal.read(run_id)) if run_id else None
+        calls = () if state is None or state.step is None else state.step.calls
+        return any(one.id == last and one.status == "needs_approval" for one in calls)
 
     async def to_the_end(self, run_id: str) -> None:
         agent, result = self.agent(), None
