@@ -12,7 +12,7 @@ from biller import Biller, Charge, Ledger
 from msgspec.structs import replace
 from texts import hostile
 
-from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, Text, Thinking, ToolCall, Usage
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, Opaque, Text, Thinking, ToolCall, Usage
 from treadle.models import (
     AuthenticationFailed,
     ContextOverflow,
@@ -47,12 +47,13 @@ Reports = bool | Literal["request"]
 
 @dataclass(frozen=True)
 class Says:
-    """A whole reply."""
+    """A whole reply; `shown` is what people see or hear of it beside the text."""
 
     text: str = ""
     calls: Calls = ()
     finish: str = "stop"
     thinking: str = ""
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class Player:
     def _reply(self, turn: Says, request: ModelRequest) -> tuple[AssistantMessage, int, Any]:
         parts: list[AssistantPart] = [Thinking(turn.thinking)] if turn.thinking else []
         parts += [Text(turn.text)] if turn.text else []
+        parts += [Opaque("player", {"drawn": True}, turn.shown)] if turn.shown else []
         parts += [ToolCall(*call) for call in turn.calls]
         message, finish = AssistantMessage(tuple(parts)), turn.finish
         written, most = self.biller.written(message), request.settings.max_tokens

@@ -110,6 +110,18 @@ def histories_are_valid(trial: Trial) -> Iterator[str]:
             yield f"the question stands {asked} times in the conversation"
 
 
+def what_is_shown_stands_in_the_history(trial: Trial) -> Iterator[str]:
+    """A follow-up is asked with the image or the sound that it is about; nobody but a context policy takes it out."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        if any(isinstance(event, ContextEdited) for event in events):
+            continue
+        said = list(fold_all(events).messages)
+        for event in events:
+            if isinstance(event, ModelReplied) and event.message.shown and event.message not in said:
+                yield f"{trial.path(run)}: what was shown is not in the history: {event.message}"
+
+
 def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
     """Every run's events, encoded and decoded, fold to the same state at every prefix; the result has them all."""
     for run in trial.journal.runs:
@@ -525,6 +537,7 @@ def what_is_recorded_is_not_done_again(trial: Trial) -> Iterator[str]:
 RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     requests_are_valid,
     histories_are_valid,
+    what_is_shown_stands_in_the_history,
     the_journal_is_the_truth,
     time_goes_on,
     nothing_is_over_its_bound,
@@ -575,6 +588,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
 
 OF_THE_TOP = (
     histories_are_valid,
+    what_is_shown_stands_in_the_history,
     the_journal_is_the_truth,
     every_run_has_one_end,
     budgets_given_are_kept,

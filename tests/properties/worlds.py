@@ -119,6 +119,7 @@ def says(names: tuple[str, ...]) -> st.SearchStrategy[Says]:
         calls=call_lists(names),
         finish=st.sampled_from(finishes),
         thinking=st.sampled_from(["", "", "let me see"]),
+        shown=mostly(st.just(""), st.sampled_from(["image", "sound"]), times=5),
     )
 
 
