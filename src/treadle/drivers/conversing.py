@@ -16,6 +16,7 @@ from treadle.carried import Made, as_it_was
 from treadle.journal import Journal, JournalDamaged, Leases, UnknownRun
 from treadle.journal.families import every, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by
+from treadle.journal.ones_own import holders_of, read_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, RunFinished, RunResumed, RunStarted, ToolsListed
 from treadle.kernel.fold import fold_all
@@ -51,7 +52,7 @@ class GoneOn(Misuse):
 
 def lines_of(journal: Journal, user: str, name: str) -> AsyncIterator[RunInfo]:
     """The runs of a conversation, newest first. Of those that are asked for the first few are nearly always enough."""
-    return every(journal, Wanted(user=user, conversation=name, top=True), page_of=_PAGE)
+    return every(journal, Wanted(user=user, conversation=name, top=True), size=_PAGE)
 
 
 async def last_of(lines: AsyncIterable[RunInfo]) -> RunInfo | None:
@@ -78,7 +79,7 @@ async def in_the_way(journal: Journal, run_id: str, before: RunInfo | None) -> R
         run_id: the run that was begun, and that nothing was done for.
         before: the last run, as it was when what was said was read; None if there was none.
     """
-    line = told_by(await journal.read(run_id))
+    line = told_by(await read_of(journal, run_id))
     async for other in _others(journal, line):
         if before is not None and other.run_id == before.run_id:
             # It may have gone on since, and have ended again.
@@ -122,7 +123,7 @@ async def begun_beside(journal: Journal, events: Sequence[Event]) -> bool:
     if not line.conversation or line.parent is not None or not _only_begun(events):
         return False
     async for other in _others(journal, line):
-        found = await journal.read(other.run_id)
+        found = await read_of(journal, other.run_id)
         if _age(other) < _age(line):
             return _said_until(found, line.started_at) != said_before(events[0])
         if not _only_begun(found):
@@ -141,7 +142,7 @@ async def _gives_way(journal: Journal, run_id: str) -> bool:
     """Whether a run that was begun meanwhile is taken back again, as who began it looks too; waits for that."""
     for _ in range(_LOOKS):
         try:
-            events = await journal.read(run_id)
+            events = await read_of(journal, run_id)
         except UnknownRun:
             return True
         except JournalDamaged:
@@ -157,7 +158,7 @@ async def _gives_way(journal: Journal, run_id: str) -> bool:
 
 async def _is_held(journal: Journal, run_id: str, *, unknown: bool = False) -> bool:
     """Whether some process has the run; `unknown` where the journal does not tell."""
-    return run_id in await journal.holders([run_id]) if isinstance(journal, Leases) else unknown
+    return run_id in await holders_of(journal, [run_id]) if isinstance(journal, Leases) else unknown
 
 
 def _age(line: RunInfo) -> tuple[float, str]:

@@ -28,9 +28,9 @@ from treadle.drivers.undisturbed import undisturbed
 from treadle.event_loop import running_loop
 from treadle.journal import JournalConflict
 from treadle.journal.families import is_there
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Queued, RunFinished, RunForked, RunPaused, RunStarted, StepPrepared
-from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import Stop, stopped
 from treadle.result import RunResult
 
@@ -225,10 +225,10 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
     except JournalConflict as conflict:
         if asked.run_id is None or conflict.found == 0:
             raise
-        events = await config.journal.read(asked.run_id)
+        events = await read_of(config.journal, asked.run_id)
         _require_same(run, events)
         # By what was read here: a worker may have brought it to a person since, who is none of this caller's concern.
-        if fold_all(events).phase != "finished" and not _waits_for_somebody(events):
+        if standing_of(events).phase != "finished" and not _waits_for_somebody(events):
             await to.dispatch(order_of(events))
         return asked.run_id
     await to.dispatch(_order(run.run_id, config.name, queued))
@@ -286,7 +286,7 @@ async def carried(
         Misuse: this agent may not take it up.
     """
     events, _ = await recorded(config, "drive", run_id)
-    state = fold_all(events)
+    state = standing_of(events)
     if _waits_for_somebody(events):
         return Run(config, DRIVER, state=state).result_after(events)
     # Others go on with what a worker leaves.
@@ -349,12 +349,12 @@ def is_queued(events: Sequence[Event]) -> bool:
 
 def _waits_for_somebody(events: Sequence[Event]) -> bool:
     """Whether the run has paused, and not for a worker."""
-    return fold_all(events).phase == "paused" and not is_queued(events)
+    return standing_of(events).phase == "paused" and not is_queued(events)
 
 
 def order_of(events: Sequence[Event]) -> Order:
     """The order by which a run was last queued."""
-    state = fold_all(events)
+    state = standing_of(events)
     return _order(state.run_id, state.agent, _queued_last(events) or Queued())
 
 

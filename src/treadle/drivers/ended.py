@@ -16,12 +16,10 @@ from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
-from treadle.journal import Journal, JournalError, Leases
+from treadle.journal import Journal, JournalError
 from treadle.journal.families import read_below
-from treadle.journal.ones_own import told_as_its_own
-from treadle.kernel.errors import IllegalEvent
+from treadle.journal.ones_own import holders_of, read_of, standing_of
 from treadle.kernel.events import Event
-from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 
 _AT_REST: Final = ("finished", "paused")
@@ -80,16 +78,14 @@ async def settle_left(
     except BudgetUnavailable as error:
         log.warning("it cannot be told which runs that have ended have something set aside: %s", error)
     try:
-        with told_as_its_own(journal):
-            seen -= {*(await journal.holders([*seen]) if isinstance(journal, Leases) else ())}
+        seen -= {*await holders_of(journal, [*seen])}
     except JournalError:
         return
     for run_id in sorted(seen):
         try:
-            with told_as_its_own(journal):
-                events = await journal.read(run_id)
-            state = fold_all(events)
-        except (JournalError, IllegalEvent):
+            events = await read_of(journal, run_id)
+            state = standing_of(events)
+        except JournalError:
             # It is another journal's, or damaged, which whoever asks for it is told.
             continue
         config = configs.get(state.agent, other)
@@ -107,8 +103,7 @@ async def _set_right(config: Configuration, state: RunState, events: int, name: 
     """Sets the rows of a run of so many events, called `name`, if it has come to rest."""
     rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase in _AT_REST else []
     # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
-    with told_as_its_own(journal):
-        gone_on = bool(rows) and journal is not None and bool(await journal.read(state.run_id, events))
+    gone_on = bool(rows) and journal is not None and bool(await read_of(journal, state.run_id, events))
     if rows and not gone_on:
         await patiently(partial(amend, rows), LAST_WORD)
 
@@ -120,7 +115,7 @@ async def _below(config: Configuration, state: RunState, name: str, journal: Jou
         events = await read_below(journal, run_id, state.started.at)
         if events is None:
             continue
-        inner = fold_all(events)
+        inner = standing_of(events)
         called = row_name(run_id, inner.started_at, (state.run_id, name))
         await _set_right(below, inner, len(events), called, journal)
         await _below(below, inner, called, journal)

@@ -6,7 +6,7 @@ also knows what this process drives, so that no two tasks of it drive one run.
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
@@ -14,7 +14,7 @@ from math import inf
 from threading import Event, Lock, Thread
 
 from treadle.drivers.clock import steady
-from treadle.journal import Held, Holder, JournalError, Leases, TakenOver
+from treadle.journal import Held, Holder, Leases, TakenOver
 from treadle.journal.holder import this_process
 from treadle.journal.leases import BEATS
 
@@ -164,31 +164,31 @@ def _renew(leases: list[Lease]) -> None:
     one, since = leases[0], steady()
     try:
         beat = one.journal.beat([lease.held.run_id for lease in leases], one.held.holder, one.held.seconds)
-    except JournalError as error:
+    except Exception as error:
+        # Whatever a journal of somebody's own raises, the thread goes on: it renews the leases of others too.
         log.warning("the leases of runs could not be renewed: %s", error)
     else:
         beat.add_done_callback(partial(_heard, leases, since))
 
 
-def _heard(leases: Iterable[Lease], since: float, beat: "Future[object]") -> None:
+def _heard(leases: Iterable[Lease], since: float, beat: "Future[Sequence[str]]") -> None:
     try:
         lost = beat.result()
     except Exception as error:
         log.warning("the leases of runs could not be renewed: %s", error)
         return
-    if isinstance(lost, list):
-        for lease in leases:
-            if lease.held.run_id in lost:
-                lease.lose()
-            else:
-                lease.renewed(since)
+    for lease in leases:
+        if lease.held.run_id in lost:
+            lease.lose()
+        else:
+            lease.renewed(since)
 
 
 def _let_go(journal: Leases, held: Held) -> None:
     """Gives a lease back. Where the journal cannot be written it runs out by itself."""
     try:
         journal.let_go(held.run_id, held.holder).add_done_callback(lambda done: done.cancelled() or done.exception())
-    except JournalError as error:
+    except Exception as error:
         log.info("the lease of run %s runs out by itself: %s", held.run_id, error, extra={"run_id": held.run_id})
 
 

@@ -14,9 +14,8 @@ from treadle.drivers.approvals import BUDGET
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.drivers.run import Run
 from treadle.journal import Journal, JournalConflict, JournalDamaged, Leases, RunHeld
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import read_of, standing_of, told_as_its_own
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
-from treadle.kernel.fold import fold_all
 
 
 async def hold(run: Run) -> None:
@@ -83,8 +82,7 @@ async def held_again(run: Run) -> AsyncIterator[Lease | None]:
     run.let_go()
     lease = await taken(run.journal, run.run_id, takeover=False)
     try:
-        with told_as_its_own(run.journal):
-            last = await run.journal.read(run.run_id, run.recorded - 1)
+        last = await read_of(run.journal, run.run_id, run.recorded - 1)
         if [event.at for event in last] != [run.events[-1].at]:
             raise JournalConflict(run.run_id, run.recorded, run.recorded - 1 + len(last))
         yield lease
@@ -123,18 +121,18 @@ async def may_hold_money(journal: Journal, run_id: str, below: Iterable[str]) ->
     """
     for one in dict.fromkeys([run_id, *below]):
         try:
-            events = await journal.read(one)
+            events = await read_of(journal, one)
+            in_the_middle = not isinstance(events[-1], RunFinished | RunPaused)
+            if in_the_middle and _under_a_budget(events):
+                return True
         except JournalDamaged:
             continue
-        in_the_middle = not isinstance(events[-1], RunFinished | RunPaused)
-        if in_the_middle and _under_a_budget(events):
-            return True
         if one == run_id and not in_the_middle:
             return False
     return False
 
 
 def _under_a_budget(events: Sequence[Event]) -> bool:
-    begun, given = events[0], fold_all(events).accounts.budgets
+    begun, given = events[0], standing_of(events).accounts.budgets
     hooks = begun.hooks if isinstance(begun, RunStarted) else None
     return bool(given) or any(one.startswith(f"{BUDGET} ") for one in hooks or ())

@@ -34,11 +34,10 @@ from treadle.drivers.run import Run
 from treadle.drivers.undisturbed import undisturbed
 from treadle.event_loop import running_loop
 from treadle.journal import Journal
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunPaused, RunStarted
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
@@ -134,7 +133,7 @@ async def taken_up(
     try:
         # What its owner wrote until it had it no longer; where somebody chose its name, it may be another run by now.
         known = () if found.state.started.nonce else events
-        events = going_on.as_said([*known, *await there.read(found.state.run_id, len(known))])
+        events = going_on.as_said([*known, *await read_of(there, found.state.run_id, len(known))])
         found = found._replace(state=standing(events, going_on), events=events)
         if not _over(found.state, going_on):
             return Begun(await _gone_on(config, going_on, found, lease), events)
@@ -149,10 +148,11 @@ def standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
     """Where a run stands.
 
     Raises:
+        JournalDamaged: an event cannot follow on those before it.
         Overtaken: it has gone on meanwhile.
         Misuse: it is not to go on by itself, or nothing of it waits to be decided.
     """
-    state, answers = fold_all(events), going_on.answers
+    state, answers = standing_of(events), going_on.answers
     if going_on.seen not in (None, len(events)):
         raise Overtaken(f"run {state.run_id} has gone on meanwhile: look at it again")
     if answers and state.phase == "finished":
@@ -278,8 +278,7 @@ async def recorded(
         if journal is None:
             return run.events, None
     if journal is not None:
-        with told_as_its_own(journal):
-            return await journal.read(run if isinstance(run, str) else run.run_id), journal
+        return await read_of(journal, run if isinstance(run, str) else run.run_id), journal
     raise Misuse(
         f"run {run!r} cannot be found: this agent keeps no journal. Give it one (journal=SqliteJournal(path)), "
         f"or give {what} the result of the run"

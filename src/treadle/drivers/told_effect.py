@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from treadle.drivers.below import Below
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.tools import Tool
@@ -21,7 +21,7 @@ async def maker_of(one: Pending, state: RunState, journal: Journal | None) -> Ru
         if journal is None:
             return None
         try:
-            state = fold_all(await journal.read(made.run_id))
+            state = standing_of(await read_of(journal, made.run_id))
         except (UnknownRun, JournalDamaged):
             return None
         path = path.partition("/")[2]

@@ -7,9 +7,10 @@ was told what was decided of its calls: they wait still.
 
 from treadle.drivers.below import run_id_below
 from treadle.journal import Journal, JournalDamaged, UnknownRun
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.calls import CallRecord, parsed
 from treadle.kernel.events import RunResumed
-from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.fold import fold
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
@@ -56,7 +57,7 @@ async def _below(state: RunState, step: Step, record: CallRecord, journal: Journ
     if journal is None:
         return None
     try:
-        below = fold_all(await journal.read(run_id))
+        below = standing_of(await read_of(journal, run_id))
     except (UnknownRun, JournalDamaged):
         return None
     name = escaped(record.id)

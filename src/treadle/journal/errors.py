@@ -185,9 +185,9 @@ class JournalDamaged(JournalUnavailable):
 
     def __init__(self, damage: Sequence[Damage], *, where: str = "") -> None:
         self.damage = tuple(damage)
+        place = f" in journal {where}" if where else ""
         shown = "; ".join(
-            f"event {one.event} of run {one.run_id!r} in journal {where} cannot be read: {one.why}"
-            for one in damage[:SHOWN]
+            f"event {one.event} of run {one.run_id!r}{place} cannot be read: {one.why}" for one in damage[:SHOWN]
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(

@@ -5,7 +5,7 @@ from sys import maxsize
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import page_of, read_of, told_as_its_own
 from treadle.journal.port import Journal
 from treadle.kernel.events import Event, Parent, RunFinished, RunStarted
 
@@ -15,8 +15,7 @@ _PAGE = 500
 async def is_there(journal: Journal, run_id: str) -> bool:
     """Whether there is a run of that very id, damaged or not."""
     try:
-        with told_as_its_own(journal):
-            await journal.read(run_id, maxsize)
+        await read_of(journal, run_id, maxsize)
     except UnknownRun:
         return False
     except JournalDamaged:
@@ -24,12 +23,11 @@ async def is_there(journal: Journal, run_id: str) -> bool:
     return True
 
 
-async def every(journal: Journal, wanted: Wanted = ALL, page_of: int = _PAGE) -> AsyncIterator[RunInfo]:
+async def every(journal: Journal, wanted: Wanted = ALL, size: int = _PAGE) -> AsyncIterator[RunInfo]:
     """The wanted runs, however many, newest first; asked for in pages of so many, few where the first are enough."""
     before: RunInfo | None = None
     while True:
-        with told_as_its_own(journal):
-            page = await journal.list(page_of, before, wanted)
+        page = await page_of(journal, size, before, wanted)
         if not page:
             return
         for line in page:
@@ -52,8 +50,7 @@ async def read_below(journal: Journal, run_id: str, began: float) -> Sequence[Ev
         JournalError: the journal cannot be read.
     """
     try:
-        with told_as_its_own(journal):
-            events = await journal.read(run_id)
+        events = await read_of(journal, run_id)
     except UnknownRun:
         return None
     first = events[0]
@@ -68,8 +65,7 @@ async def family(journal: Journal, run_id: str) -> list[str]:
     """
     if not await is_there(journal, run_id):
         # Its error has the nearest id, and says where it looked.
-        with told_as_its_own(journal):
-            await journal.read(run_id)
+        await read_of(journal, run_id)
     # The id of a run begins with that of the run that it works for.
     lines = [line async for line in every(journal, Wanted(text=f"{run_id}."))]
     return [run_id, *below(lines, {run_id}).get(run_id, ())]
@@ -86,12 +82,12 @@ async def delete_family(journal: Journal, runs: Sequence[str]) -> int:
     """
     first, *rest = runs
     try:
-        with told_as_its_own(journal):
-            goes_on = not isinstance((await journal.read(first))[-1], RunFinished)
+        goes_on = not isinstance((await read_of(journal, first))[-1], RunFinished)
     except (JournalDamaged, UnknownRun):
         goes_on = False
     order = [first, *reversed(rest)] if goes_on else [*reversed(rest), first]
-    return sum([await journal.delete(run_id) for run_id in order])
+    with told_as_its_own(journal):
+        return sum([await journal.delete(run_id) for run_id in order])
 
 
 async def families(journal: Journal, wanted: Wanted = ALL) -> list[Sequence[RunInfo]]:

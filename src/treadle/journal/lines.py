@@ -7,6 +7,7 @@ of their chain, and the whole by one with the number of runs, so that what was c
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import IO, NamedTuple
 
@@ -14,10 +15,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from treadle.journal.chain import beginning, link
-from treadle.journal.errors import JournalDamaged, NotImported, UnknownRun
+from treadle.journal.errors import JournalDamaged, JournalError, NotImported, UnknownRun
 from treadle.journal.families import families, family, is_there
 from treadle.journal.line import decoded, unknown_field
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of, told_as_its_own
 from treadle.journal.port import Journal, check_first
 from treadle.journal.redaction import Redact, redacted
 from treadle.journal.told_apart import told_apart
@@ -95,8 +96,7 @@ async def export_runs(
                 continue
             done.add(run_id)
             try:
-                with told_as_its_own(journal):
-                    events = await journal.read(run_id)
+                events = await read_of(journal, run_id)
             except UnknownRun:
                 if run_ids is None:
                     continue
@@ -187,15 +187,16 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
             await _put_all(journal, (one for one in _runs_in(file) if one[0] in runs), written)
     except BaseException:
         for run_id in reversed(written):
-            await journal.delete(run_id)
+            # One that cannot be deleted hinders no other, nor is it what is told.
+            with suppress(JournalError), told_as_its_own(journal):
+                await journal.delete(run_id)
         raise
     return [run_id for run_id in above if run_id not in there]
 
 
 async def _is_same(journal: Journal, run_id: str, events: Sequence[Event]) -> bool:
     """Whether the journal has the run as it would have it from this import; a journal that redacts has other words."""
-    with told_as_its_own(journal):
-        there = await journal.read(run_id)
+    there = await read_of(journal, run_id)
     if there == events:
         return True
     redact: Redact | None = getattr(journal, "redact", None)

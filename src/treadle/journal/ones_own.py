@@ -1,12 +1,18 @@
 """Journals of one's own: what one raises that is no error of a journal's is told as one, wherever it is asked."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from treadle.journal.errors import JournalError, foreign
+from treadle.journal.errors import Damage, JournalDamaged, JournalError, foreign
+from treadle.journal.holder import Holder
+from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.leases import Leases
 from treadle.journal.port import Journal
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import IllegalEvent, Misuse
+from treadle.kernel.events import Event
+from treadle.kernel.fold import fold
+from treadle.kernel.state import RunState
 
 _REMEDY = "When its cause is gone, try again."
 
@@ -45,3 +51,38 @@ def cancels_itself() -> bool:
     """Whether a cancellation that is caught here is nobody's but that of what was waited for, such as a pool."""
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
+
+
+async def read_of(journal: Journal, run_id: str, start: int = 0) -> list[Event]:
+    """The events of a run of `journal`, as `Journal.read` gives them."""
+    with told_as_its_own(journal):
+        return await journal.read(run_id, start)
+
+
+async def page_of(journal: Journal, limit: int, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
+    """Runs of `journal`, as `Journal.list` gives them."""
+    with told_as_its_own(journal):
+        return await journal.list(limit, before, wanted)
+
+
+async def holders_of(journal: Journal, run_ids: Collection[str]) -> Mapping[str, Holder]:
+    """Who has these runs, as `Leases.holders` gives them; nobody where `journal` keeps no leases."""
+    if not isinstance(journal, Leases):
+        return {}
+    with told_as_its_own(journal):
+        return await journal.holders(run_ids)
+
+
+def standing_of(events: Sequence[Event]) -> RunState:
+    """Where a run of a journal stands, all of whose events are these.
+
+    Raises:
+        JournalDamaged: one of them cannot follow on those before it.
+    """
+    state = RunState()
+    try:
+        for event in events:
+            state = fold(state, event)
+    except IllegalEvent as error:
+        raise JournalDamaged([Damage(state.run_id, state.events, str(error))]) from error
+    return state

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
-from treadle.journal.info import RunInfo, Wanted
+from treadle.journal.info import RunInfo
 from treadle.journal.leases import Leases
+from treadle.journal.ones_own import holders_of, page_of, read_of
 from treadle.journal.port import Journal
 from treadle.kernel.events import RunPaused
 
@@ -47,7 +48,7 @@ async def stuck_runs(journal: Journal, limit: int = 50) -> list[Stuck]:
     """
     found: list[Stuck] = []
     async for page in _pages(journal):
-        held = await journal.holders([line.run_id for line in page]) if isinstance(journal, Leases) else {}
+        held = await holders_of(journal, [line.run_id for line in page])
         for line in page:
             quiet = time.time() - line.updated_at
             why = "" if line.run_id in held else await _why(journal, line, quiet)
@@ -62,7 +63,7 @@ async def _pages(journal: Journal) -> AsyncIterator[Sequence[RunInfo]]:
     """The runs at the top that have not ended, a page at a time."""
     last: RunInfo | None = None
     while True:
-        page = await journal.list(_PAGE, last, Wanted())
+        page = await page_of(journal, _PAGE, last)
         yield [line for line in page if line.parent is None and line.status in ("running", "waiting")]
         if len(page) < _PAGE:
             return
@@ -80,7 +81,7 @@ async def _why(journal: Journal, line: RunInfo, quiet: float) -> str:
     if quiet < QUIET:
         return ""
     try:
-        events = await journal.read(line.run_id, line.events - 1)
+        events = await read_of(journal, line.run_id, line.events - 1)
     except (JournalDamaged, UnknownRun):
         return ""
     last = events[-1] if events else None

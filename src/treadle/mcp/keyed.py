@@ -19,10 +19,10 @@ from treadle.drivers.dispatch import carried
 from treadle.drivers.drive import CALLED, driven
 from treadle.drivers.taking_up import GoingOn
 from treadle.journal import JournalConflict, RunHeld, UnknownRun
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, RunPaused, RunStarted
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.mcp.naming import KEY
 from treadle.mcp.relay import called
@@ -68,13 +68,13 @@ async def run_once(
     question = UserMessage(said)
     kept = as_kept(question, getattr(agent.journal, "redact", None))
     try:
-        events = await agent.journal.read(run_id)
+        events = await read_of(agent.journal, run_id)
     except UnknownRun:
         try:
             return await driven(await begun(agent._config, asked._replace(run_id=run_id)))
         except JournalConflict as error:
             raise _under_way(run_id) from error
-    first = next(one for one in fold_all(events).messages if isinstance(one, UserMessage))
+    first = next(one for one in standing_of(events).messages if isinstance(one, UserMessage))
     if first.text != kept.text:
         raise Misuse(
             f"the key is that of another call (run {run_id}): nothing was done. Each call has a key of its own"

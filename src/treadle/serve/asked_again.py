@@ -10,6 +10,7 @@ from treadle.drivers.taking_up import GoingOn
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, Wanted, told_by
+from treadle.journal.ones_own import read_of
 from treadle.kernel.events import MessageAdded, RunFinished, RunPaused, StepPrepared
 from treadle.serve.carrying import Carrying
 from treadle.serve.live import STOPPED
@@ -107,7 +108,7 @@ class AskedAgain:
 
     async def _named(self, run_id: str) -> RunInfo | None:
         try:
-            return told_by(await self._journal.read(run_id))
+            return told_by(await read_of(self._journal, run_id))
         except UnknownRun:
             return None
         except JournalError as error:

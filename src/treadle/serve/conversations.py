@@ -16,7 +16,7 @@ from treadle.drivers.lease import undriven
 from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
 from treadle.journal.families import delete_family, every, family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import page_of, read_of, standing_of, told_as_its_own
 from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
@@ -88,7 +88,7 @@ class Conversations:
         wanted = Wanted(user=user.name, top=True)
         earlier = set[str]() if before is None else await self._spoken_in_since(wanted, before)
         while True:
-            page = await self._journal.list(_PAGE, last, wanted)
+            page = await page_of(self._journal, _PAGE, last, wanted)
             for line in page:
                 last = line
                 name = line.conversation
@@ -103,7 +103,7 @@ class Conversations:
     async def _spoken_in_since(self, wanted: Wanted, place: tuple[float, str]) -> set[str]:
         """The conversations that stood on an earlier page than the one that begins at `place`."""
         names, last = set[str](), None
-        while page := await self._journal.list(_PAGE, last, wanted):
+        while page := await page_of(self._journal, _PAGE, last, wanted):
             for line in page:
                 if (line.started_at, line.run_id) < place:
                     return names
@@ -181,7 +181,7 @@ class Conversations:
                     # It goes on just now, or is let go, or another deletes it: the next look tells.
                     await asyncio.sleep(_LOOK)
                     break
-        if isinstance(self._journal, Titles) and not await self._journal.list(1, None, its):
+        if isinstance(self._journal, Titles) and not await page_of(self._journal, 1, None, its):
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
@@ -256,7 +256,8 @@ class Conversations:
 
     async def _take_back(self, run_id: str) -> None:
         try:
-            await self._journal.delete(run_id)
+            with told_as_its_own(self._journal):
+                await self._journal.delete(run_id)
         except JournalUnavailable:
             # It may be gone all the same, and only the file not be cleaned up while another process reads it.
             if await is_there(self._journal, run_id):
@@ -265,7 +266,7 @@ class Conversations:
     async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
         """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
         try:
-            line = told_by(await self._journal.read(run_id))
+            line = told_by(await read_of(self._journal, run_id))
         except JournalError:
             line = unknown(run_id, 0.0)
         if (line.user, line.conversation, line.status) != (user.name, name, "finished"):
@@ -281,7 +282,7 @@ class Conversations:
     async def said_until(self, line: RunInfo) -> Sequence[Message]:
         """What had been said when a run of it ended, or if it ended now."""
         try:
-            state = fold_all(await self._journal.read(line.run_id))
+            state = standing_of(await read_of(self._journal, line.run_id))
         except JournalError as error:
             raise of_journal(error) from error
         return conversation_part(history(state, state.stop or stopped("running")))

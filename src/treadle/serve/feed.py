@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from treadle.drivers.watching import RunEvent, StepCompleted
 from treadle.journal import Journal, JournalError, Leases
+from treadle.journal.ones_own import holders_of, read_of
 from treadle.kernel.events import Event, Happened, RunFinished, RunPaused
 from treadle.serve.refused import Refused
 
@@ -188,7 +189,7 @@ class Feed:
             if self.hearing is not None or not isinstance(self._journal, Leases):
                 return False
             try:
-                if await self._journal.holders(driven_as):
+                if await holders_of(self._journal, driven_as):
                     return False
             except JournalError:
                 # Who watches the run tells of a journal that is away, if that does not pass.
@@ -202,7 +203,9 @@ class Feed:
         latest = self._latest
         if latest and latest[0].number <= after + 1:
             return [one for one in latest if one.number > after]
-        return [Numbered(n, event) for n, event in enumerate(await self._journal.read(self.run_id, after), after + 1)]
+        return [
+            Numbered(n, event) for n, event in enumerate(await read_of(self._journal, self.run_id, after), after + 1)
+        ]
 
     def _passed(self, number: int) -> int:
         """The count of the last piece that stands in an event up to number `number`; 0 if there is none."""

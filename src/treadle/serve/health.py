@@ -11,6 +11,7 @@ import time
 from typing import Final
 
 from treadle.journal import Journal, JournalError, SqliteJournal
+from treadle.journal.ones_own import page_of
 from treadle.journal.sqlite_file import seen
 from treadle.serve.refused import Refused, of_journal
 
@@ -66,7 +67,7 @@ class Health:
             if time.monotonic() - self._looked < _FRESH:
                 return
             try:
-                await self._journal.list(1)
+                await page_of(self._journal, 1)
             except JournalError as error:
                 raise of_journal(error) from error
             self._looked = time.monotonic()

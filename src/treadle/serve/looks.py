@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import standing_of
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.export import MEDIA, Format, as_markdown, file_name
 from treadle.serve.export_page import as_html
@@ -44,7 +44,7 @@ async def step(serving: Serving, request: Request) -> Response:
     run_id, number = request.path_params["run"], request.path_params["step"]
     events, config = await serving.runs.views.opened(serving.user(request), run_id)
     at = digits(number)
-    found = None if at is None else inside(events, fold_all(events), at, config)
+    found = None if at is None else inside(events, standing_of(events), at, config)
     if found is None:
         raise Refused("not_found", f"run {run_id} has no step {number!r:.20}")
     return json_response(found)

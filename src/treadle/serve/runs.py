@@ -19,6 +19,7 @@ from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalError, RunHeld
 from treadle.journal.families import delete_family, family
 from treadle.journal.info import SERVED, told_by
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.journal.redaction import as_kept
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, RunFinished, RunPaused
@@ -171,7 +172,7 @@ class Runs:
         """
         whose = await self._owners.decided_on(user, run_id)
         await self.live.settled(run_id)
-        state = fold_all(await kept(self.journal.read(run_id)))
+        state = standing_of(await kept(read_of(self.journal, run_id)))
         waiting = {one.pending.call_id: one for one in await waits_of(self.agents, state, self.journal)}
         answers = answers_of(verdicts, waiting, run_id)
         self._starting(user)
@@ -179,7 +180,7 @@ class Runs:
             await self.carrying.go_on(whose, run_id, GoingOn(answers, message, by=user.name, origin=origin, seen=seen))
         except Misuse as error:
             # Somebody else may have decided between the look and the record.
-            state = fold_all(await kept(self.journal.read(run_id)))
+            state = standing_of(await kept(read_of(self.journal, run_id)))
             left = {one.key for one in await unsettled(state, self.journal)}
             raise Refused("unfit" if left.issuperset(answers.calls) else "conflict", str(error)) from error
 

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from treadle.agent import Agent
 from treadle.drivers.configuration import Configuration
-from treadle.journal import Journal, JournalError, Leases, export_runs
+from treadle.journal import Journal, JournalError, export_runs
 from treadle.journal.families import below, every, works_for
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
+from treadle.journal.ones_own import holders_of, page_of, read_of, standing_of
 from treadle.journal.standing import Standing, kept_as, standing
 from treadle.kernel.events import Event, RunFinished, RunPaused
-from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.result import RunResult, result_of
 from treadle.serve.feed import Numbered, Piece
@@ -99,7 +99,7 @@ class Views:
         found: builtins.list[RunInfo] = []
         size = limit if status is None else max(limit, _PAGE)
         for _ in range(_LOOKED_THROUGH // _PAGE):
-            page = await self._journal.list(size, last, wanted)
+            page = await page_of(self._journal, size, last, wanted)
             for line in page:
                 last = line
                 if user.may_see(line.user, line.agent) and (status is None or standing(line) == status):
@@ -115,7 +115,7 @@ class Views:
         await self._owners.seen(user, run_id)
         read, driven = await self.stands(run_id)
         events = _shown(user, read)
-        state, line = fold_all(events), told_by(events)
+        state, line = standing_of(events), told_by(events)
         waits: tuple[Waits, ...] = ()
         # Whoever paused it may have it still, for a moment in which it waits already.
         if state.phase == "paused" or (not driven and state.phase != "finished"):
@@ -217,7 +217,7 @@ class Views:
         """The events of a run, and whether somebody drives it; both as they were at one time, whoever asks."""
         events = await self._read(run_id)
         while True:
-            held = await self._journal.holders([run_id]) if isinstance(self._journal, Leases) else {}
+            held = await holders_of(self._journal, [run_id])
             driven = run_id in held or run_id in self._live.driven
             if driven or isinstance(events[-1], RunFinished | RunPaused):
                 return events, driven
@@ -228,7 +228,7 @@ class Views:
             events += further
 
     async def _read(self, run_id: str, start: int = 0) -> builtins.list[Event]:
-        return await kept(self._journal.read(run_id, start))
+        return await kept(read_of(self._journal, run_id, start))
 
 
 async def _whole(lines: AsyncIterator[bytes]) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.journal.families import is_there, works_for
 from treadle.journal.info import told_by
+from treadle.journal.ones_own import read_of
 from treadle.kernel.events import Parent
 from treadle.serve.refused import Refused, kept, of_journal
 from treadle.serve.user import User
@@ -59,7 +60,7 @@ class Owners:
         found = self._known.get(run_id)
         if found is None:
             try:
-                events = await self._journal.read(run_id)
+                events = await read_of(self._journal, run_id)
             except UnknownRun:
                 return None
             except JournalError as error:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from treadle.journal.errors import JournalDamaged, UnknownRun
 from treadle.journal.families import families, family
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of
 from treadle.journal.port import Journal
 from treadle.journal.redaction import Redact
 from treadle.kernel.errors import Misuse
@@ -68,8 +68,7 @@ async def send(
     runs, under_way = 0, list[str]()
     async for run_id in _each(journal, run_ids):
         try:
-            with told_as_its_own(journal):
-                events = await journal.read(run_id)
+            events = await read_of(journal, run_id)
         except JournalDamaged as error:
             if on_damage is None:
                 raise
@@ -128,8 +127,7 @@ class _Sender:
         top = run_id.partition(".")[0]
         if top != run_id and top not in self._conversations:
             try:
-                with told_as_its_own(journal):
-                    first, *_ = await journal.read(top)
+                first, *_ = await read_of(journal, top)
             except (UnknownRun, JournalDamaged):
                 first = None
             self._conversations[top] = first.conversation if isinstance(first, RunStarted) else ""

@@ -39,7 +39,7 @@ from treadle.drivers.purse.telling import tell_whose
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
 from treadle.journal import Journal, JournalError, MemoryJournal
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import standing_of, told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, RunForked
 from treadle.kernel.fold import fold_all
@@ -103,7 +103,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     if isinstance(asked.at, bool) or not isinstance(asked.at, int) or asked.at < 0:
         raise Misuse(f"fork takes at= the number of a step, from 0; it was given {asked.at!r:.100}")
     events, journal = await recorded(config, "fork", run)
-    source = fold_all(events)
+    source = standing_of(events)
     outputs = _outputs(config, source, asked.results or {})
     cut = cut_at(events, asked.at, outputs, told=asked.message is not None)
     config = with_budgets(with_model(config, asked.model), asked.budget)

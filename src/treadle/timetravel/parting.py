@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from treadle.journal import Journal
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ContextEdited, Event, MessageAdded, NudgeGiven, RunForked, StepPrepared
 from treadle.kernel.fold import fold
@@ -69,8 +69,7 @@ async def diff(journal: Journal, a: str, b: str, other: Journal | None = None) -
     found: list[Sequence[Event]] = []
     for one, run_id in ((journal, a), (journal if other is None else other, b)):
         check_journal("diff", one)
-        with told_as_its_own(one):
-            found.append(await one.read(run_id))
+        found.append(await read_of(one, run_id))
     return diff_of(*found)
 
 

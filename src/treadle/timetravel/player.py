@@ -9,6 +9,7 @@ from treadle.drivers.approvals import BUDGET
 from treadle.drivers.below import run_id_below
 from treadle.journal import Journal, RedactionFailed
 from treadle.journal.families import read_below
+from treadle.journal.ones_own import standing_of
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent
@@ -94,7 +95,7 @@ class Player:
                 run_id = state.run_id or (event.run_id if isinstance(event, RunStarted) else "")
                 difference = Difference(run_id, number, len(state.steps), event, found.now, found.changes, found.why)
                 break
-        state, anew = fold_all(events), self._anew
+        state, anew = standing_of(events), self._anew
         agent = None if anew is None else anew.name
         below = tuple(self._below.values())
         gone = number + (difference is None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from treadle.drivers.configuration import Configuration
 from treadle.journal import Journal
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     Event,
@@ -37,8 +37,7 @@ async def replay(journal: Journal, run_id: str) -> Replay:
         Misuse: it was given no journal.
     """
     check_journal("replay", journal)
-    with told_as_its_own(journal):
-        events = await journal.read(run_id)
+    events = await read_of(journal, run_id)
     return await replayed(events, journal)
 
 

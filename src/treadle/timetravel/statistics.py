@@ -17,7 +17,7 @@ from treadle.drivers.purse.spending import Charge, Own
 from treadle.drivers.watching import replied_in
 from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.journal.families import every, works_for
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of
 from treadle.kernel.accounts import Accounts
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -140,8 +140,7 @@ def _how(line: RunInfo) -> str:
 async def _read(journal: Journal, line: RunInfo, root: str) -> _Told | None:
     """What a run did; None if it is damaged."""
     try:
-        with told_as_its_own(journal):
-            events = await journal.read(line.run_id)
+        events = await read_of(journal, line.run_id)
         told = _Told(line, root, Own(events))
         _tell(told, events)
     except (JournalDamaged, IllegalEvent):

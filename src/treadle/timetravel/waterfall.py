@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.journal.families import read_below
-from treadle.journal.ones_own import check_journal, told_as_its_own
+from treadle.journal.ones_own import check_journal, read_of
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Event, RunForked
 from treadle.timetravel.bars import Bar, Laid, Open
@@ -41,8 +41,7 @@ async def waterfall(journal: Journal, run_id: str) -> Waterfall:
         JournalDamaged: its events are not what was stored, or those of a run below of which it tells nothing.
     """
     check_journal("waterfall", journal)
-    with told_as_its_own(journal):
-        events = await journal.read(run_id)
+    events = await read_of(journal, run_id)
     return await waterfall_of(events, journal)
 
 
@@ -112,8 +111,7 @@ async def _read_after(run_id: str, journal: Journal | None, place: int) -> Seque
     if journal is None:
         return ()
     try:
-        with told_as_its_own(journal):
-            return await journal.read(run_id, place)
+        return await read_of(journal, run_id, place)
     except (UnknownRun, JournalDamaged):
         return ()
 

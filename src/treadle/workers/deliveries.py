@@ -15,6 +15,7 @@ from treadle.drivers.dispatch import QUEUED, Dispatcher, Pausing, is_queued, ord
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import (
     JournalConflict,
+    JournalDamaged,
     JournalError,
     JournalUnavailable,
     Leases,
@@ -24,7 +25,7 @@ from treadle.journal import (
     Wanted,
 )
 from treadle.journal.families import every, is_there
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import read_of
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 from treadle.tools.raised import log_raised
@@ -151,7 +152,7 @@ class Deliveries:
         journal = agent.journal
         if journal is None or not await is_there(journal, run_id):
             return False
-        events = await journal.read(run_id)
+        events = await read_of(journal, run_id)
         if is_queued(events):
             await queue.dispatch(order_of(events))
         return True
@@ -191,9 +192,7 @@ class Deliveries:
         journal = self.agents[line.agent].journal
         assert journal is not None  # noqa: S101 - there was none otherwise
         try:
-            with told_as_its_own(journal):
-                events = await journal.read(line.run_id)
-            await queue.dispatch(order_of(events))
+            await queue.dispatch(order_of(await read_of(journal, line.run_id)))
         except (JournalError, OrderRefused) as error:
             log.warning(
                 "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
@@ -201,7 +200,7 @@ class Deliveries:
                 line.run_id, line.agent, error, line.run_id, line.run_id,
                 extra=about_run(line.run_id, line.agent),
             )  # fmt: skip
-            return not isinstance(error, JournalUnavailable)
+            return isinstance(error, JournalDamaged) or not isinstance(error, JournalUnavailable)
         return True
 
 

@@ -19,8 +19,8 @@ from treadle.drivers.dispatch import Order
 from treadle.drivers.unsettled import unsettled
 from treadle.event_loop import running_loop
 from treadle.journal import RunHeld, UnknownRun
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.errors import Misuse
-from treadle.kernel.fold import fold_all
 from treadle.workers.deliveries import (
     DEFAULT,
     Delivered,
@@ -265,7 +265,7 @@ async def _refuse_what_may_be_old(agent: Agent[Any, Any], run_id: str, approved:
         Misuse: a call is approved by its id about which something else has been asked since.
     """
     journal = agent.journal
-    for one in () if journal is None else await unsettled(fold_all(await journal.read(run_id)), journal):
+    for one in () if journal is None else await unsettled(standing_of(await read_of(journal, run_id)), journal):
         if (one.kind == "interrupted" or one.asked > 1) and not {one.call_id, one.plain}.isdisjoint(approved):
             raise Misuse(f"something is asked about call {one.call_id!r} again; approve it by its key, {one.key!r}")
 

@@ -27,12 +27,11 @@ from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
 from treadle.journal.families import works_for
-from treadle.journal.ones_own import told_as_its_own
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, RunStarted, ToolFinished
-from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import in_doubt
@@ -220,8 +219,7 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
     """
     run_id = run_id_of(parent, record)
     try:
-        with told_as_its_own(parent.journal):
-            events = await parent.journal.read(run_id)
+        events = await read_of(parent.journal, run_id)
     except UnknownRun:
         return None
     first = events[0]
@@ -251,14 +249,14 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
 
 def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
     """The run that works on a call, from its events, of an agent that is gone: it has nothing to go on with."""
-    state = fold_all(events)
+    state = standing_of(events)
     child = _run_of(Configuration(parent.config.model, state.started.agent), parent, record, state)
     child.observe(events)
     return child
 
 
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
-    state = None if events is None else fold_all(events)
+    state = None if events is None else standing_of(events)
     return _run_of(below.config_below(parent.config), parent, record, state, handed_on=below.final)
 
 
