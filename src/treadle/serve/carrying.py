@@ -20,9 +20,10 @@ from treadle.drivers.listing import of_callers, with_listed
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.taking_up import GoingOn, Overtaken, taken_up
 from treadle.drivers.watching import RunEvent
-from treadle.journal import Journal, JournalError, JournalUnavailable, Leases, RunHeld
+from treadle.journal import Journal, JournalDamaged, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, RunStatus, Wanted, is_served, told_by
+from treadle.journal.ones_own import read_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
 from treadle.kernel.stop import Stop
@@ -213,7 +214,7 @@ class Carrying:
             try:
                 if await self.ended_beside(Whose(line.run_id, line.user, line.agent), line.run_id):
                     return "done"
-                events = await self._journal.read(line.run_id)
+                events = await read_of(self._journal, line.run_id)
                 if not _is_to_go_on(told_by(events)):
                     # Who had it has brought it to its end since, or to a pause that is for a person.
                     return "done"
@@ -225,13 +226,18 @@ class Carrying:
                 continue
             except BudgetUnavailable:
                 return "unpaid"
-            except JournalUnavailable:
-                await asyncio.sleep(_AGAIN)
-                continue
-            except Refused as error:
-                if error.kind == "too_many":
+            except JournalUnavailable as error:
+                # What is damaged stays so, and the other runs are to go on.
+                if not isinstance(error, JournalDamaged):
                     await asyncio.sleep(_AGAIN)
                     continue
+                log.warning("run %s was left and could not be taken up: %s", line.run_id, error, extra=_about(line))
+            except Refused as error:
+                away = error.kind == "unavailable" and isinstance(error.__cause__, JournalError)
+                if away or error.kind == "too_many":
+                    await asyncio.sleep(_AGAIN)
+                    continue
+                # A server that stops leaves it to the next.
                 if error.kind != "unavailable":
                     log.warning("run %s was left and could not be taken up: %s", line.run_id, error, extra=_about(line))
             except Exception as error:
