@@ -8,12 +8,12 @@ import asyncio
 import builtins
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, NamedTuple
 
 from treadle.drivers.conversing import BESIDE, in_the_way, last_of, lines_of
 from treadle.drivers.lease import undriven
-from treadle.journal import Journal, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
+from treadle.journal import Journal, JournalDamaged, JournalError, JournalUnavailable, RunHeld, Titles, UnknownRun
 from treadle.journal.families import delete_family, every, family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.journal.ones_own import page_of, read_of, standing_of, told_as_its_own
@@ -153,7 +153,8 @@ class Conversations:
         """Calls it by a title; an empty one takes its title away."""
         if not isinstance(self._journal, Titles):
             raise Refused("conflict", "this journal keeps no titles")
-        await self._journal.entitle(user.name, name, title.strip() or None)
+        with told_as_its_own(self._journal):
+            await self._journal.entitle(user.name, name, title.strip() or None)
 
     async def delete(self, user: User, name: str) -> None:
         """Removes it with all its runs that the user may see, but for those that are begun in it meanwhile.
@@ -182,7 +183,8 @@ class Conversations:
                     await asyncio.sleep(_LOOK)
                     break
         if isinstance(self._journal, Titles) and not await page_of(self._journal, 1, None, its):
-            await self._journal.entitle(user.name, name, None)
+            with told_as_its_own(self._journal):
+                await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
     async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Lent]:
@@ -249,7 +251,13 @@ class Conversations:
         Raises:
             Refused: another one is. It is removed then, and whoever posted it is told.
         """
-        other = await in_the_way(self._journal, run_id, newest)
+        try:
+            other = await in_the_way(self._journal, run_id, newest)
+        except JournalError:
+            # Whoever posted it is told that it was not taken; left there, it would have the conversation wait for it.
+            with suppress(JournalError):
+                await self._take_back(run_id)
+            raise
         if other is not None:
             await self._take_back(run_id)
             raise _busy(name, other)
@@ -267,7 +275,7 @@ class Conversations:
         """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
         try:
             line = told_by(await read_of(self._journal, run_id))
-        except JournalError:
+        except (UnknownRun, JournalDamaged):
             line = unknown(run_id, 0.0)
         if (line.user, line.conversation, line.status) != (user.name, name, "finished"):
             raise Refused("conflict", f"conversation {name!r:.200} has no run {run_id!r:.100} that has ended")
@@ -288,7 +296,8 @@ class Conversations:
         return conversation_part(history(state, state.stop or stopped("running")))
 
     async def _told(self, user: User, found: dict[str, RunInfo]) -> "builtins.list[Told]":
-        titles = await self._journal.titles(user.name, found) if isinstance(self._journal, Titles) else {}
+        with told_as_its_own(self._journal):
+            titles = await self._journal.titles(user.name, found) if isinstance(self._journal, Titles) else {}
         return [
             Told(name, titles.get(name) or line.question, user.name, _shown(user, line)) for name, line in found.items()
         ]
