@@ -130,6 +130,28 @@ def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: boo
         assert server.errors.read().split() == [b"interrupted"]
 
 
+def test_one_that_is_told_to_stop_as_a_message_comes_says_so(tmp_path: Path) -> None:
+    """It was at fault: the stream between two tasks had been closed as the message was passed on."""
+    as_it_comes = """
+import runpy, signal, sys
+from treadle.mcp import outstanding
+
+async def receive(self, heard=outstanding.Heard.receive):
+    item = await heard(self)
+    if getattr(item.message, "method", "") == "tools/list":
+        signal.raise_signal(signal.SIGINT)
+    return item
+
+outstanding.Heard.receive = receive
+sys.argv = ["treadle", "mcp", "--tools", "shop"]
+runpy.run_module("treadle", run_name="__main__")
+"""
+    with served(tmp_path, run=("-c", as_it_comes)) as server:
+        server.asks("tools/list")
+        assert server.process.wait(20) == 130
+        assert server.errors.read().split() == [b"interrupted"]
+
+
 def test_one_whose_answers_nobody_reads_ends_as_any_command(tmp_path: Path) -> None:
     """It said that it was at fault, and where its input stayed open it did not end."""
     with served(tmp_path) as server:

@@ -4,6 +4,7 @@ An agent is one tool that takes a task; tools are themselves. Each call is a run
 in the journal, and what it waits for is asked of the person at the other end, if the client can ask (`waiting.py`).
 """
 
+import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
@@ -124,7 +125,9 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
                 finally:
                     end()
     except BaseExceptionGroup as error:
-        raise first_of(error) from error
+        # A stream that was closed as a message came is what is left of a cancellation then.
+        task = asyncio.current_task()
+        raise (asyncio.CancelledError() if task is not None and task.cancelling() else first_of(error)) from error
 
 
 def _offered(
