@@ -179,3 +179,17 @@ def test_an_output_that_is_read_in_part_is_told_without_buffers_too(treadle: Any
         os.close(read)
         assert process.communicate(timeout=60)[1] == b""
     assert process.returncode == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="codes of pipes")
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("ask", "--help")], ids=" ".join)
+def test_help_that_nobody_reads_ends_as_any_output(treadle: Any, words: tuple[str, ...]) -> None:
+    """`treadle --help | head` ended with 1, a fault in treadle."""
+    read, write = os.pipe()
+    os.close(read)
+    options: Any = {"cwd": treadle.folder, "env": treadle.environment, "timeout": 60, "check": False}
+    with os.fdopen(write, "wb") as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "treadle", *words], stdout=nobody, stderr=subprocess.PIPE, **options
+        )
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -130,6 +130,14 @@ def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: boo
         assert server.errors.read().split() == [b"interrupted"]
 
 
+def test_ctrl_c_is_one_too_where_nobody_can_be_told(tmp_path: Path) -> None:
+    """A client that had closed standard error was told of a fault, 1: click took it for the end of the output."""
+    with served(tmp_path) as server:
+        server.errors.close()
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(20) == 130
+
+
 def test_one_that_is_told_to_stop_as_a_message_comes_says_so(tmp_path: Path) -> None:
     """It was at fault: the stream between two tasks had been closed as the message was passed on."""
     as_it_comes = """

@@ -86,24 +86,13 @@ class Application(click.Group):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; if nobody reads its output any more, ends it without a word, as other tools do."""
+        """Runs the command."""
         if Path(".env").exists():
             from treadle.cli.environment import read_keys
 
             read_keys()
-        try:
-            with told_once():
-                code = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return ExitCode.PIPE_CLOSED
-        except EOFError as error:
-            # Click would take it for somebody who left at a prompt; that one is an Abort by now.
-            from treadle.cli.failures import report
-
-            return report(error)
-        return code
+        with told_once():
+            return super().invoke(ctx)
 
 
 @contextmanager
@@ -158,23 +147,23 @@ def run(arguments: Sequence[str]) -> int:
             # Click writes beside one that takes ASCII alone: what waited in this one would come after that.
             at_once = codecs.lookup(stream.encoding).name == "ascii"
             stream.reconfigure(errors="replace", line_buffering=at_once or None)
-    if "_TREADLE_COMPLETE" in os.environ:
-        from click.shell_completion import add_completion_class
-
-        from treadle.cli.completion import Bash
-
-        add_completion_class(Bash)
     try:
-        code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
+        code = _came_to(list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads the output any more, which other tools end at without a word, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PIPE_CLOSED
     except click.ClickException as error:
         from treadle.cli.failures import refuse
 
         return refuse(error)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt) as left:
         from treadle.cli.terminal import heard
 
         with heard():
-            click.echo("interrupted", err=True)
+            # A terminal shows ^C where it is pressed; a prompt that is left has ended its line.
+            click.echo("interrupted" if isinstance(left, click.Abort) else "\ninterrupted", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
         from treadle.cli.failures import report
@@ -183,6 +172,22 @@ def run(arguments: Sequence[str]) -> int:
     if nowhere is not None and nowhere.lost and not code:
         return ExitCode.USAGE
     return code if isinstance(code, int) else ExitCode.FINISHED
+
+
+def _came_to(arguments: list[str]) -> Any:
+    """What the command comes to. Click's own `main` has codes of its own, such as 1 where nobody reads the help."""
+    if "_TREADLE_COMPLETE" in os.environ:
+        from click.shell_completion import add_completion_class, shell_complete
+
+        from treadle.cli.completion import Bash
+
+        add_completion_class(Bash)
+        return shell_complete(application, {}, "treadle", "_TREADLE_COMPLETE", os.environ["_TREADLE_COMPLETE"])
+    try:
+        with application.make_context("treadle", arguments) as context:
+            return application.invoke(context)
+    except click.exceptions.Exit as told:
+        return told.exit_code
 
 
 def write_whole() -> None:
