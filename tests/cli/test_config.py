@@ -194,3 +194,15 @@ def test_a_folder_that_is_gone_is_no_fault(treadle: Any) -> None:
     gone.rmdir()
     assert treadle("config", "get", "limits.steps").out == "20\n"
     assert treadle("runs").code == 0
+
+
+def test_a_limit_in_dollars_that_cannot_be_kept_is_told_with_the_place_that_sets_it(treadle: Any) -> None:
+    """It named no option that was given, and nobody could see that a file of long ago had it."""
+    treadle("config", "set", "limits.usd", "0.5")
+    mine = user_file(treadle)
+    asked = ("ask", "hi", "--model", "local:own@http://127.0.0.1:9/v1")
+    assert f"The limit in dollars is set in {mine}: take it out" in treadle(*asked).err
+    assert "is set in TREADLE_MAX_COST: take it out" in treadle(*asked, TREADLE_MAX_COST="0.7").err
+    by_option = treadle(*asked, "--max-cost", "3").err
+    assert "Limits(usd=3" in by_option
+    assert "is set in" not in by_option

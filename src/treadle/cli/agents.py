@@ -58,7 +58,7 @@ def agent_to_ask(
         skills=toolset.skills,
         tools=[*toolset.tools, *servers_of(options.mcp)],
         on_limit=on_limit or "answer",
-        limits=configured_limits(),
+        limits=options.limits(configured_limits()),
         journal=journal,
         name=COMMAND_LINE,
     )

@@ -66,7 +66,19 @@ def in_options(error: Exception) -> str:
     told = str(error)
     for argument, option in _OPTIONS.items():
         told = told.replace(argument, option)
-    return told
+    return f"{told}{_where_set(told)}"
+
+
+def _where_set(told: str) -> str:
+    """Of a limit in dollars that cannot be kept: where it is set, if no option said it."""
+    if "Limits(usd=" not in told:
+        return ""
+    from treadle.cli.settings import setting
+
+    found = setting("limits.usd")
+    if found is None or f"Limits(usd={found.value})" not in told:
+        return ""
+    return f". The limit in dollars is set in {found.where}: take it out there, if it is not to hold"
 
 
 _OPTIONS = {
