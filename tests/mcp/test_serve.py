@@ -231,3 +231,55 @@ async def test_a_tool_of_one_treadle_is_a_tool_of_another(tmp_path):
     agent = Agent(ScriptedModel([[("office__clerk", {"task": "pay"})], "done"]), tools=[server])
     result = await agent.run("go")
     assert "paid 5" in result.steps[0].calls[0].result.text
+
+
+async def test_two_requests_under_way_with_one_number_are_not_taken_for_each_other():
+    """Both were carried out, and one of them was never answered."""
+    import anyio
+    import httpx2
+
+    from treadle import tool
+
+    made = []
+    go_on = anyio.Event()
+
+    @tool
+    async def ship(item: str) -> str:
+        """Ships an item."""
+        made.append(item)
+        await go_on.wait()
+        return f"shipped {item}"
+
+    app = app_of([ship])
+    headers = {"accept": "application/json, text/event-stream"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+    def asking(number, method, **params):
+        return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+    async def calls(client, number, item, told):
+        answer = await client.post("/mcp", json=asking(number, "tools/call", name="ship", arguments={"item": item}))
+        told[item] = (answer.status_code, answer.text)
+
+    async with app.router.lifespan_context(app):
+        options = {"transport": httpx2.ASGITransport(app=app), "base_url": "http://127.0.0.1:80", "headers": headers}
+        async with httpx2.AsyncClient(**options) as client:
+            begun = await client.post("/mcp", json=asking(0, "initialize", **hello))
+            client.headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+            told = {}
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(calls, client, 7, "nut", told)
+                    await anyio.wait_all_tasks_blocked()
+                    await calls(client, "7", "bolt", told)
+                    await calls(client, 7, "screw", told)
+                    group.start_soon(calls, client, 8, "pin", told)
+                    await anyio.wait_all_tasks_blocked()
+                    go_on.set()
+                await calls(client, 7, "rod", told)
+    assert made == ["nut", "pin", "rod"]
+    assert all(f"shipped {item}" in told[item][1] for item in made)
+    for item, number in (("bolt", '"7"'), ("screw", "7")):
+        assert told[item][0] == 400
+        assert f'"id": {number}, "error"' in told[item][1]
+        assert "under way in this session" in told[item][1]

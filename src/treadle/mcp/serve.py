@@ -20,6 +20,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.mcp.inlet import ending_input
 from treadle.mcp.link import first_of
 from treadle.mcp.naming import LONGEST
+from treadle.mcp.numbered import Numbered
 from treadle.mcp.outstanding import Heard, Outstanding, Told, reader_of_output
 from treadle.mcp.relay import Relay
 from treadle.mcp.running import Calls
@@ -95,7 +96,9 @@ def app_of(
         allowed_hosts=[*here, *hosts],
         allowed_origins=[*[f"{scheme}://{host}" for scheme in ("http", "https") for host in here], *origins],
     )
-    return server.streamable_http_app(streamable_http_path=path, transport_security=security)
+    app = server.streamable_http_app(streamable_http_path=path, transport_security=security)
+    app.add_middleware(Numbered)
+    return app
 
 
 async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None = None) -> None:
