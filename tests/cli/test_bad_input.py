@@ -152,3 +152,16 @@ def test_what_is_not_installed_is_named_with_its_remedy(treadle: Any) -> None:
     assert treadle("ask", "What is 25 * 4 + 10?", **without).code == 0
     assert "compare_sources" not in treadle("tools", **without).out
     assert treadle("doctor", **without).code == 0
+
+
+def test_a_question_without_a_command_is_told_which_command_asks(treadle: Any) -> None:
+    """It was no such command, with the help of all of them to look for which one it could be."""
+    asked = treadle("What is 25 * 4 + 10?")
+    assert asked.code == 2
+    assert 'To ask a question: treadle ask "…"' in asked.err
+
+
+def test_what_is_to_be_typed_next_can_be_typed_where_files_have_blanks(treadle: Any) -> None:
+    (treadle.folder / "a.csv").write_text("name,amount\nx,1.50\n", encoding="utf-8")
+    assert "--sources 'my sources.yaml'" in treadle("sources", "init", "a.csv", "--output", "my sources.yaml").err
+    assert "treadle check 'to try/checks.yaml'" in treadle("check", "--example", "to try").err

@@ -80,6 +80,8 @@ class Application(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant, loaded."""
+        if " " in args[0].strip():
+            raise click.UsageError('no command has such a name. To ask a question: treadle ask "…"', ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             command = command_named(name)

@@ -84,7 +84,7 @@ def _where_set(told: str) -> str:
 _OPTIONS = {
     "with user=…": "with --user NAME",
     "takeover=True (command line: --take-over)": "--take-over",
-    ", or give api_key=": ", put it into a file .env beside your project, or store it with treadle keys set PROVIDER",
+    ", or give api_key=": ", put it into a file .env in the current folder, or store it with treadle keys set PROVIDER",
     ", or give base_url=": "",
     "Give the model a price (price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead": (
         "Name a file with its price in TREADLE_PRICES, or say --max-tokens in place of dollars"

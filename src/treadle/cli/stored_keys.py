@@ -27,7 +27,7 @@ TAKEN: list[str] = []
 
 _looked: list[bool] = []
 
-ELSEWHERE: Final = "set the variable in the environment, or in a file .env beside your project"
+ELSEWHERE: Final = "set the variable in the environment, or in a file .env in the current folder"
 """Where a key goes on a machine without a keyring."""
 
 

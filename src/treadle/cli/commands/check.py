@@ -1,6 +1,7 @@
 """`treadle check`: the comparisons that a file declares, judged, kept, and held against the last run."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -161,5 +162,5 @@ def _write_example(folder: Path, file: Path | None) -> int:
 
     for path in write_example(folder):
         note(f"written: {path}")
-    note(f"now: treadle check {folder / 'checks.yaml'}")
+    note(f"now: treadle check {quote(str(folder / 'checks.yaml'))}")
     return 0

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -109,7 +110,7 @@ def init(files: tuple[Path, ...], output: Path | None, decimal: str | None) -> i
             out.write(text)
     except OSError as error:
         raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
-    note(f"wrote {output}; look through it, then: treadle sources check --sources {output}")
+    note(f"wrote {output}; look through it, then: treadle sources check --sources {quote(str(output))}")
     return 0
 
 
