@@ -163,6 +163,16 @@ async def test_a_printed_trace_tells_the_run_and_nothing_that_steers_a_terminal(
     assert not {"\x1b", "\u202e"} & set(told)
 
 
+async def test_the_trace_of_a_run_that_has_ended_is_printed_from_its_result(capsys) -> None:
+    """It printed nothing, and said nothing."""
+    agent = Agent(ScriptedModel([[("look", {"item": "a"})], "It is here."]), tools=[look])
+    result = await agent.run("Where is it?", on_event=print_trace)
+    as_it_happened = capsys.readouterr().out
+    print_trace(result)
+    assert capsys.readouterr().out == as_it_happened
+    assert "stop: answered" in as_it_happened
+
+
 async def test_a_long_text_is_cut_and_says_so() -> None:
     agent, lines = Agent(ScriptedModel(["long " * 500])), []
     await agent.run("?", on_event=lambda event: lines.extend(trace_lines(event)))

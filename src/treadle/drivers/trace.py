@@ -4,11 +4,15 @@ Knows nothing but the event at hand. Neighbours: `watching.py`, what can be watc
 folds the events.
 """
 
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
 from treadle.drivers.watching import RunEvent, SubRunEvent, ToolProgress
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
     ContextEdited,
+    Event,
     MessageAdded,
     ModelFailed,
     ModelReplied,
@@ -32,14 +36,24 @@ LONGEST = 600
 """Characters of a text that a trace shows."""
 
 
-def print_trace(event: RunEvent) -> None:
-    """Prints what a run does, as it happens: `agent.run("…", on_event=print_trace)`.
+@runtime_checkable
+class _Ended(Protocol):
+    """A run that has come to its end, such as a `RunResult`."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What happened."""
+
+
+def print_trace(event: RunEvent | _Ended) -> None:
+    """Prints what a run does, as it happens: `agent.run("…", on_event=print_trace)`; or of a result, what it did.
 
     The question, each step with why its reply ended, each call with its input and result, the answer, and why the run
     stopped. Texts are cut to 600 characters, and what cannot be seen in them is escaped.
     """
-    for line in trace_lines(event):
-        print(line, flush=True)
+    for one in event.events if isinstance(event, _Ended) else (event,):
+        for line in trace_lines(one):
+            print(line, flush=True)
 
 
 def trace_lines(event: RunEvent) -> list[str]:
