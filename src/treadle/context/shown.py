@@ -10,7 +10,7 @@ def told_of(part: Opaque, message: AssistantMessage) -> str:
     """
     if not part.shown or message.text.strip():
         return ""
-    return f"[{'image or sound' if part.shown is True else part.shown}]"
+    return f"[{part.shown}]"
 
 
 def text_with_shown(message: AssistantMessage) -> str:

@@ -41,7 +41,7 @@ def estimate_tokens(message: Message) -> int:
             total += media_tokens(part)
         else:
             # Where it stands as True it is not in the history.
-            total += LARGEST_IMAGE if part.shown and part.shown is not True else UNKNOWN_TOKENS
+            total += LARGEST_IMAGE if part.shown else UNKNOWN_TOKENS
     return total
 
 

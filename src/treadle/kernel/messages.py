@@ -84,11 +84,11 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
 class Opaque(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="opaque"):
     """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it.
 
-    `shown` is what people see or hear of it, such as "image", and so an answer without a text; True if unknown what."""
+    `shown` is what people see or hear of it, such as "image", and so an answer without a text."""
 
     provider: str
     value: Json
-    shown: str | bool = ""
+    shown: str = ""
 
 
 Content = Text | Image | File
@@ -162,7 +162,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
         return tuple([part for part in content if type(part) is ToolCall])
 
     @property
-    def shown(self) -> list[str | bool]:
+    def shown(self) -> list[str]:
         """What people see or hear of its parts; see `Opaque.shown`."""
         return [part.shown for part in self.content if type(part) is Opaque and part.shown]
 

@@ -61,4 +61,4 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether all that it did went wrong: every call answered with an error, or nothing said or shown at all."""
         if self.calls:
             return all([call.is_error for call in self.calls])
-        return not self.text.strip() and not (self.message and set(self.message.shown) - {True})
+        return not self.text.strip() and not (self.message and self.message.shown)

@@ -50,8 +50,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         handed_in=event.handed_in,
         replied_at=event.at,
     )
-    # A journal in which what is shown stands as True has histories without it.
-    text, shown = step.text, set(message.shown) - {True}
+    text, shown = step.text, message.shown
     said = bool(text) and not text.isspace()
     kept = calls or said or shown or _goes_on_by_itself(step)
     messages = state.messages.append(message) if kept else without_note(state)

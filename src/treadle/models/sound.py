@@ -272,9 +272,10 @@ def _part(part: Any) -> AssistantPart:
         id, name, item_id = _text("ToolCall.id", part.id), _text("ToolCall.name", part.name), part.item_id
         return ToolCall(id, name, _arguments(part.arguments), _named("ToolCall.item_id", item_id))
     if type(part) is Opaque:
-        shown = ("image or sound" if part.shown else "") if isinstance(part.shown, bool) else part.shown
         wanted = 'a word for what people see or hear of it, such as "image"'
-        return Opaque(_text("Opaque.provider", part.provider), _json(part.value), _text("Opaque.shown", shown, wanted))
+        return Opaque(
+            _text("Opaque.provider", part.provider), _json(part.value), _text("Opaque.shown", part.shown, wanted)
+        )
     raise _wrong("AssistantMessage.content", "parts that are Text, Thinking, ToolCall or Opaque", part)
 
 
