@@ -28,8 +28,9 @@ from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, name_in
 from treadle.models.errors import ModelError
+from treadle.models.failures import unnamed_error
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.once import is_bare
+from treadle.models.once import are_told_again, is_bare
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -201,17 +202,19 @@ class AnthropicDecoder:
             return []
         match kind:
             case "text_delta":
-                text: str = delta["text"]
+                text: str = delta["text"] or ""
                 block.pieces.append(text)
                 return [TextDelta(text)] if text else []
             case "input_json_delta":
-                piece: str = delta["partial_json"]
+                piece: str = delta["partial_json"] or ""
+                if (piece == "{}" and not any(block.pieces)) or are_told_again(block.pieces, piece):
+                    return []
                 if block.kind in SPEAKING.values():
                     raise ValueError(f"a piece of a call in a block of {block.kind}")
                 block.pieces.append(piece)
                 return [ToolCallDelta(block.fields["id"], piece)] if piece and block.kind == "tool_use" else []
             case "thinking_delta":
-                thought: str = delta["thinking"]
+                thought: str = delta["thinking"] or ""
                 block.pieces.append(thought)
                 return [ThinkingDelta(thought)] if thought else []
             case "signature_delta":
@@ -234,8 +237,9 @@ class AnthropicDecoder:
             case "message_start":
                 return self._message(data["message"])
             case "message_delta":
-                self._stop = data["delta"].get("stop_reason") or self._stop
-                self._why = fields_in(data["delta"], "stop_details") or self._why
+                delta = fields_in(data, "delta")
+                self._stop = delta.get("stop_reason") or self._stop
+                self._why = fields_in(delta, "stop_details") or self._why
                 self._ended = self._stop is not None
                 return self._bare.moved_on() if self._is_whole else []
             case "message_stop":
@@ -243,7 +247,7 @@ class AnthropicDecoder:
                 return [*self._finish_open(), *(self._bare.moved_on() if self._is_whole else ())]
             case "error" | None:
                 # Proxies put their own errors into a stream without saying what they are.
-                raise self._error(data["error"])
+                raise self._error(unnamed_error(data))
         return []
 
     def _hear(self, data: Json) -> None:

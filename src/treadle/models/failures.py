@@ -234,6 +234,16 @@ def text_of_error(error: Any) -> str:
     return str(error)
 
 
+def unnamed_error(data: Json) -> Any:
+    """The error in an event that does not say what it is: in its own field, or all of it, if it says anything.
+
+    Raises:
+        KeyError: it says nothing.
+    """
+    said = any(isinstance(data.get(name), str) for name in ("message", "detail", "msg"))
+    return data if said and not data.get("error") else data["error"]
+
+
 def codes_of(error: Json) -> str:
     """The codes of an error object, numbers too, joined by a space."""
     details = error.get("details")

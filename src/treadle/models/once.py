@@ -7,6 +7,9 @@ streams that give each call an id of its own.
 """
 
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from treadle.kernel.messages import AssistantPart, ToolCall
 
@@ -17,6 +20,26 @@ Told = tuple[str, str, str]
 def is_bare(arguments: str) -> bool:
     """Whether a call has no arguments, as one has that was begun and no more."""
     return not arguments.strip(" \t\r\n{}")
+
+
+def are_told_again(pieces: Sequence[str], piece: str) -> bool:
+    """Whether a piece of the arguments of a call is all of those that have come in `pieces` once more.
+
+    What is whole has no more pieces. Gateways add such a one at the end, some as the JSON text of the JSON text.
+    """
+    most = 2 * len(piece) + 64
+    if not pieces or not piece.startswith(("{", '"{')) or len(pieces) > most or sum(map(len, pieces)) > most:
+        return False
+    value = _value(piece)
+    again = _value(value) if isinstance(value, str) else value
+    return isinstance(again, dict) and _value("".join(pieces)) == again
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
 
 
 def told_once(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:

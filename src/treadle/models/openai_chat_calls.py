@@ -13,17 +13,19 @@ import msgspec
 from treadle.kernel.messages import Json, ToolCall
 from treadle.models.checked import is_object
 from treadle.models.counts import fields_in
-from treadle.models.once import ids_told
+from treadle.models.once import are_told_again, ids_told
 from treadle.models.port import ModelEvent, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 
 KEPT: Final = ("extra_content", "thought_signature")
 """What is sent back to the provider with the message that it came in, or with the tool call."""
+NOTHING: Final = ("{}", "null")
+"""What some servers put where the arguments are to come, and go on from."""
 
 
 class ChatCall:
     """One tool call under way: `said` is its id as the server said it, `of` the completion that it came in."""
 
-    __slots__ = ("completed", "id", "kept", "name", "of", "pieces", "said", "started")
+    __slots__ = ("completed", "held", "id", "kept", "name", "of", "pieces", "said", "started")
 
     def __init__(self, call_id: str, said: str, of: str) -> None:
         self.id = call_id
@@ -31,6 +33,7 @@ class ChatCall:
         self.of = of
         self.name = ""
         self.pieces: list[str] = []
+        self.held = ""
         self.started = False
         self.completed = False
         self.kept: Json = {}
@@ -38,7 +41,7 @@ class ChatCall:
     @property
     def arguments(self) -> str:
         """As far as they have come."""
-        return "".join(self.pieces)
+        return "".join(self.pieces) or self.held
 
     def named(self, piece: str) -> None:
         """Takes a piece of the name. Some servers say the whole of it again with each piece of the arguments."""
@@ -46,6 +49,27 @@ class ChatCall:
             self.name = piece
         elif not self.pieces:
             self.name += piece
+
+    def goes_on(self, piece: str) -> bool:
+        """Takes a piece of the arguments. Whether there is more of them now.
+
+        What may only stand for arguments that are to come is held until it is known to be all; and what is whole has
+        no more pieces: such a one is all of it again.
+        """
+        if not self.pieces and piece in NOTHING:
+            self.held = piece
+            return False
+        if are_told_again(self.pieces, piece):
+            return False
+        self.held = ""
+        self.pieces.append(piece)
+        return True
+
+    def is_followed_by(self, piece: str) -> bool:
+        """Whether `piece`, which begins arguments under its number and name, begins those of another call."""
+        if not is_object(self.arguments):
+            return False
+        return not self.said or (bool(self.pieces) and not are_told_again(self.pieces, piece))
 
     def start(self, events: list[ModelEvent]) -> None:
         """Announces it, once its name is whole: its arguments have begun, or something else has."""
@@ -84,30 +108,34 @@ class ChatCalls:
     def hear(self, entry: Json, completion: str, events: list[ModelEvent]) -> None:
         """Takes an entry of a chunk of `completion`, and adds the events in it."""
         function = entry.get("function") or {}
-        call = self._find(entry, function.get("name") or "", completion, events)
+        arguments = function.get("arguments")
+        piece = arguments or ""
+        if not isinstance(piece, str):
+            piece = msgspec.json.encode(piece).decode()
+        call = self._find(entry, function.get("name") or "", piece, completion, events)
         for name in KEPT:
             if name in entry:
                 call.kept[name] = entry[name]
         if piece_of_name := function.get("name"):
             call.named(piece_of_name)
-        arguments = function.get("arguments")
-        if arguments:
-            piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-            call.pieces.append(piece)
+        if piece and call.goes_on(piece):
             if call.started:
                 events.append(ToolCallDelta(call.id, piece))
             elif call.name:
                 call.start(events)
 
-    def _find(self, entry: Json, name: str, completion: str, events: list[ModelEvent]) -> ChatCall:
+    def _find(self, entry: Json, name: str, piece: str, completion: str, events: list[ModelEvent]) -> ChatCall:
         """The call that an entry goes on with, or a new one.
 
         An entry with an id and a name of its own begins a call even under a number that was seen (some number all calls
-        0); an id without a name does not (some give every piece an id of its own).
+        0), and so does one with a name after a call that is whole, and is not told again; an id without a name does not
+        (some give every piece an id of its own).
         """
         index, call_id = entry.get("index"), entry.get("id") or ""
         if index is not None:
             known = self._by_index.get(index)
+            if known is not None and name and piece.startswith("{") and known.is_followed_by(piece):
+                known = None
         elif call_id:
             known = next((call for call in reversed(self._calls) if call.said == call_id), None)
             if known is not None and name and is_object(known.arguments):
@@ -131,13 +159,17 @@ class ChatCalls:
         for call in self._calls:
             if call.name and not call.started:
                 call.start(events)
-            if call.started and not call.completed and (is_object(call.arguments) or (ended and not call.pieces)):
+            if not call.started or call.completed or not (call.pieces or ended):
+                continue
+            if call.held and ended:
+                events.append(ToolCallDelta(call.id, call.held))
+            if not call.arguments or is_object(call.arguments):
                 call.completed = True
                 events.append(ToolCallCompleted(call.id))
 
     def are_left_behind(self, completion: str) -> bool:
         """Whether one came in another completion than this, and has no arguments yet."""
-        return any(not call.pieces and "" != call.of != completion for call in self._calls)
+        return any(not call.arguments and "" != call.of != completion for call in self._calls)
 
     def parts(self) -> list[ToolCall]:
         """The calls in the order in which they are numbered, where each has a number of its own; else as they came."""

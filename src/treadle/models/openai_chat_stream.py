@@ -70,6 +70,13 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 
+def _is_error(data: Json) -> bool:
+    """Whether a chunk is an error, which some servers put into a stream as it is in the body of a status."""
+    if "choices" not in data and any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
+        return True
+    return bool(data.get("error")) or "error" in (data.get("object"), data.get("type"))
+
+
 def _says(delta: Json) -> bool:
     return bool(delta.get("content") or delta.get("tool_calls"))
 
@@ -126,7 +133,7 @@ class ChatDecoder:
             return events
         self._about(data)
         try:
-            if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
+            if _is_error(data):
                 raise self._error(data)
             for choice in data.get("choices") or ():
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
@@ -150,7 +157,7 @@ class ChatDecoder:
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
         # A proxy may end a stream that broke off in the very place where the arguments of a call were to come.
-        bare = not self._body and any(not call.pieces for call in self._calls)
+        bare = not self._body and any(not call.arguments for call in self._calls)
         if not self._finish and (bare or not (self._whole and self._chosen)):
             error = ended_early(self._provider, bool(self._text or self._thinking or self._calls))
             error.usage = self._come

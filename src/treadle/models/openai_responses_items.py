@@ -6,7 +6,7 @@ Neighbours: `treadle.models.openai_responses_stream`, which reads the response; 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import Json, Text, Thinking
@@ -109,6 +109,13 @@ def thinking_in(item: Json) -> Thinking:
         # Never without an id, by which the other dialects know that it is not theirs.
         return Thinking(content, signature=READABLE, id=item.get("id") or "")
     return Thinking(summary or content, data=sealed, id=item.get("id"))
+
+
+def in_text(item: Json) -> Json:
+    """`item`, if it is a call of a function with its arguments as JSON text, which some servers give as an object."""
+    arguments = item.get("arguments")
+    given = item.get("type") == "function_call" and isinstance(arguments, dict)
+    return {**item, "arguments": encode(arguments).decode()} if given else item
 
 
 def is_phase(value: Json) -> bool:

@@ -25,8 +25,18 @@ from treadle.kernel.messages import (
 from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
+from treadle.models.failures import unnamed_error
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.openai_responses_items import DRAWN, Item, call_id_of, parts_of, texts_in, thinking_in, tokens_of
+from treadle.models.openai_responses_items import (
+    DRAWN,
+    Item,
+    call_id_of,
+    in_text,
+    parts_of,
+    texts_in,
+    thinking_in,
+    tokens_of,
+)
 from treadle.models.openai_responses_usage import is_search, usage_of_response
 from treadle.models.port import (
     ModelEvent,
@@ -45,6 +55,7 @@ CLOSING: Final = frozenset(
 )
 WHOLE: Final = frozenset({"completed", "complete", "incomplete"})
 """The words for a response that nothing more comes of; one that was cut off for a reason is `incomplete`."""
+DELTAS: Final = {"message": "response.output_text.delta", "function_call": "response.function_call_arguments.delta"}
 INCOMPLETE: Final[dict[str, FinishReason]] = {
     "max_output_tokens": "length",
     "max_messages": "length",
@@ -129,6 +140,8 @@ class ResponsesDecoder:
             case "response.refusal.delta":
                 self._item(data, "message").pieces.append(data["delta"])
                 return [TextDelta(data["delta"])] if data["delta"] else []
+            case "response.output_text.done" | "response.function_call_arguments.done":
+                return self._told_whole(data)
             case "response.output_item.added":
                 return self._added(data)
             case "response.output_item.done":
@@ -137,10 +150,18 @@ class ResponsesDecoder:
                 raise self._error(data.get("error") or data)
             case None:
                 # Proxies put their own errors into a stream without saying what they are.
-                raise self._error(data["error"])
+                raise self._error(unnamed_error(data))
         if kind not in CLOSING:
             return []
         return self._close(data["response"])
+
+    def _told_whole(self, data: Json) -> list[ModelEvent]:
+        """The events of a text, or of arguments, of which no piece came before they were told whole."""
+        kind, name = ("message", "text") if "text" in data else ("function_call", "arguments")
+        item = self._find(data)
+        if item is None or item.pieces or item.completed or item.fields.get("type") != kind or not data.get(name):
+            return []
+        return self.feed({**data, "type": DELTAS[kind], "delta": data[name]})
 
     def _hear(self, response: Json) -> None:
         output = list_in(response, "output") or [item.fields for item in self._items]
@@ -182,7 +203,7 @@ class ResponsesDecoder:
         return item
 
     def _added(self, data: Json) -> list[ModelEvent]:
-        fields = data["item"]
+        fields = in_text(data["item"])
         begun = self._by_index.get(data.get("output_index", -1))
         if (
             begun is not None
@@ -194,7 +215,7 @@ class ResponsesDecoder:
         return [ToolCallStarted(call_id_of(fields), fields["name"])] if fields["type"] == "function_call" else []
 
     def _done(self, data: Json) -> list[ModelEvent]:
-        fields = data["item"]
+        fields = in_text(data["item"])
         item = self._find(data)
         if item is not None and item.completed and item.fields == item.last_word(fields):
             return []  # said twice
@@ -234,7 +255,8 @@ class ResponsesDecoder:
 
     def _close(self, response: Json) -> list[ModelEvent]:
         self._hear(response)
-        output = [self._last_word(place, fields) for place, fields in enumerate(response.get("output") or [])]
+        told = map(in_text, response.get("output") or ())
+        output = [self._last_word(place, fields) for place, fields in enumerate(told)]
         if (status := response.get("status") or "completed") not in WHOLE or response.get("error"):
             failed = status == "failed" or response.get("error")
             fault = response.get("error") or {"message": "the response failed without a reason"}
