@@ -721,6 +721,7 @@ def test_blocks_of_the_providers_own_are_kept_whole():
         ),
         Opaque("anthropic", {"type": "compaction", "content": "in short"}),
         Text("found"),
+        Opaque("anthropic", {"type": "text", "text": "found", "citations": [{"type": "x"}]}),
     )
 
 

@@ -510,7 +510,9 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         reply = GoogleCodec().decode_body(body)[-1]
         assert (reply.finish, reply.model, reply.request_id) == ("tool_calls", NEW, "r")
         assert reply.usage == ours.Usage(11, 2, 5, web_searches=2)
-        assert [type(part) for part in reply.message.content] == [ours.Thinking, ours.Text, ours.ToolCall]
+        *said, cited = reply.message.content
+        assert [type(part) for part in said] == [ours.Thinking, ours.Text, ours.ToolCall]
+        assert list(cited.value) == ["groundingMetadata"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def told(reply: ModelReply) -> dict[str, Any]:
         "calls": [(call.id, call.name, json.loads(call.arguments or "{}")) for call in reply.message.calls],
         "text": reply.message.text,
         "thinking": [(part.text, part.data) for part in content if isinstance(part, Thinking)],
-        "others": [part.value["type"] for part in content if isinstance(part, Opaque)],
+        "others": [p.value["type"] for p in content if isinstance(p, Opaque) and p.value["type"] != "text"],
         "finish": reply.finish,
         "usage": reply.usage,
         "model": reply.model,
@@ -253,6 +253,8 @@ def test_what_was_decoded_is_sent_back_block_by_block(recordings, read_stream):
 
 
 def _sendable(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] == "text" and any("encrypted_index" in one for one in block.get("citations") or ()):
+        return block
     if block["type"] in ("text", "tool_use"):
         return {name: value for name, value in block.items() if name not in ("citations", "caller")}
     return block

@@ -12,6 +12,7 @@ from treadle.models.bodies import event_json
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.google import GoogleCodec
 from treadle.models.google_model import GoogleModel
+from treadle.models.google_stream import CITED
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 from treadle.models.sse import EventParser
 
@@ -80,7 +81,7 @@ def told(reply: ModelReply) -> dict[str, Any]:
         "calls": [(call.name, json.loads(call.arguments)) for call in reply.message.calls],
         "text": reply.message.text,
         "thinking": "".join(part.text for part in content if isinstance(part, Thinking)),
-        "others": [part.value for part in content if isinstance(part, Opaque)],
+        "others": [p.value for p in content if isinstance(p, Opaque) and not p.value.keys() & set(CITED)],
         "finish": reply.finish,
         "usage": reply.usage,
         "model": reply.model,

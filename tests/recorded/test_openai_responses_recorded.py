@@ -19,6 +19,9 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 
+BESIDE = ("message", "output_text")
+"""The types of what belongs to a text: its label, and what it cites."""
+
 
 def walked(response: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, Any]:
     """What a reply says, by walking over its JSON with nothing of treadle's."""
@@ -73,7 +76,7 @@ def told(reply: ModelReply) -> dict[str, Any]:
         "calls": [(call.id, call.name, call.arguments, call.item_id) for call in reply.message.calls],
         "text": reply.message.text,
         "thinking": [(part.text, part.data, part.id) for part in content if isinstance(part, Thinking)],
-        "others": [p.value["type"] for p in content if isinstance(p, Opaque) and p.value["type"] != "message"],
+        "others": [p.value["type"] for p in content if isinstance(p, Opaque) and p.value["type"] not in BESIDE],
         "finish": reply.finish,
         "usage": reply.usage,
         "model": reply.model,

@@ -20,6 +20,11 @@ SEALED = 4
 UNKNOWN_TOKENS = 1600
 """A part that only its provider can read, such as a search result or a call that it made itself."""
 
+CITING = frozenset(
+    ("annotations", "citationMetadata", "citations", "groundingMetadata", "search_results", "urlContextMetadata")
+)
+"""The fields of a part that says what the text before it cites, of which next to nothing is sent again."""
+
 
 def estimate_tokens(message: Message) -> int:
     """Tokens of `message` in a request, on the high side."""
@@ -39,10 +44,20 @@ def estimate_tokens(message: Message) -> int:
             total += estimate_text(part.name + part.arguments) + MESSAGE_TOKENS
         elif isinstance(part, (Image, File)):
             total += media_tokens(part)
+        elif part.shown:
+            total += LARGEST_IMAGE
+        elif CITING.isdisjoint(part.value):
+            total += UNKNOWN_TOKENS
         else:
-            # Where it stands as True it is not in the history.
-            total += LARGEST_IMAGE if part.shown else UNKNOWN_TOKENS
+            total += _sealed_in(part.value.get("citations"))
     return total
+
+
+def _sealed_in(citations: object) -> int:
+    """Tokens of what goes back of `citations`: by what Claude knows again what it found in the web."""
+    cited = citations if isinstance(citations, list) else []
+    sealed = [one.get("encrypted_index") for one in cited if isinstance(one, dict)]
+    return sum(len(str(one or "")) // SEALED for one in sealed)
 
 
 @lru_cache(256)

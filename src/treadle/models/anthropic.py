@@ -36,6 +36,7 @@ from treadle.models.anthropic_stream import OWN_CALLS, AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.codec import OPENING, Decoder, body_bytes, json_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
+from treadle.models.counts import list_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -235,7 +236,7 @@ class AnthropicCodec:
                     blocks.append({"type": "thinking", "thinking": part.text, "signature": part.signature})
             elif type(part) is Opaque:
                 if part.provider == self.provider:
-                    blocks.append(part.value)
+                    _put_own(part.value, blocks)
                 elif told := told_of(part, message):
                     blocks.append(TextBlock(told))
             else:
@@ -286,6 +287,18 @@ def _passing(request: ModelRequest) -> int:
     count = request.passing
     said = [one for one in request.messages[-count:] if isinstance(one, UserMessage)] if count else []
     return sum(len(json_bytes(block)) + 1 for one in said for block in _blocks(one.content))
+
+
+def _put_own(value: Json, blocks: list[object]) -> None:
+    """Puts a block back that came from here; of what a text cites, what it wants: what was found in the web."""
+    if value.get("type") == "text" and "citations" in value:
+        sealed = [one for one in list_in(value, "citations") if one.get("encrypted_index")]
+        before = blocks[-1] if blocks else None
+        if not sealed or type(before) is not TextBlock or before.text != value.get("text"):
+            return
+        blocks.pop()
+        value = {**value, "citations": sealed}
+    blocks.append(value)
 
 
 def _same_turn(previous: Message, message: Message) -> bool:

@@ -26,7 +26,7 @@ from treadle.kernel.messages import (
 from treadle.models.anthropic_usage import BEGUN, searches_in, usage_of
 from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
-from treadle.models.counts import fields_in, grown, name_in
+from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError
 from treadle.models.failures import unnamed_error
 from treadle.models.guarded import ended_early, no_reply
@@ -53,7 +53,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "refusal": "refusal",
 }
 SPEAKING: Final[Mapping[str, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
-IMPLIED: Final[Mapping[str, str]] = {"signature_delta": "thinking"}
+IMPLIED: Final[Mapping[str, str]] = {"signature_delta": "thinking", "citations_delta": "text"}
 KNOWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 """The blocks that have a part of their own; any other is the provider's, and kept as it comes."""
 OWN_CALLS: Final = ("server_tool_use", "mcp_tool_use")
@@ -97,18 +97,23 @@ class _Block:
         if self.kind == "tool_use" and is_bare(self.arguments()):
             raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
 
-    def part(self, provider: str) -> AssistantPart:
+    def parts(self, provider: str) -> list[AssistantPart]:
+        text = "".join(self.pieces)
         match self.kind:
+            case "text" if not text:
+                return []
+            case "text" if text.strip() and (cited := list_in(self.fields, "citations")):
+                return [Text(text), Opaque(provider, {"type": "text", "text": text, "citations": cited})]
             case "text":
-                return Text("".join(self.pieces))
+                return [Text(text)]
             case "thinking":
-                return Thinking("".join(self.pieces), signature=self.signature)
+                return [Thinking(text, signature=self.signature)]
             case "redacted_thinking":
-                return Thinking(data=self.fields["data"])
+                return [Thinking(data=self.fields["data"])]
             case "tool_use":
-                return ToolCall(self.fields["id"], self.fields["name"], self.arguments())
+                return [ToolCall(self.fields["id"], self.fields["name"], self.arguments())]
             case _:
-                return Opaque(provider, self._whole())
+                return [Opaque(provider, self._whole())]
 
     def _whole(self) -> Json:
         """A block of the provider's own with what was streamed for it put in."""
@@ -185,9 +190,9 @@ class AnthropicDecoder:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
         if not self._ended:
             raise ended_early(self._provider, self._started)
-        parts = [block.part(self._provider) for block in self._blocks]
+        parts = [part for block in self._blocks for part in block.parts(self._provider)]
         return ModelReply(
-            AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
+            AssistantMessage(tuple(parts)),
             usage=self._counts(),
             finish=FINISHES.get(self._stop or "", "unknown"),
             finish_detail=": ".join(filter(None, [self._stop, *(name_in(self._why, name) for name in WHY)])),
@@ -219,6 +224,9 @@ class AnthropicDecoder:
                 return [ThinkingDelta(thought)] if thought else []
             case "signature_delta":
                 block.signature = delta["signature"]
+            case "citations_delta":
+                cited = [*list_in(block.fields, "citations"), delta.get("citation")]
+                block.fields = {**block.fields, "citations": cited}
             case "compaction_delta":
                 block.fields = {**block.fields, **{key: value for key, value in delta.items() if key != "type"}}
         return []

@@ -42,7 +42,7 @@ from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.google_schema import google_schema
-from treadle.models.google_stream import MADE, SIGNS, THOUGHT, GoogleDecoder
+from treadle.models.google_stream import CITED, MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, held_thinking, thinking_config
 from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
@@ -247,7 +247,8 @@ class GoogleCodec:
                         said.append(TextPart(part.text, True, part.signature or UNSET))
                 case Opaque(provider, value):
                     # What Gemini says aloud is of a kind that it does not take.
-                    if provider == self.provider and part.shown != "sound":
+                    own = provider == self.provider and part.shown != "sound"
+                    if own and not value.keys() & set(CITED):
                         said.append(value)
                     elif told := told_of(part, message):
                         said.append(TextPart(told))

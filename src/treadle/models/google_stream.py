@@ -27,11 +27,12 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import fields_in, list_in, name_in
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
+from treadle.models.google_usage import counted, usage_of
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.media import shown_in
 from treadle.models.once import is_bare
@@ -45,7 +46,6 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
-from treadle.models.terms import USUAL
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "STOP": "stop",
@@ -68,20 +68,14 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 MISCALLED: Final = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
 """The words for a call, or a reply, that the model wrote and Google could not read; the next may be better."""
 
-SERVICES: Final[Mapping[str, str]] = {
-    "ON_DEMAND_PRIORITY": "priority",
-    "ON_DEMAND_FLEX": "flex",
-    "ON_DEMAND_OFFPEAK": "offpeak",
-    "TRAFFIC_TYPE_UNSPECIFIED": "",
-    "unspecified": "",
-}
-"""What Vertex calls services that the Gemini API has another word for; empty for the usual one."""
-
 THOUGHT: Final = "google-thought"
 """The `Thinking.id` of what Gemini thought, by which the other dialects know that it is not theirs."""
 
 SIGNS: Final = "google-signature"
 """The `Thinking.id` of a signature that belongs to the text or the call after it, which have no place for one."""
+
+CITED: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+"""What a reply rests on, for people to read; it does not go back."""
 
 MADE: Final = "made_"
 """How the ids begin of calls that came without one."""
@@ -91,15 +85,8 @@ SNAKE: Final[Mapping[str, str]] = {
     for name in (
         *("usageMetadata", "promptFeedback", "finishReason", "finishMessage"),
         *("groundingMetadata", "webSearchQueries", "blockReason", "blockReasonMessage", "functionCall"),
+        *("citationMetadata", "urlContextMetadata"),
         *("thoughtSignature", "willContinue", "partialArgs", "executableCode"),
-    )
-}
-COUNTS: Final[Mapping[str, str]] = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
-    for name in (
-        *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"),
-        *("cachedContentTokenCount", "totalTokenCount", "trafficType", "serviceTier"),
-        *("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"),
     )
 }
 
@@ -153,6 +140,7 @@ class GoogleDecoder:
         self._blocked = ""
         self._counts: Json = {}
         self._searches = 0
+        self._cited: Json = {}
         self._model = ""
         self._id = ""
         self._whole = False
@@ -161,7 +149,7 @@ class GoogleDecoder:
     @property
     def reported(self) -> UsageReported | None:
         """What the provider has counted of it so far; None if nothing yet."""
-        usage = self._usage(so_far=not self._finish)
+        usage = usage_of(self._counts, self._searches, so_far=not self._finish)
         return None if usage is None else UsageReported(usage)
 
     def feed(self, data: Json) -> list[ModelEvent]:
@@ -235,9 +223,7 @@ class GoogleDecoder:
         self._model = self._model or name_in(data, "modelVersion") or name_in(data, "model_version")
         usage = named(data, "usageMetadata")
         if isinstance(usage, dict):
-            # The last count is the bill, and may be less than an earlier one; a 0 in place of one was left out.
-            told = {COUNTS.get(name, name): count for name, count in usage.items() if count is not None}
-            self._counts |= {name: count for name, count in told.items() if count or name not in self._counts}
+            self._counts = counted(self._counts, usage)
         feedback = named(data, "promptFeedback")
         if isinstance(feedback, dict) and (reason := named(feedback, "blockReason")):
             message = named(feedback, "blockReasonMessage")
@@ -251,6 +237,9 @@ class GoogleDecoder:
         if reason := named(candidate, "finishReason"):
             self._finish = reason.upper()
             self._message = str(named(candidate, "finishMessage") or "")
+        for name in CITED:
+            if (told := named(candidate, name)) and isinstance(told, dict):
+                self._cited[name] = fields_in(self._cited, name) | told
         grounding = named(candidate, "groundingMetadata")
         queries = named(grounding, "webSearchQueries") if isinstance(grounding, dict) else None
         if queries and isinstance(queries, list):
@@ -339,37 +328,16 @@ class GoogleDecoder:
                 parts.append(Thinking("".join(part.pieces), signature=part.signature, id=THOUGHT))
             else:
                 parts += [*_signed(part.signature), Text("".join(part.pieces))]
+        if self._cited and any(isinstance(part, Text) and part.text.strip() for part in parts):
+            parts.append(Opaque(self._provider, self._cited))
         return ModelReply(
             AssistantMessage(tuple(parts)),
-            usage=self._usage(),
+            usage=usage_of(self._counts, self._searches),
             finish=finish,
             finish_detail=detail,
             model=self._model,
             request_id=self._id,
         )
-
-    def _usage(self, so_far: bool = False) -> Usage | None:
-        """What the reply has taken; None if nothing of it is known. Counts that are 0 are often left out."""
-        counts = self._counts
-        if not counts:
-            return Usage(web_searches=self._searches, estimated=True) if self._searches else None
-        prompt, said = count_in(counts, "promptTokenCount"), count_in(counts, "candidatesTokenCount")
-        thought = part_in(counts, "thoughtsTokenCount")
-        asked = None if prompt is None else prompt + part_in(counts, "toolUsePromptTokenCount")
-        received = thought or None if said is None else said + thought
-        if not so_far:
-            asked, received = with_total(asked, received, count_in(counts, "totalTokenCount"))
-        cached_sound = _of_kind(counts, "cacheTokensDetails", "AUDIO")
-        service = name_in(counts, "trafficType") or name_in(counts, "serviceTier")
-        parts = Usage(
-            cache_read_tokens=part_in(counts, "cachedContentTokenCount"),
-            reasoning_tokens=thought,
-            web_searches=self._searches,
-            audio_tokens=max(0, _of_kind(counts, "promptTokensDetails", "AUDIO") - cached_sound),
-            image_tokens=_of_kind(counts, "candidatesTokensDetails", "IMAGE"),
-            service="" if service.lower() in USUAL else SERVICES.get(service, service.lower()),
-        )
-        return told_usage(parts, asked, received)
 
 
 def _ends_in_call(data: Json) -> bool:
@@ -381,12 +349,6 @@ def _ends_in_call(data: Json) -> bool:
     parts = list_in(fields_in(candidate, "content"), "parts")
     called = any(named(part, "functionCall") for part in parts)
     return bool(called and named(candidate, "finishReason") and named(data, "usageMetadata"))
-
-
-def _of_kind(counts: Json, name: str, kind: str) -> int:
-    """The tokens of one kind ("AUDIO") among those that are told by kind in the list `name`."""
-    told = [one for one in list_in(counts, name) if one.get("modality") == kind]
-    return sum(part_in(one, "tokenCount") or part_in(one, "token_count") for one in told)
 
 
 def _signed(signature: str | None) -> list[Thinking]:

@@ -189,7 +189,7 @@ class ChatCodec:
                     self._thought(part, encoded)
                 case Opaque():
                     # What else is in it does not go back; see `treadle.models.openai_chat_beside`.
-                    if part.provider == self.provider:
+                    if part.provider == self.provider and "message" in part.value:
                         kept = part.value
                     texts.append(told_of(part, message))
                 case _:

@@ -4,17 +4,20 @@ Pure. None of it goes back: most servers refuse it there, and a sound is kept fo
 `treadle.models.openai_chat_stream`, which reads the rest.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from treadle.kernel.messages import Json
 from treadle.models.contents import joined_base64
 from treadle.models.counts import fields_in, list_in, name_in
 
+CITED: Final = ("annotations", "citations", "search_results")
+"""Where servers say what a reply rests on: OpenAI and OpenRouter, xAI, Perplexity."""
+
 
 class Beside:
-    """What has come of it so far; `speaks` is whether the text of the reply is what its sound says."""
+    """What has come of it so far; `cited` is what it rests on, and `speaks` whether its text is what its sound says."""
 
-    __slots__ = ("_audio", "_custom", "_images", "_sound", "_transcript", "speaks")
+    __slots__ = ("_audio", "_custom", "_images", "_sound", "_transcript", "cited", "speaks")
 
     def __init__(self) -> None:
         self.speaks = False
@@ -23,10 +26,20 @@ class Beside:
         self._sound: list[str] = []
         self._transcript: list[str] = []
         self._custom: list[Json] = []
+        self.cited: Json = {}
 
     def see(self, delta: Json) -> None:
         """Takes in the images of a piece, or of the whole reply told again."""
         self._images += [image for image in list_in(delta, "images") if image not in self._images]
+        self.cite(delta)
+
+    def cite(self, told: Json) -> None:
+        """Takes in what the reply rests on, as a chunk or a piece tells it, many of them all of it again."""
+        for name in CITED:
+            cited = told.get(name)
+            for one in cited if isinstance(cited, list) else ():
+                if one not in self.cited.setdefault(name, []):
+                    self.cited[name].append(one)
 
     def hear(self, delta: Json) -> str:
         """Takes in what a piece has of sound; what is said in it."""

@@ -135,6 +135,7 @@ class ChatDecoder:
         try:
             if _is_error(data):
                 raise self._error(data)
+            self._beside.cite(data)
             for choice in data.get("choices") or ():
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
                 if not choice.get("index"):
@@ -328,4 +329,6 @@ class ChatDecoder:
         if kept or kept_of_calls or beside:
             shown = "image" if "images" in beside else "sound" if "audio" in beside else ""
             parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}, shown))
+        if text.strip() and self._beside.cited:
+            parts.append(Opaque(self._provider, self._beside.cited))
         return parts

@@ -41,7 +41,7 @@ from treadle.models.guarded import Guarded
 from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
-from treadle.models.openai_responses_items import READABLE, is_phase, taken_back
+from treadle.models.openai_responses_items import CITING, READABLE, is_phase, taken_back
 from treadle.models.openai_responses_stream import ResponsesDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
@@ -200,7 +200,7 @@ class ResponsesCodec:
                     if provider == self.provider and is_phase(value):
                         phase = {"phase": value["phase"]}
                         continue
-                    if provider == self.provider:
+                    if provider == self.provider and value.get("type") != CITING:
                         items.append(taken_back(value))
                     elif told := told_of(part, message):
                         items.append({"type": "message", "role": "assistant", "content": told})

@@ -9,12 +9,16 @@ from typing import Final
 from msgspec.json import decode, encode
 
 from treadle.context.texts import estimate_text
-from treadle.kernel.messages import Json, Text, Thinking
+from treadle.kernel.messages import AssistantPart, Json, Opaque, Text, Thinking
 from treadle.models.checked import is_object
+from treadle.models.counts import list_in
 from treadle.models.once import is_bare
 
 READABLE: Final = "reasoning_text"
 """What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
+
+CITING: Final = "output_text"
+"""The type of what is kept of a text that cites something, which does not go back: the text does."""
 
 CALLERS: Final = ("apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "shell_call")
 """The calls, besides those of functions, that the caller carries out unless their output stands beside them."""
@@ -91,6 +95,17 @@ def call_id_of(item: Json) -> str:
 def texts_in(item: Json) -> list[Text]:
     """The texts of a message item; a refusal is one, for it is what the model said."""
     return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in parts_of(item)]
+
+
+def said_in(item: Json, provider: str) -> list[AssistantPart]:
+    """The texts of a message item, each with what it cites after it, for people to read."""
+    parts: list[AssistantPart] = []
+    for text, part in zip(texts_in(item), parts_of(item), strict=True):
+        if text.text:
+            parts.append(text)
+        if text.text.strip() and (cited := list_in(part, "annotations")):
+            parts.append(Opaque(provider, {"type": CITING, "text": text.text, "annotations": cited}))
+    return parts
 
 
 def parts_of(item: Json) -> list[Json]:

@@ -33,6 +33,7 @@ from treadle.models.openai_responses_items import (
     call_id_of,
     in_text,
     parts_of,
+    said_in,
     texts_in,
     thinking_in,
     tokens_of,
@@ -312,7 +313,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
             case "message":
                 if item.get("phase"):
                     parts.append(Opaque(provider, {"type": "message", "phase": item["phase"]}))
-                parts += [part for part in texts_in(item) if part.text]
+                parts += said_in(item, provider)
                 refused = refused or any(part["type"] == "refusal" for part in parts_of(item))
             case "reasoning":
                 parts.append(thinking_in(item))

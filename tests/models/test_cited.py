@@ -1,0 +1,136 @@
+"""What a text cites is kept beside it for people to read, and goes back only where the provider wants it."""
+
+import json
+
+import pytest
+
+from treadle import Agent, Conversation
+from treadle.context.tokens import estimate_tokens
+from treadle.kernel.messages import AssistantMessage, Opaque, Text
+from treadle.models import AnthropicModel, GoogleModel, OpenAIChatModel, OpenAIResponsesModel
+
+pytestmark = pytest.mark.anyio
+JSON = {"content-type": "application/json"}
+PAGE = {"type": "url_citation", "url": "https://example.org", "title": "Rain"}
+FOUND = {"type": "web_search_result_location", "url": "https://example.org", "encrypted_index": "E", "cited_text": "r"}
+QUOTED = {"type": "char_location", "document_index": 0, "start_char_index": 0, "end_char_index": 2, "cited_text": "It"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def claude(*cited, stream):
+    whole = {"type": "text", "text": "It rains.", "citations": list(cited)}
+    last = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "usage": {"input_tokens": 5}}
+    if not stream:
+        return message | {
+            "content": [whole],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 5, "output_tokens": 5},
+        }
+    deltas = [{"type": "citations_delta", "citation": one} for one in cited] + [
+        {"type": "text_delta", "text": "It rains."}
+    ]
+    return [
+        {"type": "message_start", "message": message | {"content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": whole | {"text": "", "citations": []}},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+        last,
+        {"type": "message_stop"},
+    ]
+
+
+def responses(*cited, stream):
+    part = {"type": "output_text", "text": "It rains.", "annotations": list(cited)}
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [part]}
+    whole = {"id": "r", "status": "completed", "output": [item], "usage": {"input_tokens": 5, "output_tokens": 5}}
+    done = [{"type": "response.output_item.done", "output_index": 0, "item": item}]
+    return [*done, {"type": "response.completed", "response": whole}] if stream else whole
+
+
+def chat(*cited, stream):
+    """Told twice, as those do that tell all with each chunk."""
+    said = {"content": "It rains.", "annotations": list(cited)}
+    rest = {"id": "c", "citations": ["https://example.org"]}
+    whole = rest | {"choices": [{"index": 0, ("delta" if stream else "message"): said, "finish_reason": "stop"}]}
+    again = rest | {"choices": [{"index": 0, "delta": {"annotations": list(cited)}}]}
+    return [whole, again] if stream else whole
+
+
+def gemini(*cited, stream):
+    content = {"role": "model", "parts": [{"text": "It rains."}]}
+    told = {"content": content, "groundingMetadata": {"groundingChunks": list(cited)}, "finishReason": "STOP"}
+    whole = {"candidates": [told], "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 5}}
+    return [whole] if stream else whole
+
+
+def asked(dialect, server, stream):
+    base = server.url.removesuffix("/v1")
+    match dialect:
+        case "claude":
+            return AnthropicModel("m", base_url=base, api_key="k", streaming=stream)
+        case "responses":
+            return OpenAIResponsesModel("m", base_url=server.url, api_key="k", streaming=stream)
+        case "chat":
+            return OpenAIChatModel("m", base_url=server.url, api_key="k", streaming=stream)
+        case _:
+            return GoogleModel("m", base_url=base, api_key="k", streaming=stream)
+
+
+REPLIES = {"claude": claude, "responses": responses, "chat": chat, "gemini": gemini}
+KEPT = {
+    "claude": {"type": "text", "text": "It rains.", "citations": [PAGE]},
+    "responses": {"type": "output_text", "text": "It rains.", "annotations": [PAGE]},
+    "chat": {"annotations": [PAGE], "citations": ["https://example.org"]},
+    "gemini": {"groundingMetadata": {"groundingChunks": [PAGE]}},
+}
+
+
+async def talked(serve, dialect, stream, *cited):
+    """The first reply of two, and the second request."""
+
+    def answer(peer):
+        body = REPLIES[dialect](*cited, stream=stream)
+        if not stream:
+            return peer.answer("200 OK", JSON, json.dumps(body).encode())
+        peer.begin()
+        for data in body:
+            peer.chunk(f"data: {json.dumps(data)}\n\n".encode())
+        return peer.end()
+
+    server = serve(answer)
+    agent = Agent(asked(dialect, server, stream), retries=0)
+    talk = Conversation()
+    first = await agent.run("How is the weather?", conversation=talk)
+    await agent.run("And now?", conversation=talk)
+    assert first.text == "It rains."
+    return first.steps[-1].message.content, json.loads(server.requests[1].body)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", REPLIES)
+async def test_what_a_text_cites_stands_after_it(serve, dialect, stream):
+    said, sent = await talked(serve, dialect, stream, PAGE)
+    text, cited = said
+    assert (text, cited.value, cited.shown) == (Text("It rains."), KEPT[dialect], False)
+    assert isinstance(cited, Opaque)
+    assert "It rains." in json.dumps(sent)
+    assert "example.org" not in json.dumps(sent)
+
+
+@pytest.mark.parametrize("dialect", REPLIES)
+async def test_what_a_text_cites_is_no_part_of_the_next_request(serve, dialect):
+    said, _ = await talked(serve, dialect, True, PAGE)
+    assert estimate_tokens(AssistantMessage(said)) == estimate_tokens(AssistantMessage(said[:1]))
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_claude_found_in_the_web_goes_back_with_its_text(serve, stream):
+    """Of a document that may have left the history, nothing does."""
+    said, sent = await talked(serve, "claude", stream, FOUND, QUOTED)
+    assert said[1].value["citations"] == [FOUND, QUOTED]
+    assert sent["messages"][1]["content"] == [{"type": "text", "text": "It rains.", "citations": [FOUND]}]
