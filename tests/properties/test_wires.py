@@ -35,6 +35,7 @@ sayings = st.builds(
     at=st.floats(0, 1),
     pieces=st.integers(1, 40),
     tokens=st.integers(16, 200),
+    gateway=st.sampled_from(["", "nothing", "again"]),
 ).filter(lambda saying: saying.text or saying.numbers)
 chains = st.lists(st.sampled_from(sorted(MODELS)), min_size=1, max_size=3)
 limits = st.sampled_from([Limits(), Limits(tokens=6_000), Limits(usd=Decimal("0.02"))])

@@ -41,6 +41,8 @@ class Saying:
     at: float
     pieces: int
     tokens: int
+    gateway: str = ""
+    """What one between sends of arguments beside them: "nothing" before, or all of them "again" after."""
 
     @property
     def finish(self) -> str:
@@ -82,7 +84,10 @@ def events_of(dialect: str, saying: Saying, calls: Sequence[tuple[str, int]], us
     for call_id, number in calls:
         events += writer.start(call_id, "pay")
         written = json.dumps({"number": number})
-        events += [*writer.piece(written[:5]), *writer.piece(written[5:]), *writer.end()]
+        between = saying.gateway if dialect in ("chat", "messages") else ""
+        pieces = [*(["{}"] if between == "nothing" else ()), written[:5], written[5:]]
+        pieces += [written] if between == "again" else []
+        events += [*(event for piece in pieces for event in writer.piece(piece)), *writer.end()]
     rest = writer.finish(saying.finish, usage)
     return _bytes(dialect, events), _bytes(dialect, rest)
 
