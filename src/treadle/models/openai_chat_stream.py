@@ -70,9 +70,13 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 
-def _is_error(data: Json) -> bool:
+def _is_error(data: Json, in_stream: bool) -> bool:
     """Whether a chunk is an error, which some servers put into a stream as it is in the body of a status."""
-    if "choices" not in data and any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
+    if (
+        in_stream
+        and "choices" not in data
+        and any(isinstance(data.get(name), str) for name in ("message", "detail", "msg"))
+    ):
         return True
     return bool(data.get("error")) or "error" in (data.get("object"), data.get("type"))
 
@@ -133,7 +137,7 @@ class ChatDecoder:
             return events
         self._about(data)
         try:
-            if _is_error(data):
+            if _is_error(data, not self._body):
                 raise self._error(data)
             self._beside.cite(data)
             for choice in data.get("choices") or ():
@@ -148,10 +152,10 @@ class ChatDecoder:
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last. Raises `ModelError` if it holds an error, or is none."""
+        self._body = True
         events = self.feed(body)
         if not body.get("choices"):
             raise no_reply(self._provider, "no chat completion, for it has no choices", body)
-        self._body = True
         self.feed(DONE)
         return [*events, self.close()]
 
