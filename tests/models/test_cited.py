@@ -116,7 +116,7 @@ async def talked(serve, dialect, stream, *cited):
 async def test_what_a_text_cites_stands_after_it(serve, dialect, stream):
     said, sent = await talked(serve, dialect, stream, PAGE)
     text, cited = said
-    assert (text, cited.value, cited.shown) == (Text("It rains."), KEPT[dialect], False)
+    assert (text, cited.value, cited.shown) == (Text("It rains."), KEPT[dialect], "")
     assert isinstance(cited, Opaque)
     assert "It rains." in json.dumps(sent)
     assert "example.org" not in json.dumps(sent)

@@ -293,11 +293,9 @@ def _put_own(value: Json, blocks: list[object]) -> None:
     """Puts a block back that came from here; of what a text cites, what it wants: what was found in the web."""
     if value.get("type") == "text" and "citations" in value:
         sealed = [one for one in list_in(value, "citations") if one.get("encrypted_index")]
-        before = blocks[-1] if blocks else None
-        if not sealed or type(before) is not TextBlock or before.text != value.get("text"):
+        if not sealed or blocks[-1:] != [TextBlock(value.get("text", ""))]:
             return
-        blocks.pop()
-        value = {**value, "citations": sealed}
+        blocks[-1:], value = [], {**value, "citations": sealed}
     blocks.append(value)
 
 

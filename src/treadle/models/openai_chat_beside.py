@@ -7,6 +7,7 @@ Pure. None of it goes back: most servers refuse it there, and a sound is kept fo
 from typing import Any, Final
 
 from treadle.kernel.messages import Json
+from treadle.models.codec import json_bytes
 from treadle.models.contents import joined_base64
 from treadle.models.counts import fields_in, list_in, name_in
 
@@ -17,7 +18,7 @@ CITED: Final = ("annotations", "citations", "search_results")
 class Beside:
     """What has come of it so far; `cited` is what it rests on, and `speaks` whether its text is what its sound says."""
 
-    __slots__ = ("_audio", "_custom", "_images", "_sound", "_transcript", "cited", "speaks")
+    __slots__ = ("_audio", "_custom", "_images", "_known", "_sound", "_transcript", "cited", "speaks")
 
     def __init__(self) -> None:
         self.speaks = False
@@ -27,6 +28,7 @@ class Beside:
         self._transcript: list[str] = []
         self._custom: list[Json] = []
         self.cited: Json = {}
+        self._known: set[bytes] = set()
 
     def see(self, delta: Json) -> None:
         """Takes in the images of a piece, or of the whole reply told again."""
@@ -38,8 +40,9 @@ class Beside:
         for name in CITED:
             cited = told.get(name)
             for one in cited if isinstance(cited, list) else ():
-                if one not in self.cited.setdefault(name, []):
-                    self.cited[name].append(one)
+                if (known := json_bytes([name, one])) not in self._known:
+                    self._known.add(known)
+                    self.cited.setdefault(name, []).append(one)
 
     def hear(self, delta: Json) -> str:
         """Takes in what a piece has of sound; what is said in it."""
