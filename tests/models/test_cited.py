@@ -5,9 +5,12 @@ import json
 import pytest
 
 from treadle import Agent, Conversation
+from treadle.context.edited import with_text
 from treadle.context.tokens import estimate_tokens
-from treadle.kernel.messages import AssistantMessage, Opaque, Text
+from treadle.kernel.messages import AssistantMessage, Opaque, Text, UserMessage
 from treadle.models import AnthropicModel, GoogleModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.bedrock import BedrockCodec
+from treadle.models.port import ModelRequest
 
 pytestmark = pytest.mark.anyio
 JSON = {"content-type": "application/json"}
@@ -90,19 +93,23 @@ KEPT = {
 }
 
 
-async def talked(serve, dialect, stream, *cited):
-    """The first reply of two, and the second request."""
+def giving(serve, body):
+    """A server that answers with `body`, or streams it where it is a list."""
 
     def answer(peer):
-        body = REPLIES[dialect](*cited, stream=stream)
-        if not stream:
+        if isinstance(body, dict):
             return peer.answer("200 OK", JSON, json.dumps(body).encode())
         peer.begin()
         for data in body:
             peer.chunk(f"data: {json.dumps(data)}\n\n".encode())
         return peer.end()
 
-    server = serve(answer)
+    return serve(answer)
+
+
+async def talked(serve, dialect, stream, *cited):
+    """The first reply of two, and the second request."""
+    server = giving(serve, REPLIES[dialect](*cited, stream=stream))
     agent = Agent(asked(dialect, server, stream), retries=0)
     talk = Conversation()
     first = await agent.run("How is the weather?", conversation=talk)
@@ -134,3 +141,45 @@ async def test_what_claude_found_in_the_web_goes_back_with_its_text(serve, strea
     said, sent = await talked(serve, "claude", stream, FOUND, QUOTED)
     assert said[1].value["citations"] == [FOUND, QUOTED]
     assert sent["messages"][1]["content"] == [{"type": "text", "text": "It rains.", "citations": [FOUND]}]
+
+
+async def test_the_texts_of_one_message_keep_its_phase_around_what_they_cite(serve):
+    """Regression: the second went back as an answer."""
+    parts = [{"type": "output_text", "text": "It rains.", "annotations": [PAGE]}, {"type": "output_text", "text": "So"}]
+    item = {"type": "message", "id": "m", "role": "assistant", "phase": "commentary", "content": parts}
+    server = giving(serve, {"id": "r", "status": "completed", "output": [item], "usage": {}})
+    agent, talk = Agent(asked("responses", server, False), retries=0), Conversation()
+    for question in ("How is the weather?", "And now?"):
+        await agent.run(question, conversation=talk)
+    said = [one for one in json.loads(server.requests[1].body)["input"] if one["role"] == "assistant"]
+    assert [(one["content"], one.get("phase")) for one in said] == [("It rains.", "commentary"), ("So", "commentary")]
+
+
+DRAWN = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", ["chat", "gemini"])
+async def test_what_an_image_alone_rests_on_is_kept(serve, dialect, stream):
+    """Regression: it was lost where no text stood beside the image."""
+    body = REPLIES[dialect](PAGE, stream=stream)
+    for data in body if stream else [body]:
+        if dialect == "gemini":
+            data["candidates"][0]["content"]["parts"] = [DRAWN]
+        else:
+            said = data["choices"][0]["delta" if stream else "message"]
+            said |= {"content": "", "images": [PICTURE]}
+    result = await Agent(asked(dialect, giving(serve, body), stream), retries=0).run("Draw the weather.")
+    image, cited = result.steps[-1].message.content
+    assert (result.text, image.shown, cited.value) == ("", "image", KEPT[dialect])
+
+
+def test_a_text_of_bedrocks_that_was_edited_is_sent_as_it_was_edited():
+    """Regression: what it was before went out beside it, with what it cites."""
+    cited = {"citationsContent": {"content": [{"text": "It rains on 4711."}], "citations": [PAGE]}}
+    said = AssistantMessage((Text("It rains on 4711."), Opaque("bedrock", cited)))
+    for one, sent in ((said, [cited]), (with_text(said, "It rains."), [{"text": "It rains."}])):
+        request = ModelRequest((UserMessage("How is the weather?"), one, UserMessage("And now?")))
+        body = json.loads(BedrockCodec().encode(request, "us.amazon.nova-pro-v1:0", True))
+        assert body["messages"][1]["content"] == sent

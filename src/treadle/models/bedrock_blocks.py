@@ -230,12 +230,14 @@ def _reasoning(part: Thinking) -> Json:
 
 
 def _put_own(value: Json, blocks: list[object]) -> None:
-    """Puts a block back that came from here; its text stands before it, where everybody can read it."""
+    """Puts a block back that came from here; its text stands before it, where everybody can read it, unless edited."""
     cited = value.get("citationsContent")
     if isinstance(cited, dict):
         text = "".join([one.get("text") or "" for one in cited.get("content") or ()])
-        if blocks and type(blocks[-1]) is TextBlock and blocks[-1].text == text:
+        if blocks[-1:] == [TextBlock(text)]:
             blocks.pop()
+        elif text.strip():
+            return
     blocks.append(value)
 
 

@@ -328,10 +328,11 @@ class GoogleDecoder:
                 parts.append(Thinking("".join(part.pieces), signature=part.signature, id=THOUGHT))
             else:
                 parts += [*_signed(part.signature), Text("".join(part.pieces))]
-        if self._cited and any(isinstance(part, Text) and part.text.strip() for part in parts):
-            parts.append(Opaque(self._provider, self._cited))
+        message = AssistantMessage(tuple(parts))
+        if self._cited and (message.text.strip() or message.shown):
+            message = AssistantMessage((*parts, Opaque(self._provider, self._cited)))
         return ModelReply(
-            AssistantMessage(tuple(parts)),
+            message,
             usage=usage_of(self._counts, self._searches),
             finish=finish,
             finish_detail=detail,

@@ -200,7 +200,9 @@ class ResponsesCodec:
                     if provider == self.provider and is_phase(value):
                         phase = {"phase": value["phase"]}
                         continue
-                    if provider == self.provider and value.get("type") != CITING:
+                    if provider == self.provider and value.get("type") == CITING:
+                        continue
+                    if provider == self.provider:
                         items.append(taken_back(value))
                     elif told := told_of(part, message):
                         items.append({"type": "message", "role": "assistant", "content": told})
