@@ -162,3 +162,11 @@ async def test_an_error_that_does_not_say_so_is_heard(serve, dialect, words):
     result = await Agent(kind("m", base_url=url, api_key="k"), retries=0).run("go")
     (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
     assert (failed.error.kind, "Slow down." in failed.error.message) == ("rate_limited", True)
+
+
+async def test_words_after_a_reply_has_ended_are_no_error(serve):
+    """Regression: a reply that was whole and paid for was thrown away, and asked for again."""
+    *said, end = chat(text="Done.")
+    server = serve(streaming([*said, {"message": "The stream is closed."}, end]))
+    result = await Agent(OpenAIChatModel("m", base_url=server.url, api_key="k"), retries=1).run("go")
+    assert (result.text, len(server.requests)) == ("Done.", 1)

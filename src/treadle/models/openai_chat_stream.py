@@ -70,10 +70,10 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 
-def _is_error(data: Json, in_stream: bool) -> bool:
+def _is_error(data: Json, under_way: bool) -> bool:
     """Whether a chunk is an error, which some servers put into a stream as it is in the body of a status."""
     if (
-        in_stream
+        under_way
         and "choices" not in data
         and any(isinstance(data.get(name), str) for name in ("message", "detail", "msg"))
     ):
@@ -137,7 +137,8 @@ class ChatDecoder:
             return events
         self._about(data)
         try:
-            if _is_error(data, not self._body):
+            # Words after the end of a reply take nothing of it back.
+            if _is_error(data, not self._body and not self._finish):
                 raise self._error(data)
             self._beside.cite(data)
             for choice in data.get("choices") or ():
@@ -330,9 +331,9 @@ class ChatDecoder:
         kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
         beside = self._beside.whole()
+        shown = "image" if "images" in beside else "sound" if "audio" in beside else ""
         if kept or kept_of_calls or beside:
-            shown = "image" if "images" in beside else "sound" if "audio" in beside else ""
             parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}, shown))
-        if text.strip() and self._beside.cited:
+        if self._beside.cited and (text.strip() or shown):
             parts.append(Opaque(self._provider, self._beside.cited))
         return parts
