@@ -23,7 +23,7 @@ ANYWHERE: Final = frozenset(["", "global", "not_available"])
 
 FALLBACK: Final = "fallback_message"
 ELSEWHERE: Final = frozenset(["advisor_message", FALLBACK])
-"""The services in which another model had a part, at a price of its own, and of which usage does not tell all."""
+"""The services in which another model had a part, at a price of its own."""
 
 OWN_TOOLS: Final = (
     "advisor",
