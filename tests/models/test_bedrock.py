@@ -651,7 +651,6 @@ OWN_RESULT = {"toolResult": {"toolUseId": "s1", "content": [{"json": {"a": 1}}],
         CITED,
         OWN_CALL,
         OWN_RESULT,
-        {"image": {"format": "png", "source": {"bytes": "eA=="}}},
         {"document": {"name": "d", "format": "txt", "source": {"text": "x"}}},
         {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}},
         {"audio": {"format": "mp3", "source": {"bytes": "eA=="}}},
@@ -667,6 +666,13 @@ def test_every_block_goes_back_as_it_came(block):
     message = reply_of(whole({"text": "see"}, deepcopy(block), {"text": "end"})).message
     said = turns(GO, message, GO)
     assert said[1][1] == [{"text": "see"}, block, {"text": "end"}]
+
+
+def test_an_image_is_the_one_block_that_does_not_go_back():
+    """Converse takes images in turns of the user's alone; beside a text nothing stands for it."""
+    image = {"image": {"format": "png", "source": {"bytes": "eA=="}}}
+    message = reply_of(whole({"text": "see"}, image, {"text": "end"})).message
+    assert turns(GO, message, GO)[1][1] == [{"text": "see"}, {"text": "end"}]
 
 
 def test_cited_text_is_text():
