@@ -184,7 +184,8 @@ class Messages(Writer):
         message = {"id": "m1", "type": "message", "role": "assistant", "model": self.model, "content": []}
         return [{"type": "message_start", "message": message}]
 
-    def _block(self, block: Json, deltas: Sequence[Json]) -> list[Json]:
+    def block(self, block: Json, deltas: Sequence[Json] = ()) -> list[Json]:
+        """A content block, whole."""
         self.open += 1
         where = {"index": self.open}
         begun = {"type": "content_block_start", "content_block": block} | where
@@ -192,15 +193,15 @@ class Messages(Writer):
         return [begun, *pieces, {"type": "content_block_stop"} | where]
 
     def text(self, text: str) -> list[Json]:
-        return self._block({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}])
+        return self.block({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}])
 
     def thinking(self, text: str) -> list[Json]:
         signed = {"type": "signature_delta", "signature": "c2lnbmVk"}
         deltas = [{"type": "thinking_delta", "thinking": text}, signed]
-        return self._block({"type": "thinking", "thinking": "", "signature": ""}, deltas)
+        return self.block({"type": "thinking", "thinking": "", "signature": ""}, deltas)
 
     def start(self, call_id: str, name: str) -> list[Json]:
-        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}}, [])[:1]
+        return self.block({"type": "tool_use", "id": call_id, "name": name, "input": {}}, [])[:1]
 
     def piece(self, piece: str) -> list[Json]:
         delta = {"type": "input_json_delta", "partial_json": piece}

@@ -30,6 +30,10 @@ MODELS: dict[str, Any] = {
 }
 
 
+Call = tuple[str, str, int]
+"""The id of a call, its tool, and its number."""
+
+
 @dataclass(frozen=True)
 class Saying:
     """One reply, and what becomes of it: `breaks` is how, `at` how far in its bytes, which come in `pieces`."""
@@ -43,10 +47,14 @@ class Saying:
     tokens: int
     gateway: str = ""
     """What one between sends of arguments beside them: "nothing" before, or all of them "again" after."""
+    looks: tuple[int, ...] = ()
+    """The calls that only read, before those that pay, and may begin while the reply still comes."""
+    declined: tuple[str, ...] = ()
+    """The tools that a model of Claude's called before it declined, and another took the reply over."""
 
     @property
     def finish(self) -> str:
-        return "tool_calls" if self.numbers else "stop"
+        return "tool_calls" if self.numbers or self.looks else "stop"
 
 
 @dataclass
@@ -56,9 +64,10 @@ class Asked:
     place: int
     body: Json
     saying: Saying
-    calls: list[tuple[str, int]]
+    calls: list[Call]
+    declined: list[Call]
     usage: Usage
-    begun: bool
+    begun: bool = False
     """Whether anything came that tells an event from none."""
 
 
@@ -76,20 +85,27 @@ def frame(event: Json) -> bytes:
     return whole + struct.pack(">I", crc32(whole))
 
 
-def events_of(dialect: str, saying: Saying, calls: Sequence[tuple[str, int]], usage: Usage) -> tuple[bytes, bytes]:
+def events_of(asked: Asked, dialect: str) -> tuple[bytes, bytes]:
     """The bytes of a reply: those before it has said why it ends, and the rest."""
-    writer = WIRES[dialect][1]("made-up")
+    writer, saying = WIRES[dialect][1]("made-up"), asked.saying
     events = [*writer.begin(), *(writer.thinking(saying.thought) if saying.thought else ())]
+    if asked.declined:
+        between = {"type": "fallback", "from": {"model": "made-up"}, "to": {"model": "made-up-too"}}
+        events += [*_called(writer, asked.declined, ""), *writer.block(between)]
     events += writer.text(saying.text) if saying.text else []
-    for call_id, number in calls:
-        events += writer.start(call_id, "pay")
+    events += _called(writer, asked.calls, saying.gateway if dialect in ("chat", "messages") else "")
+    return _bytes(dialect, events), _bytes(dialect, writer.finish(saying.finish, asked.usage))
+
+
+def _called(writer: Any, calls: Sequence[Call], between: str) -> Iterator[Json]:
+    for call_id, name, number in calls:
+        yield from writer.start(call_id, name)
         written = json.dumps({"number": number})
-        between = saying.gateway if dialect in ("chat", "messages") else ""
         pieces = [*(["{}"] if between == "nothing" else ()), written[:5], written[5:]]
         pieces += [written] if between == "again" else []
-        events += [*(event for piece in pieces for event in writer.piece(piece)), *writer.end()]
-    rest = writer.finish(saying.finish, usage)
-    return _bytes(dialect, events), _bytes(dialect, rest)
+        for piece in pieces:
+            yield from writer.piece(piece)
+        yield from writer.end()
 
 
 def _bytes(dialect: str, events: Sequence[Json]) -> bytes:
@@ -121,15 +137,19 @@ class Wire:
         saying = self.sayings[min(number, len(self.sayings) - 1)]
         if number >= len(self.sayings):
             saying = Saying("That is all.", (), "", "", 0, 1, 8)
-        calls = [(f"call_{number}_{one}", 100 * number + paid) for one, paid in enumerate(saying.numbers)]
+        named = [*(("look", one) for one in saying.looks), *(("pay", one) for one in saying.numbers)]
+        calls = [(f"call_{number}_{at}", name, 100 * number + one) for at, (name, one) in enumerate(named)]
+        left = enumerate(saying.declined if dialect == "messages" else ())
+        declined = [(f"left_{number}_{at}", name, 100 * number + 50 + at) for at, name in left]
         usage = Usage(len(body) // 8, saying.tokens, len(body) // 32 if dialect != "google" else 0)
-        before, rest = events_of(dialect, saying, calls, usage)
+        asked = Asked(place, json.loads(body), saying, calls, declined, usage)
+        before, rest = events_of(asked, dialect)
         sent = before + rest if not saying.breaks else before[: int(saying.at * len(before))]
         if saying.breaks == "junk":
             sent = before + (b"\x00" * 16 if dialect == "converse" else b"data: {\xff\n\n")
-        begun = len(sent) >= 5 or (saying.breaks == "resets" and bool(sent))
-        self.asked.append(Asked(place, json.loads(body), saying, calls, usage, begun))
-        return self.asked[-1], sent, saying.breaks
+        asked.begun = len(sent) >= 5 or (saying.breaks == "resets" and bool(sent))
+        self.asked.append(asked)
+        return asked, sent, saying.breaks
 
     def cost(self, asked: Asked) -> Decimal:
         """What a whole reply is charged."""
