@@ -283,3 +283,69 @@ async def test_two_requests_under_way_with_one_number_are_not_taken_for_each_oth
         assert told[item][0] == 400
         assert f'"id": {number}, "error"' in told[item][1]
         assert "under way in this session" in told[item][1]
+
+
+async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one():
+    """The next of its number was answered with what had come of it; with two names of a session all was as before."""
+    import json
+
+    import anyio
+
+    from treadle import tool
+
+    made = []
+    go_on = anyio.Event()
+
+    @tool
+    async def ship(item: str) -> str:
+        """Ships an item."""
+        made.append(item)
+        await go_on.wait()
+        return f"shipped {item}"
+
+    app = app_of([ship])
+
+    async def post(message, *sessions, leaves=False):
+        """What is answered to a message; `leaves` as one does that reads no answer."""
+        body = {"type": "http.request", "body": json.dumps({"jsonrpc": "2.0", **message}).encode()}
+        heard = [body, {"type": "http.disconnect"}] if leaves else [body]
+        told = []
+
+        async def receive():
+            return heard.pop(0) if heard else await anyio.sleep_forever()
+
+        async def send(part):
+            told.append(part)
+
+        headers = {"host": "127.0.0.1", "accept": "application/json, text/event-stream"}
+        headers["content-type"] = "application/json"
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": "/mcp",
+            "raw_path": b"/mcp", "root_path": "", "scheme": "http", "query_string": b"",
+            "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 9),
+            "headers": [
+                *[(name.encode(), value.encode()) for name, value in headers.items()],
+                *[(b"mcp-session-id", session) for session in sessions],
+            ],
+        }  # fmt: skip
+        await app(scope, receive, send)
+        return dict(told[0]["headers"]), b"".join(part.get("body", b"") for part in told[1:]).decode()
+
+    def ships(number, item):
+        return {"id": number, "method": "tools/call", "params": {"name": "ship", "arguments": {"item": item}}}
+
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    async with app.router.lifespan_context(app):
+        with anyio.fail_after(20):
+            begun, _ = await post({"id": 0, "method": "initialize", "params": hello})
+            session = begun[b"mcp-session-id"]
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: post(ships(7, "nut"), session, leaves=True))
+                await anyio.wait_all_tasks_blocked()
+                for sessions in ([session], [session, b"other"]):
+                    _, refused = await post(ships(7, "bolt"), *sessions)
+                    assert "under way in this session" in refused
+                go_on.set()
+            _, answered = await post(ships(7, "rod"), session)
+    assert "shipped rod" in answered
+    assert made == ["nut", "rod"]

@@ -4,12 +4,17 @@ The official package knows by its number where the answer to a request goes: a s
 both were carried out, and the first was never answered.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 _LONGEST: Final = 4 * 1024 * 1024
 """Bytes of a message that is looked at; the official package takes no longer one."""
+
+_GONE_FOR: Final = 30 * 60.0
+"""Seconds for which a request that its client has left counts as under way still, if it is not answered before; as long
+as the official package keeps a session that nobody uses."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
@@ -29,7 +34,8 @@ class Numbered:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        session = dict(scope.get("headers", ())).get(b"mcp-session-id")
+        # Where there are several the official package takes the first.
+        session = next((value for name, value in scope.get("headers", ()) if name == b"mcp-session-id"), None)
         if scope["type"] != "http" or scope["method"] != "POST" or session is None:
             await self._app(scope, receive, send)
             return
@@ -37,7 +43,13 @@ class Numbered:
         number = _number(b"".join(one.get("body", b"") for one in heard))
 
         async def again() -> Scope:
-            return heard.pop(0) if heard else await receive()
+            if heard:
+                return heard.pop(0)
+            told = await receive()
+            if number is not None and told["type"] == "http.disconnect":
+                # What was asked goes on, and its answer would go to the next request of this number.
+                await asyncio.sleep(_GONE_FOR)
+            return told
 
         # The official package tells them apart by their text.
         key = (session, str(number))
