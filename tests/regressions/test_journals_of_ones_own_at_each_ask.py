@@ -204,7 +204,7 @@ class Leasing(Losing):
 
     lease = 0.3
 
-    def __init__(self, beats: int = 0, kind: type = list) -> None:
+    def __init__(self, beats: int = 0, kind: type | None = list) -> None:
         super().__init__()
         self.beats, self.kind = beats, kind
         self.renewed = threading.Event()
@@ -215,15 +215,18 @@ class Leasing(Losing):
     def beat(self, run_ids: Any, holder: Any, seconds: float) -> Any:
         self.beats -= 1
         if self.beats >= 0:
+            if self.kind is None:
+                return None
             raise Lost("the server closed the connection")
         self.renewed.set()
         done: Future[Any] = Future()
-        done.set_result(self.kind())
+        done.set_result(() if self.kind is None else self.kind())
         return done
 
 
-async def test_a_heartbeat_that_fails_ends_neither_its_thread_nor_the_leases_of_others() -> None:
-    failing, well = Leasing(beats=2), Leasing()
+@pytest.mark.parametrize("kind", [list, None], ids=["raises", "gives no future"])
+async def test_a_heartbeat_that_fails_ends_neither_its_thread_nor_the_leases_of_others(kind: type | None) -> None:
+    failing, well = Leasing(beats=2, kind=kind), Leasing()
 
     @tool
     async def wait() -> str:

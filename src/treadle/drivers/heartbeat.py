@@ -164,11 +164,10 @@ def _renew(leases: list[Lease]) -> None:
     one, since = leases[0], steady()
     try:
         beat = one.journal.beat([lease.held.run_id for lease in leases], one.held.holder, one.held.seconds)
-    except Exception as error:
-        # Whatever a journal of somebody's own raises, the thread goes on: it renews the leases of others too.
-        log.warning("the leases of runs could not be renewed: %s", error)
-    else:
         beat.add_done_callback(partial(_heard, leases, since))
+    except Exception as error:
+        # Whatever a journal of somebody's own raises or gives, the thread goes on: it renews the leases of others too.
+        log.warning("the leases of runs could not be renewed: %s", error)
 
 
 def _heard(leases: Iterable[Lease], since: float, beat: "Future[Sequence[str]]") -> None:
