@@ -200,6 +200,11 @@ def test_a_finished_run_is_not_run_again():
     assert len(model.requests) == 2
 
 
+def test_limits_by_a_name_are_told_the_ready_ones():
+    with pytest.raises(Misuse, match=r"Limits\.simple\(\); it was given 'simple'"):
+        Agent("offline", limits="simple")
+
+
 def test_a_paused_run_may_be_given_other_limits():
     def waits():
         turns = [[("ask", {})], [("multiply", {"a": 1, "b": 1})], "done"]

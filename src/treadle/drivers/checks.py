@@ -40,7 +40,7 @@ def model_of(model: str | Model) -> Model:
 
 def check_limits(config: Configuration, limits: Limits) -> None:
     """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
-    kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
+    kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …) or Limits.simple()")
     require_price(config.model, config.settings, limits)
     for below in _below(config):
         check_limits(below, limits)
