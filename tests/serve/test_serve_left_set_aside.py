@@ -2,6 +2,8 @@
 
 Nobody asks for a run that has ended, so it stayed set aside for good, of the user's own money
   -> test_what_a_run_that_has_ended_had_set_aside_is_given_back_when_the_server_starts_again
+Where the journal was away at a start nothing was given back, and nobody was told
+  -> test_a_journal_that_is_away_at_the_start_is_told_of
 """
 
 import sqlite3
@@ -10,7 +12,9 @@ import pytest
 from served import serving, until
 from test_serve_users import as_, begin, ended, served
 
-from treadle import Agent, Budget, Price, SqliteJournal, Usage
+from treadle import Agent, Budget, MemoryJournal, Price, SqliteJournal, Usage
+from treadle.drivers.ended import settle_left
+from treadle.journal import JournalUnavailable
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +75,32 @@ async def test_what_a_run_that_has_ended_had_set_aside_is_given_back_when_the_se
 
 async def given_back(budget, whose):
     return budget.spent(whose).held_usd == 0
+
+
+@pytest.mark.parametrize("away", ["holders", "read"])
+async def test_a_journal_that_is_away_at_the_start_is_told_of(tmp_path, caplog, away):
+    held = sqlite3.connect(tmp_path / "spent.db", isolation_level=None, check_same_thread=False)
+
+    class Away(MemoryJournal):
+        lease = 10.0
+
+        async def holders(self, run_ids):
+            if away == "holders":
+                raise JournalUnavailable("the disk is gone")
+            return {}
+
+        async def read(self, run_id, start=0):
+            raise JournalUnavailable("the disk is gone")
+
+    def replies(_):
+        held.execute("BEGIN IMMEDIATE")
+        return "done"
+
+    budget = Budget(usd=1, per=None, path=tmp_path / "spent.db")
+    agent = Agent(ScriptedModel(replies, **PRICED), budget=budget, journal=MemoryJournal())
+    await agent.run("hello")
+    held.execute("ROLLBACK")
+    held.close()
+    await settle_left([budget], {agent.name: agent._config}, Away())
+    assert "cannot be given back now: the disk is gone" in caplog.text
+    budget.close()

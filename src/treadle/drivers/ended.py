@@ -16,7 +16,7 @@ from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
-from treadle.journal import Journal, JournalError
+from treadle.journal import Journal, JournalDamaged, JournalError, UnknownRun
 from treadle.journal.families import read_below
 from treadle.journal.ones_own import holders_of, read_of, standing_of
 from treadle.kernel.events import Event
@@ -79,14 +79,18 @@ async def settle_left(
         log.warning("it cannot be told which runs that have ended have something set aside: %s", error)
     try:
         seen -= {*await holders_of(journal, [*seen])}
-    except JournalError:
+    except JournalError as error:
+        log.warning("what runs that have ended have set aside cannot be given back now: %s", error)
         return
     for run_id in sorted(seen):
         try:
             events = await read_of(journal, run_id)
             state = standing_of(events)
-        except JournalError:
+        except (UnknownRun, JournalDamaged):
             # It is another journal's, or damaged, which whoever asks for it is told.
+            continue
+        except JournalError as error:
+            log.warning("what run %s has set aside cannot be given back now: %s", run_id, error)
             continue
         config = configs.get(state.agent, other)
         if config is not None and events[-1].at <= before:
