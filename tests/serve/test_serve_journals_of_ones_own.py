@@ -27,14 +27,14 @@ class Kept(MemoryJournal):
     def __init__(self) -> None:
         super().__init__()
         self.reads = self.fails = 0
-        self.damaged = ""
+        self.damaged = self.unreadable = ""
         self.away = False
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         if run_id == self.damaged:
             raise JournalDamaged([Damage(run_id, 1, "it was altered")])
         self.reads += 1
-        if self.away or self.reads == self.fails:
+        if self.away or self.reads == self.fails or run_id == self.unreadable:
             raise Lost("the server closed the connection")
         return await super().read(run_id, start)
 
@@ -81,6 +81,17 @@ async def test_a_damaged_run_of_a_conversation_has_no_run_of_others_wait(monkeyp
         assert (await ended(client, "ada", others, "finished"))["text"] == "mine"
         # Nobody can tell whether it was begun beside the damaged one.
         assert (await client.get(f"/api/runs/{beside}", **as_("ada"))).json()["status"] == "left"
+
+
+async def test_a_run_of_which_the_journal_fails_each_time_has_no_other_wait(monkeypatch):
+    """The server asked for it for ever, said nothing of it, and never came to the others."""
+    monkeypatch.setattr("treadle.serve.carrying._AGAIN", 0.01)
+    journal, (older, newest) = await left_in_the_middle(("mine", None), ("yours", None))
+    journal.unreadable = newest
+    async with serving(served([talker(journal)], journal=journal)):
+        await until(lambda: stands(journal, older, "finished"))
+        journal.unreadable = ""
+        await until(lambda: stands(journal, newest, "finished"))
 
 
 ROUTES = ("/api/runs", "/api/runs/{run}", "/api/runs/{run}/steps/0", "/api/conversations", "/api/conversations/plans")

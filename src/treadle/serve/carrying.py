@@ -23,7 +23,7 @@ from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalDamaged, JournalError, JournalUnavailable, Leases, RunHeld
 from treadle.journal.families import every
 from treadle.journal.info import RunInfo, RunStatus, Wanted, is_served, told_by
-from treadle.journal.ones_own import read_of
+from treadle.journal.ones_own import page_of, read_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ToolsListed
 from treadle.kernel.stop import Stop
@@ -40,6 +40,9 @@ log = logging.getLogger("treadle.serve")
 
 _AGAIN: Final = 1.0
 """Seconds until a run is tried again for which the journal, or the server, has no room now."""
+
+_ONCE: Final = {"unpaid": "its budget can be used", "unread": "the journal can be used for it"}
+"""When a run is taken up that cannot be now, and is to hinder no other meanwhile."""
 
 
 class Carrying:
@@ -171,8 +174,8 @@ class Carrying:
         So do those that another began and a server paused as it stopped, for it has said that they will. Those that
         wait for a person stay as they are; so do those that no server had. One that another process has is
         asked for again once its lease may have run out: that process may be the one that died, on another machine. A
-        journal that cannot be used yet is waited for, and so is a budget, after the runs that have another. Of runs
-        that had ended, or wait, what their process could not give back is given back.
+        journal that cannot be used yet is waited for; one that cannot be for a run alone, or its budget, after the
+        others. Of runs that had ended, or wait, what their process could not give back is given back.
         """
         lease = self._journal.lease if isinstance(self._journal, Leases) else inf
         found = [(line, await self._taken_up(line)) for line in await self._left()]
@@ -183,12 +186,13 @@ class Carrying:
         if held:
             await asyncio.sleep(lease)
             found += [(line, await self._taken_up(line)) for line in held]
-        unpaid = [line for line, how in found if how == "unpaid"]
-        for line in unpaid:
-            log.error("run %s is taken up once its budget can be used", line.run_id, extra=_about(line))
-        while unpaid:
+        for line, how in found:
+            if how in _ONCE:
+                log.error("run %s is taken up once %s", line.run_id, _ONCE[how], extra=_about(line))
+        later = [line for line, how in found if how in _ONCE]
+        while later:
             await asyncio.sleep(_AGAIN)
-            unpaid = [line for line in unpaid if await self._taken_up(line) == "unpaid"]
+            later = [line for line in later if await self._taken_up(line) in _ONCE]
 
     async def _left(self) -> list[RunInfo]:
         """The runs that are to be taken up, once the journal can tell."""
@@ -207,8 +211,16 @@ class Carrying:
                 is_told = True
                 await asyncio.sleep(_AGAIN)
 
-    async def _taken_up(self, line: RunInfo) -> Literal["done", "held", "unpaid"]:
-        """Goes on with a run; "held" if another process has it, "unpaid" if a budget of it cannot be used."""
+    async def _is_away(self) -> bool:
+        """Whether the journal cannot be used at all; a run of its own may be what cannot be read."""
+        try:
+            await page_of(self._journal, 1)
+        except JournalUnavailable:
+            return True
+        return False
+
+    async def _taken_up(self, line: RunInfo) -> Literal["done", "held", "unpaid", "unread"]:
+        """Goes on with a run; "held" if another process has it, a word of `_ONCE` if it is to be tried again later."""
         agent = self._agents.get(line.agent)
         while agent is not None:
             try:
@@ -229,12 +241,16 @@ class Carrying:
             except JournalUnavailable as error:
                 # What is damaged stays so, and the other runs are to go on.
                 if not isinstance(error, JournalDamaged):
+                    if not await self._is_away():
+                        return "unread"
                     await asyncio.sleep(_AGAIN)
                     continue
                 log.warning("run %s was left and could not be taken up: %s", line.run_id, error, extra=_about(line))
             except Refused as error:
-                away = error.kind == "unavailable" and isinstance(error.__cause__, JournalError)
-                if away or error.kind == "too_many":
+                unread = error.kind == "unavailable" and isinstance(error.__cause__, JournalError)
+                if unread and not await self._is_away():
+                    return "unread"
+                if unread or error.kind == "too_many":
                     await asyncio.sleep(_AGAIN)
                     continue
                 # A server that stops leaves it to the next.
