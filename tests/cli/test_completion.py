@@ -118,3 +118,9 @@ def test_json_hides_nothing_and_says_the_same(treadle: Any) -> None:
         assert "a\\u202eb\\u2066c\\u009bd\\u007fe\\u200bf\\ufe0fg\\u2028h\\udb40\\udd00i" in out
         json.loads(out)
     assert json.loads(treadle("runs", "--json").out)[0]["question"].startswith(HIDDEN)
+
+
+def test_an_empty_variable_asks_for_no_completion(treadle: Any) -> None:
+    """The command ended with 1, and said nothing."""
+    done = treadle("--version", _TREADLE_COMPLETE="")
+    assert (done.code, done.out.startswith("treadle ")) == (0, True)

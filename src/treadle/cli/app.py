@@ -178,13 +178,13 @@ def run(arguments: Sequence[str]) -> int:
 
 def _came_to(arguments: list[str]) -> Any:
     """What the command comes to. Click's own `main` has codes of its own, such as 1 where nobody reads the help."""
-    if "_TREADLE_COMPLETE" in os.environ:
+    if instruction := os.environ.get("_TREADLE_COMPLETE"):
         from click.shell_completion import add_completion_class, shell_complete
 
         from treadle.cli.completion import Bash
 
         add_completion_class(Bash)
-        return shell_complete(application, {}, "treadle", "_TREADLE_COMPLETE", os.environ["_TREADLE_COMPLETE"])
+        return shell_complete(application, {}, "treadle", "_TREADLE_COMPLETE", instruction)
     try:
         with application.make_context("treadle", arguments) as context:
             return application.invoke(context)

@@ -44,10 +44,11 @@ def _offered(values: _Values) -> Callable[[click.Context, click.Parameter, str],
 
 def _infos(ctx: click.Context) -> "list[RunInfo]":
     from treadle.cli.storage import opened
+    from treadle.journal.ones_own import page_of
 
     async def newest() -> "list[RunInfo]":
         async with opened(ctx.params.get("journal")) as journal:
-            return [] if journal is None else await journal.list(_MOST)
+            return [] if journal is None else await page_of(journal, _MOST)
 
     return asyncio.run(newest())
 

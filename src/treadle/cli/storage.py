@@ -14,6 +14,7 @@ from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInf
 from treadle.journal.addresses import apart_from_schema, fault_in, in_postgres, without_password
 from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
+from treadle.journal.ones_own import page_of, read_of
 from treadle.journal.sqlite_file import is_held
 
 _PAGE = 500
@@ -128,7 +129,7 @@ async def find_run(journal: Journal, given: str) -> str:
         return given
     before: RunInfo | None = None
     found: list[str] = []
-    while page := await journal.list(_PAGE, before):
+    while page := await page_of(journal, _PAGE, before):
         if given == LAST and (newest := next((run for run in page if run.parent is None), None)) is not None:
             return newest.run_id
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]
@@ -139,7 +140,7 @@ async def find_run(journal: Journal, given: str) -> str:
         raise click.UsageError(f"{len(found)} runs begin with {given!r}: {shown}{', …' if len(found) > 5 else ''}")
     if not found:
         # Its error has the nearest id, and says where it looked.
-        await journal.read(given)
+        await read_of(journal, given)
     return found[0]
 
 

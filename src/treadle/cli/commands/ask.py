@@ -26,7 +26,7 @@ from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
 from treadle.journal import Journal, JournalError, UnknownRun
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import page_of, read_of, standing_of
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import RunResult
@@ -93,7 +93,7 @@ def ask(
         try:
             if journal is not None:
                 # One that cannot be used is told as that, and not as one in which a run may have begun.
-                runner.run(journal.list(1))
+                runner.run(page_of(journal, 1))
             result, waiting = _answered(runner, agent, asking, conversation, options, output, journal, person, command)
         finally:
             if journal is not None:
@@ -114,7 +114,7 @@ async def _ended(earlier: str, journal: str | None) -> RunState:
     async with opened(journal) as kept:
         if kept is None:
             raise no_runs(journal, earlier)
-        state = fold_all(await kept.read(await find_run(kept, earlier)))
+        state = standing_of(await read_of(kept, await find_run(kept, earlier)))
     if state.stop is None or state.phase != "finished":
         raise click.UsageError(
             f"run {state.run_id} has not ended, and its conversation neither; see: treadle show {state.run_id}"
@@ -185,7 +185,7 @@ def _answered(
 async def _tell_left(journal: Journal, run: str, command: NextCommand) -> None:
     """Says how to go on with a run that an error left. What is shown is kept a moment later: it may not be there."""
     try:
-        await journal.read(run)
+        await read_of(journal, run)
     except UnknownRun:
         return
     except JournalError:

@@ -23,7 +23,7 @@ from treadle.drivers.conversing import GoneOn
 from treadle.drivers.drive import driven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.watching import RunEvent
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.state import RunState
 from treadle.result import RunResult
 from treadle.tools import ToolResult
@@ -198,8 +198,8 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
     async with opened(options.journal) as journal:
         if journal is None:
             raise no_runs(options.journal, run)
-        events = await journal.read(await find_run(journal, run))
-        state = fold_all(events)
+        events = await read_of(journal, await find_run(journal, run))
+        state = standing_of(events)
         said = say(await Waiting.of(events, journal))
         agent, choice = agent_to_go_on(state, options, journal)
         output.say(str(choice))

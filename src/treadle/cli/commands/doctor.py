@@ -28,6 +28,7 @@ from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
 from treadle.journal.addresses import in_postgres, without_password
 from treadle.journal.disks import shared_kind
+from treadle.journal.ones_own import page_of
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
@@ -125,7 +126,7 @@ def _journal(named: str | None) -> Iterator[Row]:
 async def _checked(named: str | None) -> str:
     async with journal_at(named) as journal:
         await journal.check()
-        newest = await journal.list(1)
+        newest = await page_of(journal, 1)
     return f"newest run {newest[0].run_id}" if newest else "no runs yet"
 
 

@@ -20,7 +20,7 @@ from treadle.cli.storage import find_run, no_runs, opened
 from treadle.cli.waiting import Waiting, read_value
 from treadle.cli.watch import Watch
 from treadle.journal import Journal
-from treadle.kernel.fold import fold_all
+from treadle.journal.ones_own import read_of, standing_of
 from treadle.result import RunResult
 
 
@@ -71,7 +71,7 @@ async def _forked(
     async with opened(options.journal) as journal:
         if journal is None:
             raise no_runs(options.journal, run)
-        source = fold_all(await journal.read(await find_run(journal, run)))
+        source = standing_of(await read_of(journal, await find_run(journal, run)))
         # Whoever goes on needs all that the run had, whether it has ended or not.
         agent, choice = agent_to_go_on(replace(source, phase="ready"), options, journal)
         agent = (
@@ -96,5 +96,5 @@ async def _forked(
 
 
 async def _carried_out(agent: Agent, run_id: str, journal: Journal, options: Options, output: Output) -> RunResult[Any]:
-    watch = Watch(output.views, await journal.read(run_id), quiet=output.quiet)
+    watch = Watch(output.views, await read_of(journal, run_id), quiet=output.quiet)
     return await watch.carry(lambda see: agent.resume(run_id, on_event=see, user=options.user))

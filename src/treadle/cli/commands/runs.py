@@ -20,9 +20,8 @@ from treadle.cli.words import OneOf
 from treadle.journal import Journal, JournalDamaged, RunInfo, Stuck, Wanted, stuck_runs
 from treadle.journal.addresses import without_password
 from treadle.journal.families import every
+from treadle.journal.ones_own import page_of, read_of, standing_of
 from treadle.journal.standing import Standing, kept_as, standing
-from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.fold import fold_all
 
 _WANTED = (
     click.option("--status", "stands", type=OneOf(get_args(Standing)), help="Those that stand so."),
@@ -150,7 +149,7 @@ async def _found(journal: str | None, limit: int, wanted: Wanted, stands: Standi
         if kept is None:
             return []
         if stands is None:
-            return [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
+            return [await _read(info, kept) for info in await page_of(kept, limit, None, wanted)]
         # Only who reads a run knows that it is damaged: for those that are, all are read.
         wanted = replace(wanted, status=None if stands == "damaged" else kept_as(stands))
         found: list[RunInfo] = []
@@ -165,12 +164,10 @@ async def _found(journal: str | None, limit: int, wanted: Wanted, stands: Standi
 async def _read(info: RunInfo, journal: Journal) -> RunInfo:
     """The line of a run after a look at all of it: a list looks at its ends only."""
     try:
-        fold_all(await journal.read(info.run_id))
+        standing_of(await read_of(journal, info.run_id))
     except JournalDamaged as error:
         (one,) = error.damage
         return info.damaged(f"event {one.event}: {one.why}")
-    except IllegalEvent as error:
-        return info.damaged(str(error))
     return info
 
 

@@ -19,6 +19,7 @@ from treadle.drivers.lease import may_hold_money, undriven
 from treadle.journal import Journal, JournalDamaged, RunHeld, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.addresses import without_password
 from treadle.journal.families import delete_family, families, family
+from treadle.journal.ones_own import read_of
 from treadle.journal.standing import ENDED, Standing, standing
 
 _TOGETHER = 200
@@ -130,7 +131,7 @@ async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, st
         return False
     for line in runs:
         try:
-            await journal.read(line.run_id)
+            await read_of(journal, line.run_id)
         except JournalDamaged:
             if "damaged" not in statuses:
                 note(f"run {line.run_id} is damaged, and stays: --status damaged, or `treadle runs delete`, deletes it")
@@ -212,7 +213,7 @@ async def _one_gone(journal: Journal, top: str, runs: Sequence[str], shown: Mapp
 async def _has_gone_on(journal: Journal, line: RunInfo) -> bool:
     """Whether something has come to a run since, or it is another of that name."""
     try:
-        last = await journal.read(line.run_id, line.events - 1)
+        last = await read_of(journal, line.run_id, line.events - 1)
     except JournalDamaged:
         return False
     return [event.at for event in last] != [line.updated_at]

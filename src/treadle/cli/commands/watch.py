@@ -14,8 +14,9 @@ from treadle.cli.terminal import note, plain_letters, set_off
 from treadle.cli.waiting import Waiting
 from treadle.journal import Journal
 from treadle.journal.leases import Leases
+from treadle.journal.ones_own import holders_of, read_of, standing_of
 from treadle.kernel.events import Event, RunFinished, RunPaused, encode_event
-from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.fold import fold
 from treadle.kernel.state import RunState
 
 
@@ -56,8 +57,8 @@ async def _tell_if_left(journal: Journal, run_id: str) -> None:
     """Says beside the story that nobody carries the run out, where the journal knows who does."""
     if not isinstance(journal, Leases):
         return
-    phase = fold_all(await journal.read(run_id)).phase
-    if phase not in ("finished", "paused") and not await journal.holders([run_id]):
+    phase = standing_of(await read_of(journal, run_id)).phase
+    if phase not in ("finished", "paused") and not await holders_of(journal, [run_id]):
         note("no process carries this run out now; it is followed until somebody goes on with it, or Ctrl-C")
 
 
