@@ -34,6 +34,14 @@ def test_totals_groups_and_files(treadle: Any) -> None:
     assert "\ntotal " in plain.out
 
 
+def test_a_file_that_is_asked_for_as_a_source_is_told_to_be_declared(treadle: Any) -> None:
+    (Path(treadle.folder) / "b 1.csv").write_text("account,amount\n100,1.00\n")
+    done = treadle("query", "b 1.csv")
+    assert done.code == 2
+    assert "treadle sources init 'b 1.csv' --output sources.yaml" in done.err
+    assert "sources init" not in treadle("query", "c.csv").err
+
+
 def test_rows_that_a_mapping_splits_are_not_told_as_rows_of_the_source(treadle: Any) -> None:
     for name, text in [
         ("old.csv", "account,amount\n100,10.00\n200,5.00\n"),

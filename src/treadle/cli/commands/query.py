@@ -1,6 +1,7 @@
 """`treadle query`: the figures of one source, by the engine, without a model."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,12 @@ from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import indented
 from treadle.cli.table import print_table
-from treadle.cli.terminal import clean, note, print_json, prose
+from treadle.cli.terminal import clean, note, print_json, prose, set_off
 from treadle.cli.working import working
 from treadle.visible import seen
 
 if TYPE_CHECKING:
-    from treadle.analyst import QueryResult
+    from treadle.analyst import Catalog, QueryResult
 
 
 @click.command(short_help="Ask one source for figures, without a model.")
@@ -44,6 +45,7 @@ def query(
     A file that is written replaces an older one of its kind.
     """
     catalog = open_catalog(sources)
+    _require_known(catalog, source)
     from pydantic import ValidationError
 
     from treadle.analyst import Export, QueryRequest
@@ -71,6 +73,20 @@ def query(
     else:
         _print(found, split=any(one.mapping and one.mapping.share for one in catalog.source(source).dimensions))
     return 0
+
+
+def _require_known(catalog: "Catalog", source: str) -> None:
+    """Says of a file that is asked for as though it were a source how it becomes one."""
+    from treadle.analyst import AnalystError
+
+    try:
+        catalog.source(source)
+    except AnalystError as error:
+        if not Path(source).is_file():
+            raise
+        said = str(error) if str(error).endswith("?") else f"{error}."
+        told = f"{said} To ask that file, declare it: treadle sources init {quote(source)} --output sources.yaml"
+        raise click.UsageError(set_off(told)) from error
 
 
 def _print(found: "QueryResult", split: bool) -> None:
