@@ -266,7 +266,8 @@ def _proper_names(text: str, words: tuple[Token, ...], nouns: frozenset[str]) ->
         if place == 0 and last > 0 and words[0].low != "the":
             asking = is_verb(words[0].text) or is_function_word(words[0].text) or _changes(words[0].low)
             first = 1 if asking or words[0].stem in nouns else 0
-            while first and first < last and words[first].low in ("of", "the"):
+            # "The" with a capital belongs to the name, as in "Cancel The Tempest".
+            while first and first < last and words[first].text in ("of", "the"):
                 first += 1
         single = last == first
         skip = words[first].low == "the" if single else False

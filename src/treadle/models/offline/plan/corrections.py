@@ -3,12 +3,13 @@
 Called by `planner`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.words import singular
-from treadle.models.offline.plan.outcome import Outcome
-from treadle.models.offline.plan.toolbox import KnownTool
+from treadle.models.offline.plan.outcome import Outcome, Trouble
+from treadle.models.offline.plan.toolbox import KnownTool, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, hint_of
 from treadle.models.offline.plan.vocabulary import replacement
 
@@ -17,7 +18,7 @@ def corrected_by(made: Exchange, tool: KnownTool, arguments: Json, outcome: Outc
     """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""
     hint = hint_of(made)
     if hint is None:
-        return as_written(tool, arguments, outcome)
+        return as_written(arguments, outcome)
     kin = {
         param.name
         for param in tool.params
@@ -45,12 +46,26 @@ def corrected_by(made: Exchange, tool: KnownTool, arguments: Json, outcome: Outc
     return None if hopeless else corrected
 
 
-def as_written(tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
-    """The names in the plural that the clause has them in, for a tool that does not know the singular, or the other
-    way round."""
+def failed_change(exchanges: Sequence[Exchange], box: Toolbox) -> Trouble | None:
+    """What went wrong with a change, which is made under no other name then: that is another change than the one that
+    was ordered, and one that was cut off may have been made.
+
+    Args:
+        exchanges: the calls made for the question so far.
+        box: the tools at hand.
+    """
+    for made in exchanges:
+        tool = box.named(made.tool)
+        if made.failed and tool is not None and tool.may_change:
+            hint = hint_of(made)
+            return Trouble(made.message, hint.available if hint else ())
+    return None
+
+
+def as_written(arguments: Json, outcome: Outcome) -> Json | None:
+    """The names in the plural that the clause has them in, for a tool that does not know the singular."""
     many = [token for token in outcome.clause.tokens if singular(token.low) != token.low]
     written = {singular(token.low): token.text for token in many}
-    written |= {token.low: singular(token.text) for token in many if tool.change is not None}
     plural = {
         name: written.get(value.lower(), value) if isinstance(value, str) else value
         for name, value in arguments.items()

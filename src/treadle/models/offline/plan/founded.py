@@ -12,7 +12,7 @@ from typing import Any
 
 from treadle.models.offline.grammar.english import CHANGES, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import Token, parts, singular, stem, tokens
+from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.orders import WHEN, besides_the_order
 from treadle.models.offline.plan.structures import overlaps
@@ -94,16 +94,26 @@ def values_in(value: Any) -> Iterator[Any]:
 
 
 def _cut_off(clause: Clause, used: Sequence[Span]) -> list[str]:
-    """What went into an argument without the signs that belong to it: ".env" is no "env", "a/b" no "b"."""
+    """What went into an argument without the signs that belong to it: ".env" is no "env", "a/b" no "b". So is
+    the small word that a name opens with."""
     found: list[str] = []
     for start, end in used:
         start += len(clause.text[start:end]) - len(clause.text[start:end].lstrip(" :,;"))
         opened = start == 0 or _OPENS.match(clause.text[start - 1]) is not None
         opened = opened or (clause.text[start - 1] in "€$£¥" and clause.text[start].isdigit())
+        before = next((token for token in reversed(clause.tokens) if token.end <= start), None)
+        if before is not None and _opens_a_name(clause, before):
+            found.append(clause.text[before.start : end])
         worded = re.search(r"\w", clause.text[start:end]) is not None
         if worded and not (opened and _CLOSES.match(clause.text, end)):
             found.append(clause.text[max(0, start - 1) : end + 1])
     return found
+
+
+def _opens_a_name(clause: Clause, token: Token) -> bool:
+    """Whether a small word is written large where none is that belongs to no name: "A" of "Please hang A Girl"."""
+    plain = any(other.text.islower() for other in clause.tokens)
+    return plain and token.start > 0 and token.text.istitle() and token.text != "I" and is_function_word(token.text)
 
 
 def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[Span]:

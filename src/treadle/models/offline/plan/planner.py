@@ -18,7 +18,7 @@ from treadle.models.offline.plan.amounts import in_the_way
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.calendar import takes_times
 from treadle.models.offline.plan.choice import Chooser
-from treadle.models.offline.plan.corrections import as_written, corrected_by
+from treadle.models.offline.plan.corrections import as_written, corrected_by, failed_change
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
@@ -364,10 +364,14 @@ class Planner:
         for _ in range(_CORRECTIONS):
             made = self._made(tool.name, arguments)
             if made is None:
-                outcome.calls.append(Call(tool.name, arguments))
+                failed = failed_change(self.exchanges, self.box) if tool.may_change else None
+                if failed is None:
+                    outcome.calls.append(Call(tool.name, arguments))
+                else:
+                    outcome.troubles.append(failed)
                 return
             if not made.failed:
-                again = as_written(tool, arguments, outcome) if is_empty(made.result) else None
+                again = as_written(arguments, outcome) if is_empty(made.result) else None
                 if again is None or tool.change is not None:
                     outcome.done.append(made)
                     return

@@ -1,0 +1,54 @@
+"""A change that failed is made under no other name, and a name is passed with the small word that it opens with."""
+
+from typing import Any
+
+import pytest
+
+from treadle import Agent, ToolError, tool
+
+CALLED: list[str] = []
+_FAILURES = {
+    "Cats": TimeoutError("timed out"),
+    "Weber": ValueError("no such player"),
+    "Webber": ToolError("no player Webber", argument="name", given="Webber", nearest="Weber", available=["Weber"]),
+}
+
+
+@tool(effect="write")
+def cancel_show(show: str) -> str:
+    """Cancel a show."""
+    CALLED.append(show)
+    if show in _FAILURES:
+        raise _FAILURES[show]
+    return "cancelled"
+
+
+@tool
+def fire_player(name: str) -> str:
+    """Fire a player."""
+    CALLED.append(name)
+    if name in _FAILURES:
+        raise _FAILURES[name]
+    return "fired"
+
+
+@tool
+def list_players() -> list[dict[str, Any]]:
+    """List the players."""
+    return [{"name": "Jonas Weber", "instrument": "cello"}, {"name": "Yuki Mori", "instrument": "oboe"}]
+
+
+@pytest.mark.parametrize(
+    ("order", "called"),
+    [
+        ("Cancel Cats.", ["Cats"]),
+        ("Fire Weber.", ["Weber"]),
+        ("Fire Webber.", ["Webber"]),
+        ("Cancel The Tempest.", ["The Tempest"]),
+        ("Please cancel A Star.", []),
+    ],
+)
+def test_a_change_is_made_to_what_was_ordered_only(order: str, called: list[str]) -> None:
+    CALLED.clear()
+    Agent("offline", tools=[cancel_show, fire_player, list_players]).run_sync(order)
+    assert called == CALLED
