@@ -10,7 +10,18 @@ import pytest
 from depth import deep
 from msgspec.structs import replace
 
-from treadle.analyst import AnalystError, Catalog, Dimension, Measure, QueryRequest, QueryResult, Source, query
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    QueryResult,
+    Source,
+    compare,
+    query,
+)
 from treadle.analyst.declared.source import TextFormat
 
 from .conftest import QUICK
@@ -47,13 +58,59 @@ def test_rows_between_two_quotes_are_refused(tmp_path: Path, what: str, encoding
     title = "Liste\n"
     lines = (title + "account;text;amount\n" + HELD[what]).replace("\n", end)
     first = 2 + HELD[what][: HELD[what].index('"pipe')].count("\n") + 1
-    last = 2 + HELD[what].rstrip("\n").count("\n") + 1 - HELD[what].endswith("4;y;1,00\n")
+    behind = HELD[what].endswith("4;y;1,00\n") or "c;d" in HELD[what]
+    last = 2 + HELD[what].rstrip("\n").count("\n") + 1 - behind
     declared = source(tmp_path, lines, encoding, name, skip=1)
     with pytest.raises(AnalystError, match=f"opens in line {first} that closes in line {last}, .*'quotes: false'"):
         asked(tmp_path, declared)
     if '"a' not in HELD[what]:
         found = asked(tmp_path, replace(declared, text=replace(declared.text, quotes=False)))
         assert found.source_rows == HELD[what].count("\n")
+
+
+LOST = {
+    "opens behind a sign": '1;5" x;"pipe;6,00\n2;a;b;7,00\n3;c;cable 5";8,00\n',
+    "opens behind a text in quotes": '1;"a;b";"pipe;6,00\n2;a;b;7,00\n3;c;cable 5";8,00\n',
+    "opens behind blanks": '1;x;  "pipe;6,00\n2;a;b;7,00\n3;c;cable 5";8,00\n',
+    "opens after it has closed": '1;x;"pipe"  "y;6,00\n2;a;b;7,00\n3;c;cable 5";8,00\n',
+    "closes before a sign": '1;"x;a;6,00\n2;a;b;7,00\n3;cable 5";4" z;8,00\n',
+    "closes before a text in quotes": '1;"x;a;6,00\n2;a;b;7,00\n3;cable 5";"q;r";8,00\n',
+    "an empty amount": '1;x;"pipe;6,00\n2;a;b;\n3;c;cable 5";\n',
+    "an empty line": '1;x;"pipe;6,00\n\n3;c;cable 5";8,00\n',
+    "an empty field at the end": '1;x;"pipe;6,00;\n2;a;b;7,00;\n3;c;cable 5";8,00;\n',
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_rows_are_held_wherever_quotes_open_and_close(tmp_path: Path, what: str) -> None:
+    end = ["\n", "\r\n", "\r"][len(what) % 3]
+    closed = ";" if what == "an empty field at the end" else ""
+    text = f'account;text;note;amount\n{LOST[what]}4;"one\ntext";x;1,00{closed}\n'
+    with pytest.raises(AnalystError, match=r"opens in line 2 that closes in line 4, .*'quotes: false'"):
+        asked(tmp_path, source(tmp_path, text.replace("\n", end).replace(f"one{end}", "one\n")))
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        (Measure(name="amount", expression="if(note = 'Haben', -amount, amount)"),),
+        (Measure(name="amount"), Measure(name="texts", column="text", aggregation="count")),
+    ],
+    ids=["text that tells a sign", "text that is counted"],
+)
+def test_a_text_in_a_measure_is_no_amount(tmp_path: Path, measures: tuple[Measure, ...]) -> None:
+    lines = 'account;text;note;amount\n1;"pipe;Soll;6,00\n2;bolt;Haben;7,00\n3;cable 5";Soll;8,00\n'
+    with pytest.raises(AnalystError, match="opens in line 2 that closes in line 4"):
+        asked(tmp_path, replace(source(tmp_path, lines), measures=measures))
+
+
+def test_each_source_of_a_file_is_looked_at(tmp_path: Path) -> None:
+    """As the one has texts where the other has amounts, what is no row to the one is one to the other."""
+    lines = 'account;text;amount;other\n1;"pipe;5,00;long\n3;cable 5";7,00;text\n'
+    amounts = source(tmp_path, lines)
+    others = replace(amounts, name="others", measures=(Measure(name="amount", column="other"),))
+    with pytest.raises(AnalystError, match=r"'f': in .* opens in line 2 that closes in line 3"):
+        compare(Catalog([amounts, others], tmp_path), CompareRequest(source_a="others", source_b="f"), bounds=QUICK)
 
 
 TEXTS = ["x", "", "a\nb", "a;b", 'say ""so""', "5 rue A;\n75001 Paris; FR", "\n", "a\n7;b;8,00\nc"]
@@ -74,7 +131,8 @@ def test_texts_of_several_lines_stay_what_they_are(tmp_path: Path, seed: int) ->
     assert (found.totals["amount"], found.source_rows) == (sum(amount for *_, amount in rows), len(rows))
 
 
-QUOTED = ['"pipe', 'cable 7"', '"']
+OPENING = ['"pipe;x', 'x;"pipe', '5" x;"pipe', ' "pipe;x', '"a" "b;x']
+CLOSING = ['cable 7";x', 'x;cable 7"', 'cable 7";4" z']
 
 
 @pytest.mark.parametrize("seed", range(deep(10)))
@@ -82,13 +140,14 @@ def test_a_figure_is_that_of_the_lines_or_none(tmp_path: Path, seed: int) -> Non
     """Each line is a row, whatever quotes stand in its texts: where they would hold several, no figure is told."""
     chance = Random(seed)
     count = chance.choice([4, 8, 40])
-    texts = [chance.choice(["x", "y z", "", *(['5" cable', '"whole"', 'a"b'] if chance.random() < 0.2 else [])])
-             for _ in range(count)]  # fmt: skip
-    for at, text in zip(sorted(chance.sample(range(count), chance.choice([0, 1, 2, 2, 3]))), QUOTED, strict=False):
+    odd = ['5" cable;', '"whole";x', 'a"b;x']
+    texts = [chance.choice(["x;y", "y z;", ";", *(odd if chance.random() < 0.2 else [])]) for _ in range(count)]
+    quoted = [chance.choice(OPENING), chance.choice(CLOSING), '";x']
+    for at, text in zip(sorted(chance.sample(range(count), chance.choice([0, 1, 2, 2, 3]))), quoted, strict=False):
         texts[at] = text
     rows = [(text, Decimal(chance.randint(-999, 999)) / 100) for text in texts]
     lines = [";".join(["1", text, str(amount).replace(".", ",")]) for text, amount in rows]
-    declared = source(tmp_path, "\n".join(["account;text;amount", *lines]) + chance.choice(["", "\n"]))
+    declared = source(tmp_path, "\n".join(["account;text;note;amount", *lines]) + chance.choice(["", "\n"]))
     try:
         found = asked(tmp_path, declared)
     except AnalystError:

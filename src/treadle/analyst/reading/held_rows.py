@@ -5,59 +5,62 @@
     4;cable 5";8,00
 
 Read with quotes these are one row of 8,00. A text that has line breaks in it stands between quotes as well, but its
-lines do not all have as many fields as the names, with a number in each measure.
+lines do not all have as many fields as the names, without a text where an amount is.
 """
 
 import csv
 import gzip
+import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.extra_fields import Head
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import opener
-from treadle.analyst.reading.table import Demand
+from treadle.analyst.sql.lazy import exp
 
 _PIECE = 1 << 20
 # The engine reads no longer lines.
 _LONGEST = 4 << 20
 # Such as those of a currency, or of a mark for debit and credit.
 _MOST_LETTERS = 3
-_LEFT_OUT = {end: bytes(set(range(256)) - set(b'"' + end)) for end in (b"\n", b"\r")}
+# A quote may stand behind blanks that begin a field, and one behind a closing quote and blanks does not open a text,
+# but goes on with that.
+_BLANKS = (*[(b"  ", b" ")] * 3, (b" x", b"x"), (b"x ", b"x"), (b'" "', b'""'))
+# What opens and closes nothing becomes one sign, step by step, as `re` takes far longer.
+_RUNS = tuple((b"x" * times, b"x") for times in (16, 4, 2, 2, 2))
+_MOST_SHAPES = 10_000
 
 
 def refuse_held_rows(
-    session: Session, source: Source, file: Path, read: Path, names: Sequence[str], encoding: str, delimiter: str
+    session: Session, source: Source, file: Path, read: Path, head: Head, options: Mapping[str, "exp.Expr"]
 ) -> None:
     """Refuses a file in which lines that are rows by themselves stand in one pair of quotes; once in a session.
 
     Args:
         session: reads the file.
-        source: what it is of; without a measure that is a column nothing tells rows from the lines of a text.
+        source: what it is of; without a measure that is an amount nothing tells rows from the lines of a text.
         file: the file.
         read: it, or what was made of it for the engine.
-        names: its columns.
-        encoding: that of what the engine reads.
-        delimiter: what is between fields.
+        head: how it begins.
+        options: how the engine reads it.
 
     Raises:
         AnalystError: it is refused.
     """
-    measured = [names.index(name) for name in Demand((), source.measures).columns if name in names]
-    if not source.text.quotes or not measured or (file, "held") in session.sound:
+    delimiter, encoding = options["delim"].this, options["encoding"].this
+    figures = [head.names.index(name) for name in _amounts(source) if name in head.names]
+    known = (file, delimiter, *figures)
+    if not source.text.quotes or not figures or known in session.sound:
         return
-
-    def is_row(line: bytes) -> bool:
-        return _is_row(_text(line, encoding), delimiter, len(names), measured)
-
-    def is_open(line: bytes) -> bool:
-        # Read on, it takes what follows into its last field.
-        return len(_rows([_text(line, encoding) + "\n", ""], delimiter)) == 1
-
-    if held := _held(_pieces(session, read, encoding), is_row, is_open):
+    lines = _Lines(delimiter, encoding, {len(head.names), len(head.names) + head.extra}, figures)
+    end = b"\r" if head.end == "\r" else b"\n"
+    if held := _held(_pieces(session, read, encoding, end), end, lines):
         _, left_out = session.copies.get(read, (file, 0))
         first, last = (number + left_out for number in held)
         raise AnalystError(
@@ -65,57 +68,111 @@ def refuse_held_rows(
             f"these lines would be one row, though each has the fields and figures of one: if quotes are part of its "
             f"texts, declare 'quotes: false' under 'text'; if not, take this one out of the file"
         )
-    session.sound.add((file, "held"))
+    session.sound.add(known)
 
 
-def _held(
-    pieces: Iterator[bytes], is_row: Callable[[bytes], bool], is_open: Callable[[bytes], bool]
-) -> tuple[int, int] | None:
+def _amounts(source: Source) -> list[str]:
+    """The columns of the source that hold amounts, and no texts that are counted or tell a sign."""
+    return [
+        column
+        for measure in source.measures
+        if measure.aggregation != "count"
+        for column in (measure.formula.amounts if measure.formula else measure.columns)
+    ]
+
+
+class _Lines:
+    """What the lines of a file are, as it is read.
+
+    Args:
+        delimiter: what is between fields.
+        encoding: that of the file.
+        widths: how many fields a row has.
+        figures: the places of its amounts.
+    """
+
+    def __init__(self, delimiter: str, encoding: str, widths: Collection[int], figures: Sequence[int]) -> None:
+        self._delimiter, self._encoding, self._widths, self._figures = delimiter, encoding, widths, figures
+        between = re.escape(delimiter)
+        self._quoted = re.compile(f'(?:(?<={between})|^) *"(?:[^"]|"")*" *(?={between}|$)')
+        kept = delimiter.encode(encoding if encoding == "latin-1" else "utf-8")
+        kinds = bytes(sign if sign in b' "\r\n' + kept else ord("x") for sign in range(256))
+        self._kinds = kinds if len(kept) == 1 else None
+        self.stays_open: Callable[[bytes], bool] = lru_cache(_MOST_SHAPES)(self._stays_open)
+
+    def shapes(self, piece: bytes) -> bytes:
+        """Lines by which quotes open and close as in these, and of which many are alike."""
+        blanks = b' "' in piece
+        shapes = piece if self._kinds is None else piece.translate(self._kinds)
+        if self._delimiter not in "x ":
+            for several, one in (*_BLANKS, *_RUNS) if blanks else ((b" ", b"x"), *_RUNS):
+                shapes = shapes.replace(several, one)
+        return shapes
+
+    def _stays_open(self, shape: bytes) -> bool:
+        # Read on, it takes what follows into its last field.
+        lines = [self._text(shape) + "\n", ""]
+        after_blanks = self._delimiter != " "
+        try:
+            return len(list(csv.reader(lines, delimiter=self._delimiter, skipinitialspace=after_blanks))) == 1
+        except csv.Error:
+            return False
+
+    def is_row(self, line: bytes) -> bool:
+        """Whether a line has the fields of a row, none of which is a text where an amount is; or is empty."""
+        fields = self._fields(line)
+        letters = [sum(map(str.isalpha, fields[at])) for at in self._figures] if fields else []
+        most = _MOST_LETTERS if self.has_figure(line) else 0
+        return fields is not None and all(count <= most for count in letters)
+
+    def has_figure(self, line: bytes) -> bool:
+        """Whether a row has an amount."""
+        fields = self._fields(line)
+        return fields is not None and any(any(map(str.isdecimal, fields[at])) for at in self._figures if fields)
+
+    def _fields(self, line: bytes) -> list[str] | None:
+        """The fields of a row, none if the line is empty; None if it is no row."""
+        text = self._text(line)
+        if not text.strip():
+            return []
+        alone = self._quoted.sub(lambda found: found[0].replace(self._delimiter, " "), text)
+        each = (one.split(self._delimiter) for one in (text, alone))
+        return next((fields for fields in each if len(fields) in self._widths), None)
+
+    def _text(self, line: bytes) -> str:
+        encoding = "utf-8" if self._encoding == "utf-16" else self._encoding
+        return line.decode(encoding, errors="replace").rstrip("\r")
+
+
+def _held(pieces: Iterator[bytes], end: bytes, lines: _Lines) -> tuple[int, int] | None:
     """The first and the last of such lines, by their numbers; None if there are none."""
-    number, opened, held = 0, 0, False
+    number, opened = 0, 0
+    held, figure = False, False
     for piece in pieces:
-        end = b"\n" if b"\n" in piece else b"\r"
-        if not opened and not (b'"' in piece and _has_odd_line(piece, end)):
+        if not opened and b'"' not in piece:
             number += piece.count(end)
             continue
-        for line in piece.removesuffix(end).split(end):
+        shapes = lines.shapes(piece).removesuffix(end).split(end)
+        if not opened and not any(map(lines.stays_open, set(shapes))):
+            number += len(shapes)
+            continue
+        for line, shape in zip(piece.removesuffix(end).split(end), shapes, strict=True):
             number += 1
-            odd = line.count(b'"') % 2 == 1
             if opened:
-                held = held and is_row(line)
-                if odd and held:
-                    return opened, number
-                opened = 0 if odd else opened
-            elif odd and is_open(line):
-                opened, held = number, is_row(line)
+                goes_on = lines.stays_open(b'"' + shape)
+            elif not lines.stays_open(shape):
+                continue
+            else:
+                opened, held, figure, goes_on = number, True, False, True
+            held = held and lines.is_row(line)
+            figure = figure or (held and lines.has_figure(line))
+            if not goes_on and held and figure:
+                return opened, number
+            opened = opened if goes_on else 0
     return None
 
 
-def _has_odd_line(piece: bytes, end: bytes) -> bool:
-    """Whether a line has a quote without another; all lines of a file are soon looked at so, as few are unlike."""
-    return any(len(quotes) % 2 for quotes in set(piece.translate(None, _LEFT_OUT[end]).split(end)))
-
-
-def _is_row(text: str, delimiter: str, width: int, measured: Sequence[int]) -> bool:
-    """Whether a line has the fields of a row, none of which is a text where a figure is, and a figure."""
-    quotes = text.count('"')
-    fields = text.split(delimiter) if quotes % 2 or not quotes else next(iter(_rows([text], delimiter)), [])
-    if len(fields) != width:
-        return False
-    figures = [fields[at] for at in measured]
-    return all(sum(map(str.isalpha, one)) <= _MOST_LETTERS for one in figures) and any(
-        any(map(str.isdecimal, one)) for one in figures
-    )
-
-
-def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    try:
-        return list(csv.reader(lines, delimiter=delimiter))
-    except csv.Error:
-        return []
-
-
-def _pieces(session: Session, file: Path, encoding: str) -> Iterator[bytes]:
+def _pieces(session: Session, file: Path, encoding: str, end: bytes) -> Iterator[bytes]:
     """The file in pieces of whole lines, as text of one byte a sign where that is ASCII."""
     tail = b""
     try:
@@ -123,7 +180,7 @@ def _pieces(session: Session, file: Path, encoding: str) -> Iterator[bytes]:
             while read := opened.read(_PIECE):
                 session.check()
                 piece = tail + (read.encode() if isinstance(read, str) else read)
-                cut = max(piece.rfind(b"\n"), -1 if b"\n" in piece else piece.rfind(b"\r", 0, -1)) + 1
+                cut = piece.rfind(end) + 1
                 tail = piece[cut:]
                 if cut:
                     yield piece[:cut]
@@ -141,7 +198,3 @@ def _opened(file: Path, encoding: str) -> Any:
     if encoding == "utf-16":
         return opener(file)(encoding)
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
-
-
-def _text(line: bytes, encoding: str) -> str:
-    return line.decode("utf-8" if encoding == "utf-16" else encoding, errors="replace").rstrip("\r")

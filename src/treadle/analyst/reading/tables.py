@@ -114,7 +114,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
         )
     for (file, head), read in zip(headers.items(), files, strict=True):
         refuse_extra_fields(session, source, file, read, head, options)
-        refuse_held_rows(session, source, file, read, columns, options["encoding"].this, text.delimiter)
+        refuse_held_rows(session, source, file, read, head, options)
     scan = _scan("read_csv", [session.plain(file) for file in files], options)
     return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
 
