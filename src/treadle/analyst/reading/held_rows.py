@@ -100,6 +100,17 @@ class _Lines:
         self._kinds = kinds if len(kept) == 1 else None
         self.stays_open: Callable[[bytes], bool] = lru_cache(_MOST_SHAPES)(self._stays_open)
 
+    def are_all_quoted(self, piece: bytes) -> bool:
+        """Whether each field of these lines stands in quotes, and each text ends in its line.
+
+        So are most files with quotes, and a look at where fields and lines meet takes a third of the time.
+        """
+        between = self._delimiter.encode("latin-1" if self._encoding == "latin-1" else "utf-8")
+        end = b"\r\n" if piece.endswith(b"\r\n") else piece[-1:]
+        left = piece.replace(b'"%b"' % between, between).replace(b'"%b"' % end, between)
+        once = left.count(b'"') == 2 and left.count(b"\n") + left.count(b"\r") == len(end)
+        return once and left[:1] == b'"' and left.endswith(b'"' + end)
+
     def shapes(self, piece: bytes) -> bytes:
         """Lines by which quotes open and close as in these, and of which many are alike."""
         blanks = b' "' in piece
@@ -149,7 +160,7 @@ def _held(pieces: Iterator[bytes], end: bytes, lines: _Lines) -> tuple[int, int]
     number, opened = 0, 0
     held, figure = False, False
     for piece in pieces:
-        if not opened and b'"' not in piece:
+        if not opened and (b'"' not in piece or lines.are_all_quoted(piece)):
             number += piece.count(end)
             continue
         shapes = lines.shapes(piece).removesuffix(end).split(end)
