@@ -8,7 +8,7 @@ from folding import fold_all
 from funds import next_funds, with_funds
 from journals import masked
 from msgspec.structs import replace
-from server import OWN
+from server import NAME, OWN
 from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
 from treadle import Misuse, RunResult, ToolResult
@@ -95,7 +95,9 @@ def _edited(trial: Any, one: Any, number: int) -> dict[str, Any]:
         "activate_skill": {"name": "tight"},
         "read_skill_file": {"skill": "tight", "path": "guide.md"},
     }
-    return given.get(one.tool, {"n": trial.world.number((1, 5, 6)[number % 3])})
+    n = (1, 5, 6)[number % 3]
+    # A server's schema takes no number that is written as a text.
+    return given.get(one.tool, {"n": n if one.tool.startswith(f"{NAME}__") else trial.world.number(n)})
 
 
 def _other(trial: Any, one: Any) -> dict[str, Any] | None:

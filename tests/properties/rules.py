@@ -500,7 +500,8 @@ def what_was_found_is_returned(trial: Trial) -> Iterator[str]:
         message = step.message
         if message is not None and (message.calls or message.text.strip()) and message not in spoken and not edited:
             yield f"a reply is lost: {message}"
-    texts = [step.text for step in result.steps if step.text.strip()]
+    told = [step for step in result.steps if step.text.strip() or (step.message and step.message.shown)]
+    texts = bool(told) and bool(told[-1].text.strip())
     if texts and not any(step.failures for step in result.steps) and result.error is None and not result.text.strip():
         yield "the last text is lost"
     typed = trial.setup.output_mode is not None

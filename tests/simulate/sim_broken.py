@@ -17,12 +17,11 @@ from treadle.drivers.calls import admission, door, subrun
 from treadle.drivers.purse.claims import paid_before
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
-from treadle.journal.errors import JournalConflict
+from treadle.journal.errors import JournalConflict, JournalDamaged
+from treadle.journal.ones_own import standing_of
 from treadle.kernel import step_changes
 from treadle.kernel.calls import CallRecord
-from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import Event, ModelReplied, RunResumed, ToolFinished
-from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.state import RunState
 from treadle.tools import ToolContext
@@ -81,12 +80,12 @@ def forgets_results() -> Iterator[None]:
     def fold_without(events: Sequence[Event]) -> RunState:
         last = max((i for i, event in enumerate(events) if isinstance(event, ModelReplied)), default=len(events))
         try:
-            state = fold_all([one for i, one in enumerate(events) if i < last or not isinstance(one, ToolFinished)])
-        except IllegalEvent:
-            return fold_all(events)
+            state = standing_of([one for i, one in enumerate(events) if i < last or not isinstance(one, ToolFinished)])
+        except JournalDamaged:
+            return standing_of(events)
         return replace(state, events=len(events))
 
-    with mock.patch.object(taking_up, "fold_all", fold_without):
+    with mock.patch.object(taking_up, "standing_of", fold_without):
         yield
 
 

@@ -56,7 +56,7 @@ def cancels_itself() -> bool:
 async def read_of(journal: Journal, run_id: str, start: int = 0) -> list[Event]:
     """The events of a run of `journal`, as `Journal.read` gives them."""
     with told_as_its_own(journal):
-        return await journal.read(run_id, start)
+        return await (journal.read(run_id, start) if start else journal.read(run_id))
 
 
 async def page_of(journal: Journal, limit: int, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
