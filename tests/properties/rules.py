@@ -516,8 +516,9 @@ def a_condition_is_met(trial: Trial) -> Iterator[str]:
         setup, last = trial.setup.at(trial.path(run)), trial.ended(run)
         may = any(name == "stop_when" for name, _ in setup.changes) or CONDITIONS[setup.stop_when] is not None
         if isinstance(last, RunFinished) and last.stop.reason == "condition" and not may:
-            said = [step.text for step in fold_all(trial.journal.events(run)).steps]
-            if not any(text.startswith("long") for text in said):
+            state = fold_all(trial.journal.events(run))
+            # What it was handed on to has said is its text, and that of no step of its own.
+            if not any(text.startswith("long") for text in [state.text, *(step.text for step in state.steps)]):
                 yield f"{trial.path(run)} ended by a condition that was not met: {last.stop.detail}"
 
 
