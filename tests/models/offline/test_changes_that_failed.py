@@ -52,3 +52,11 @@ def test_a_change_is_made_to_what_was_ordered_only(order: str, called: list[str]
     CALLED.clear()
     Agent("offline", tools=[cancel_show, fire_player, list_players]).run_sync(order)
     assert called == CALLED
+
+
+@pytest.mark.parametrize("order", ["Cancel a taxi.", "Please cancel a taxi."])
+def test_one_of_a_kind_is_no_name(order: str) -> None:
+    """Regression: a show called "taxi" was cancelled, where somebody had a taxi in mind."""
+    CALLED.clear()
+    Agent("offline", tools=[cancel_show, fire_player, list_players]).run_sync(order)
+    assert CALLED == []

@@ -32,7 +32,7 @@ _QUALITIES = {
     stem("color"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
-_DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|this|that|my|our|your|his|her|their)\s+")
+_DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|an?|this|that|my|our|your|his|her|their)\s+")
 # What is called by plain words, as kitchens and goats are.
 _CALLED_BY_WORDS = frozenset(
     stem(word)
