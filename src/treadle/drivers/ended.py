@@ -90,7 +90,8 @@ async def settle_left(
             # It is another journal's, or damaged, which whoever asks for it is told.
             continue
         except JournalError as error:
-            log.warning("what run %s has set aside cannot be given back now: %s", run_id, error)
+            told = "what run %s has set aside cannot be given back now: %s"
+            log.warning(told, run_id, error, extra={"run_id": run_id})
             continue
         config = configs.get(state.agent, other)
         if config is not None and events[-1].at <= before:
