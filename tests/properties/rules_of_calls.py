@@ -12,7 +12,7 @@ from hooks import CHANGED
 from journals import MASK, hide
 from resting import owner_of
 from server import OWN
-from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, SEEN, Execution, is_write, number_of, on_call
+from toolbox import FOUND_OUT, IN_THREADS, OF_A_CALL, SEEN, Execution, is_write, number_of, on_call
 from trial import Trial
 
 from treadle.kernel.events import (
@@ -20,7 +20,6 @@ from treadle.kernel.events import (
     ApprovalRequested,
     ModelFailed,
     ModelReplied,
-    ResultAwaited,
     RunFinished,
     ToolFinished,
     ToolReacted,
@@ -34,14 +33,12 @@ from treadle.kernel.messages import (
 
 _TELLS = re.compile(r"(?:saw |known to be written |found to be written |)(\d)")
 
-OF_A_CALL = (ApprovalDecided, ApprovalRequested, ResultAwaited, ToolFinished, ToolReacted, ToolStarted)
-
 
 def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
     """A function runs only while its `ToolStarted` stands in the journal without a result, and once for each.
 
-    One that only reads may run as soon as that was handed over; where it is lost then, it runs again. In a thread it
-    may begin after another process has taken the run over: nobody hears of what it read.
+    One that only reads may run as soon as that was handed over; where it is lost then, it runs again. In a thread or at
+    a server it may begin after another process has taken the run over: nobody hears of what it read.
     """
     once: set[Any] = set()
     for one in trial.world.executed:
@@ -49,12 +46,17 @@ def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
             last = type(one.before[-1]).__name__ if one.before else "nothing"
             yield f"{one.tool} runs when the journal has {last} of its call{_early(one)}"
         key = one.call, _starts(one), 0 if one.sure else one.alive
-        late = trial.taken is not None and one.tool in IN_THREADS and EFFECTS[one.tool] == "read"
+        late = _out_of_reach(trial, one) and not is_write(one.tool)
         # That of a server is made again, if it may be, where the server died of it.
         died = any(first.died and first.call == one.call for first in trial.world.executed) and not is_write(one.tool)
         if one.before and key in once and not late and not died:
             yield f"{one.tool} runs again within one start of its call"
         once.add(key)
+
+
+def _out_of_reach(trial: Trial, one: Execution) -> bool:
+    """Whether the call was on its way to a thread or a server when its run was taken over: it is made all the same."""
+    return one.call in trial.world.overtaken and one.tool in (*IN_THREADS, *OWN)
 
 
 def _early(one: Execution) -> str:
@@ -341,6 +343,8 @@ def results_are_kept(trial: Trial) -> Iterator[str]:
         return
     for one in trial.world.executed:
         if not one.ended or one.said is None or _call(trial, one) is None or _found_out(trial, one, "done"):
+            continue
+        if _out_of_reach(trial, one):
             continue
         shown = [
             _shown(event)

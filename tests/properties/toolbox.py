@@ -27,6 +27,14 @@ from treadle import (
     external_tool,
     tool,
 )
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ResultAwaited,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
 from treadle.tools.function import ToolOptions
 
 
@@ -128,6 +136,7 @@ class World:
         funds: by number, the budgets that the run at the top is given along the way.
         quotes: whether the numbers that calls are made with are texts, which a journal that redacts writes alike.
         done_by_then: how many calls and requests had been made, and events stored, when a hook held the event loop.
+        overtaken: the calls that were under way when another process took their run over.
     """
 
     journal: Recording | None = None
@@ -153,6 +162,7 @@ class World:
     funds: dict[int, Budget] = field(default_factory=dict)
     quotes: bool = False
     done_by_then: tuple[int, int, int] | None = None
+    overtaken: set[tuple[str, int, str]] = field(default_factory=set)
 
     def number(self, n: int) -> int | str:
         """`n` as calls are made with it in this world."""
@@ -245,6 +255,9 @@ def number_of(arguments: Any) -> Any:
     """The number in the arguments of a call, however it is written; 0 for none."""
     n = arguments.get("n", 0) if isinstance(arguments, dict) else 0
     return int(n) if isinstance(n, str) and n.isdecimal() else n
+
+
+OF_A_CALL = (ApprovalDecided, ApprovalRequested, ResultAwaited, ToolFinished, ToolReacted, ToolStarted)
 
 
 def on_call(events: Sequence[Event], step: int, call_id: str) -> tuple[Event, ...]:

@@ -26,14 +26,14 @@ from server import OWN
 from showing import Shown
 from skilled import skills_of
 from texts import ASIDE, GO_ON, QUESTION, hostile, shows
-from toolbox import EASED, EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
+from toolbox import EASED, EFFECTS, IN_THREADS, OF_A_CALL, TOOLS, Execution, World, asks
 from traced import Traces
 from worlds import QUESTIONS, SHORTENING, Setup, conversation
 
 from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
 from treadle.journal.errors import JournalError, TakenOver, UnknownRun
-from treadle.kernel.events import RunFinished, RunPaused, RunResumed
+from treadle.kernel.events import RunFinished, RunPaused, RunResumed, ToolStarted
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
 
@@ -411,6 +411,7 @@ class Trial:
         if root is None or self.taken is not None:
             return
         self.world.alive += 1
+        self.world.overtaken = self._under_way()
         zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
         if ends:
             self.asked_to_stop = True
@@ -430,6 +431,16 @@ class Trial:
             self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True, **given))
         if any(len(player.requests) != made for player, made in zombies):
             self.wrong.append("a process whose run was taken over asks its model again")
+
+    def _under_way(self) -> set[tuple[str, int, str]]:
+        """The calls whose last event says that they have begun."""
+        last = {
+            (run, event.step, event.call_id): event
+            for run in self.journal.runs
+            for event in self.journal.given(run)
+            if isinstance(event, OF_A_CALL)
+        }
+        return {call for call, event in last.items() if isinstance(event, ToolStarted)}
 
     async def _steer(self, live: LiveRun, moves: Sequence[tuple[str, int]]) -> None:
         for kind, count in moves:
