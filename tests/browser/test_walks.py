@@ -327,7 +327,8 @@ def test_a_token_is_asked_for_once(guarded: Any) -> None:
 def test_a_run_is_paused_and_goes_on(walk: Any, server: Any) -> None:
     walk.ask("shop", "search for weaving")
     walk.sees("searched 3 of 3 shelves")
-    walk.page.get_by_role("button", name="Pause").click()
+    with walk.page.expect_response("**/pause"):
+        walk.page.get_by_role("button", name="Pause").click()
     server.open("search")
     walk.sees("paused by local")
     walk.page.get_by_role("button", name="Go on").click()
