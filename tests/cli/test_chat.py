@@ -44,6 +44,13 @@ def test_what_can_be_said_beside_questions(treadle: Any) -> None:
     assert (treadle.folder / "talk.json").exists()
 
 
+@pytest.mark.parametrize("said", ["exit", " quit ", "Exit"])
+def test_a_word_that_leaves_everywhere_else_is_no_question(treadle: Any, said: str) -> None:
+    """Each was asked of the model, and paid for; "exit 2" is a question."""
+    done = treadle("chat", "--model", "script:echo", input=f"exit 2\n{said}\nnot asked\n")
+    assert (done.code, done.out) == (0, "1: exit 2\n")
+
+
 def test_a_saved_conversation_goes_on(treadle: Any) -> None:
     treadle("chat", "--model", "script:echo", "--save", "talk.json", input="one\n")
     done = treadle("chat", "--model", "script:echo", "--load", "talk.json", "--save", "talk.json", input="two\n")

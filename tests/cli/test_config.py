@@ -203,6 +203,12 @@ def test_a_limit_in_dollars_that_cannot_be_kept_is_told_with_the_place_that_sets
     asked = ("ask", "hi", "--model", "local:own@http://127.0.0.1:9/v1")
     assert f"The limit in dollars is set in {mine}: take it out" in treadle(*asked).err
     assert "is set in TREADLE_MAX_COST: take it out" in treadle(*asked, TREADLE_MAX_COST="0.7").err
+    served = treadle("serve", "--model", "local:own@http://127.0.0.1:9/v1", "--port", "0").err
+    for said in (treadle(*asked).err, served):
+        # `serve` has no such option, and beside it the dollars of the file would still hold.
+        assert "TREADLE_PRICES" in said
+        assert "--max-tokens" not in said
     by_option = treadle(*asked, "--max-cost", "3").err
     assert "Limits(usd=3" in by_option
+    assert "say --max-tokens" in by_option
     assert "is set in" not in by_option

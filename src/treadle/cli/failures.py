@@ -66,7 +66,9 @@ def in_options(error: Exception) -> str:
     told = str(error)
     for argument, option in _OPTIONS.items():
         told = told.replace(argument, option)
-    return f"{told}{_where_set(told)}"
+    where = _where_set(told)
+    # Tokens said in an option leave the dollars of a setting where they are.
+    return f"{told.replace(_IN_TOKENS, '')}{where}" if where else told
 
 
 def _where_set(told: str) -> str:
@@ -81,13 +83,15 @@ def _where_set(told: str) -> str:
     return f". The limit in dollars is set in {found.where}: take it out there, if it is not to hold"
 
 
+_IN_TOKENS = ", or say --max-tokens in place of dollars"
+
 _OPTIONS = {
     "with user=…": "with --user NAME",
     "takeover=True (command line: --take-over)": "--take-over",
     ", or give api_key=": ", put it into a file .env in the current folder, or store it with treadle keys set PROVIDER",
     ", or give base_url=": "",
     "Give the model a price (price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead": (
-        "Name a file with its price in TREADLE_PRICES, or say --max-tokens in place of dollars"
+        f"Name a file with its price in TREADLE_PRICES{_IN_TOKENS}"
     ),
     " (in Python: await journal.list())": "",
     " (in Python: journal.delete(run_id))": "",

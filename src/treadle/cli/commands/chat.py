@@ -37,10 +37,13 @@ HELP = """\
 /why         why the last answer went on and stopped
 /save FILE   save the conversation
 /NAME        have a skill of that name followed, with what you write after it
-/exit        leave (also Ctrl-D); Ctrl-C stops the answer under way and keeps the conversation"""
+/exit        leave (also exit, quit, Ctrl-D); Ctrl-C stops the answer under way and keeps the conversation"""
 
 COMMANDS = ("/help", "/tools", "/why", "/save", "/exit", "/quit")
 """What a line may begin with that is said to the command itself, whatever skills there are."""
+
+LEAVING = ("exit", "quit")
+"""What is said to the command itself where it is the whole line: nobody asks a model that."""
 
 
 @click.command(short_help="Have a conversation.")
@@ -162,6 +165,8 @@ class Chat:
                 click.echo("\n(Ctrl-D leaves)", err=True)
                 continue
             if line is None:
+                break
+            if line.strip().lower() in LEAVING:
                 break
             skilled = self._agent.skills.said(line.strip(), self._conversation.messages)
             if line.partition(" ")[0].strip() in COMMANDS or (line.startswith("/") and skilled is None):
