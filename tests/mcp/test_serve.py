@@ -14,7 +14,7 @@ pytest.importorskip("mcp")
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
 
-from treadle import Agent, MemoryJournal, Misuse, external_tool
+from treadle import Agent, MemoryJournal, Misuse, external_tool, tool
 from treadle.mcp import app_of, server_of
 from treadle.testing import ScriptedModel
 
@@ -238,8 +238,6 @@ async def test_two_requests_under_way_with_one_number_are_not_taken_for_each_oth
     import anyio
     import httpx2
 
-    from treadle import tool
-
     made = []
     go_on = anyio.Event()
 
@@ -281,20 +279,56 @@ async def test_two_requests_under_way_with_one_number_are_not_taken_for_each_oth
     assert all(f"shipped {item}" in told[item][1] for item in made)
     for item, number in (("bolt", '"7"'), ("screw", "7")):
         assert told[item][0] == 400
-        assert f'"id": {number}, "error"' in told[item][1]
+        assert f'"id":{number},"error"' in told[item][1]
         assert "under way in this session" in told[item][1]
 
 
-async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one():
-    """The next of its number was answered with what had come of it; with two names of a session all was as before."""
+@pytest.mark.parametrize("number", [(), True, None, 1.5, [1]], ids=str)
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+async def test_a_request_without_a_number_that_an_answer_could_have_is_refused(number, version):
+    """It was accepted with HTTP 202 and dropped, and whoever asked waited for an answer."""
+    import httpx2
+
+    made = []
+
+    @tool
+    async def ship(item: str) -> str:
+        """Ships an item."""
+        made.append(item)
+        return f"shipped {item}"
+
+    app = app_of([ship])
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": version}
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    called = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "ship", "arguments": {"item": "nut"}}}
+    called |= {} if number == () else {"id": number}
+    async with app.router.lifespan_context(app):
+        options = {"transport": httpx2.ASGITransport(app=app), "base_url": "http://127.0.0.1:80", "headers": headers}
+        async with httpx2.AsyncClient(**options) as client:
+            asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
+            begun = await client.post("/mcp", json=asked)
+            if "mcp-session-id" in begun.headers:
+                client.headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+            answer = await client.post("/mcp", json=called)
+            assert (await client.post("/mcp", json={**called, "id": 1})).status_code < 300 or version > "2026"
+    assert (answer.status_code, answer.json()["id"]) == (400, None)
+    assert "a request has an id" in answer.json()["error"]["message"]
+    assert made == ["nut"] * (version < "2026")
+
+
+async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one(monkeypatch):
+    """The next of its number was answered with what had come of it; with two names of a session all was as before.
+
+    Half an hour after its client had left it was so again.
+    """
+    import asyncio
     import json
 
     import anyio
 
-    from treadle import tool
-
     made = []
     go_on = anyio.Event()
+    sleeps = asyncio.sleep
 
     @tool
     async def ship(item: str) -> str:
@@ -303,6 +337,7 @@ async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one():
         await go_on.wait()
         return f"shipped {item}"
 
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *given: sleeps(min(seconds, 0.01), *given))
     app = app_of([ship])
 
     async def post(message, *sessions, leaves=False):
@@ -341,6 +376,7 @@ async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one():
             session = begun[b"mcp-session-id"]
             async with anyio.create_task_group() as group:
                 group.start_soon(lambda: post(ships(7, "nut"), session, leaves=True))
+                await sleeps(0.1)
                 await anyio.wait_all_tasks_blocked()
                 for sessions in ([session], [session, b"other"]):
                     _, refused = await post(ships(7, "bolt"), *sessions)

@@ -265,6 +265,7 @@ async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPat
             assert len([one async for one in Heard(heard, Told(None, waited), waited)]) == 1
 
 
+NO_NUMBERS = ["", '"id": true,', '"id": null,', '"id": 1.5,', '"id": [1],']
 UNREADABLE = [
     ('{"jsonrpc": "2.0", "id": "x", "method": "x", "params": {"name": "\\ud800"}}', {"x"}, "Invalid JSON: "),
     ('[{"jsonrpc": "2.0", "id": 70, "method": "ping"}, {"id": 80, "method": "ping"}, {"method": "x"}, 5]', {70, 80},
@@ -276,6 +277,7 @@ UNREADABLE = [
     ('{"id": "x", "method": "ping"}', {"x"}, "jsonrpc: "),
     ('{"jsonrpc": "2.0", "method": "notifications/x", "params": 5}', set(), ""),
     ('{"jsonrpc": "2.0", "id": 70, "result": 5}', set(), ""),
+    *[(f'{{"jsonrpc": "2.0",{number} "method": "ping"}}', {None}, "a request has an id") for number in NO_NUMBERS],
 ]  # fmt: skip
 
 

@@ -1,20 +1,17 @@
-"""Numbered: requests over HTTP of the versions with sessions, of which no two under way may have one number.
+"""Numbered: requests over HTTP, each of which has a number; of those of a session no two under way have the same.
 
 The official package knows by its number where the answer to a request goes: a second one took the place of the first,
 both were carried out, and the first was never answered.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
+from treadle.mcp.refusing import unnumbered
+
 _LONGEST: Final = 4 * 1024 * 1024
 """Bytes of a message that is looked at; the official package takes no longer one."""
-
-_GONE_FOR: Final = 30 * 60.0
-"""Seconds for which a request that its client has left counts as under way still, if it is not answered before; as long
-as the official package keeps a session that nobody uses."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
@@ -22,7 +19,9 @@ Send = Callable[[Scope], Awaitable[None]]
 
 
 class Numbered:
-    """Refuses a request whose number another one under way has in the same session; all else is the application's.
+    """Refuses a request that has no number, or one that another under way has in the same session.
+
+    All else is the application's.
 
     Args:
         app: the application.
@@ -30,33 +29,37 @@ class Numbered:
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self._app = app
-        self._under_way = set[tuple[bytes, str]]()
+        self._under_way = set[tuple[bytes | None, str]]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        # Where there are several the official package takes the first.
-        session = next((value for name, value in scope.get("headers", ()) if name == b"mcp-session-id"), None)
-        if scope["type"] != "http" or scope["method"] != "POST" or session is None:
+        if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        # Where there are several the official package takes the first.
+        session = next((value for name, value in scope.get("headers", ()) if name == b"mcp-session-id"), None)
         heard = await _heard(receive)
-        number = _number(b"".join(one.get("body", b"") for one in heard))
+        said = _message(b"".join(one.get("body", b"") for one in heard))
+        number = None if session is None else _number(said)
 
         async def again() -> Scope:
             if heard:
                 return heard.pop(0)
             told = await receive()
             if number is not None and told["type"] == "http.disconnect":
-                # What was asked goes on, and its answer would go to the next request of this number.
-                await asyncio.sleep(_GONE_FOR)
+                # What was asked goes on for as long as it takes, and its answer would go to the next request of this
+                # number: the application is not told before it has answered, which ends the wait.
+                await asyncio.Event().wait()
             return told
 
         # The official package tells them apart by their text.
         key = (session, str(number))
-        if number is None:
+        if refused := unnumbered(said):
+            await _refuse(refused[0], send)
+        elif number is None:
             await self._app(scope, again, send)
         elif key in self._under_way:
-            await _refuse(number, send)
+            await _refuse(_taken(number), send)
         else:
             self._under_way.add(key)
             try:
@@ -74,21 +77,31 @@ async def _heard(receive: Receive) -> list[Scope]:
     return heard
 
 
-def _number(body: bytes) -> int | str | None:
-    """That of a request; None of what is none."""
+def _message(body: bytes) -> Any:
+    """The message of the protocol that it is; None of what is none."""
+    from mcp_types import jsonrpc_message_adapter
+
     try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
+        return jsonrpc_message_adapter.validate_json(body, by_name=False)
+    except ValueError:
         return None
-    number = said.get("id") if isinstance(said, dict) and "method" in said else None
-    return number if isinstance(number, int | str) else None
 
 
-async def _refuse(number: int | str, send: Send) -> None:
-    from mcp_types import INVALID_REQUEST
+def _number(message: Any) -> int | str | None:
+    """That of a request; None of what is none."""
+    from mcp_types import JSONRPCRequest
+
+    return message.id if isinstance(message, JSONRPCRequest) else None
+
+
+def _taken(number: int | str) -> Any:
+    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
 
     why = f"a request with the id {number!r:.60} is under way in this session: give each its own. Nothing was done"
-    error = {"jsonrpc": "2.0", "id": number, "error": {"code": INVALID_REQUEST, "message": why}}
-    headers = [(b"content-type", b"application/json")]
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INVALID_REQUEST, message=why))
+
+
+async def _refuse(error: Any, send: Send) -> None:
+    headers, body = [(b"content-type", b"application/json")], error.model_dump_json(by_alias=True, exclude_unset=True)
     await send({"type": "http.response.start", "status": 400, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+    await send({"type": "http.response.body", "body": body.encode()})

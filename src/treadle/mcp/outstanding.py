@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from treadle.mcp.refusing import refusals
+from treadle.mcp.refusing import refusals, unnumbered
 from treadle.outlet import is_read
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ class Heard:
             raise
         if isinstance(item, SessionMessage):
             self._outstanding.heard(item.message)
-        else:
-            for refusal in refusals(item):
-                await self._told.send(SessionMessage(refusal))
+        refused = unnumbered(item.message) if isinstance(item, SessionMessage) else refusals(item)
+        for refusal in refused:
+            await self._told.send(SessionMessage(refusal))
         return item
 
     async def aclose(self) -> None:

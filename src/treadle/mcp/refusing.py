@@ -6,6 +6,10 @@ from typing import Any, Final
 
 _BATCH: Final = "several messages in one are not taken: write each on a line of its own"
 
+_NUMBERED: Final = "a request has an id, which is a text or a whole number: nothing was done"
+
+_TOLD: Final = "notifications/"
+
 _OF_THE_WHOLE: Final = 2
 """How deep a part of a message is named: by what the message would be, and its own name."""
 
@@ -41,6 +45,18 @@ def refusals(error: Exception) -> Sequence[Any]:
         for number in numbers
         if isinstance(number, str | int) and not isinstance(number, bool)
     ]
+
+
+def unnumbered(message: Any) -> Sequence[Any]:
+    """An error for what is no notification by its method, and has no id that an answer could have; none for all else.
+
+    The official package takes it for a notification, and whoever asked would wait.
+    """
+    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCNotification
+
+    if not isinstance(message, JSONRPCNotification) or message.method.startswith(_TOLD):
+        return ()
+    return (JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=_NUMBERED)),)
 
 
 def _read(line: Any) -> Any:
