@@ -169,6 +169,26 @@ async def test_a_run_that_can_be_none_is_told_as_damaged_by_all_that_go_on_with_
             await asking
 
 
+class Beheaded(MemoryJournal):
+    """Hands out no first event."""
+
+    headless = False
+
+    async def read(self, run_id: str, start: int = 0) -> list[Event]:
+        return (await super().read(run_id, start))[self.headless :]
+
+
+async def test_a_run_without_its_beginning_is_told_as_damaged_by_its_name() -> None:
+    """It was said to be run '', which nobody has."""
+    journal = Beheaded()
+    agent = head(journal)
+    waiting = await agent.run("Pay.")
+    journal.headless = True
+    for asking in (agent.resume(waiting.run_id), agent.fork(waiting.run_id, at=1, message="Go.")):
+        with pytest.raises(JournalDamaged, match=f"event 0 of run '{waiting.run_id}' cannot be read: "):
+            await asking
+
+
 async def test_a_run_below_that_can_be_none_is_told_as_damaged_too() -> None:
     whole = MemoryJournal()
     waiting = await head(whole).run("Pay.")

@@ -54,9 +54,19 @@ def cancels_itself() -> bool:
 
 
 async def read_of(journal: Journal, run_id: str, start: int = 0) -> list[Event]:
-    """The events of a run of `journal`, as `Journal.read` gives them."""
+    """The events of a run of `journal`, as `Journal.read` gives them.
+
+    Raises:
+        JournalDamaged: no run begins with the first of them, which would not tell of which run the others are.
+    """
     with told_as_its_own(journal):
-        return await (journal.read(run_id, start) if start else journal.read(run_id))
+        events = await (journal.read(run_id, start) if start else journal.read(run_id))
+    if events and not start:
+        try:
+            fold(RunState(), events[0])
+        except IllegalEvent as error:
+            raise JournalDamaged([Damage(run_id, 0, str(error))]) from error
+    return events
 
 
 async def page_of(journal: Journal, limit: int, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
