@@ -5,7 +5,7 @@ import json
 import pytest
 
 from treadle import Agent, tool
-from treadle.models import OpenAIChatModel
+from treadle.models import OpenAIChatModel, ToolCallCompleted, ToolCallDelta
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ async def asked(serve, *streams):
     paid = []
 
     @tool
-    def pay(to: str = "nobody") -> str:
+    def pay(to: str = "nobody", n: float = 0) -> str:
         """Pays."""
         paid.append(to)
         return "paid"
@@ -103,6 +103,47 @@ async def test_a_figure_whose_first_digits_are_alike_is_whole_where_each_chunk_s
     """The second 1 was taken for the end, sent anew: of 1100 was made 100."""
     result, _ = await asked(serve, [chunk({"role": "assistant", "content": digit}, "stop") for digit in "1100"])
     assert result.text == "1100"
+
+
+async def test_what_is_alike_at_first_is_whole_where_each_chunk_says_that_it_is_the_last_and_an_empty_one_is(serve):
+    """The second was taken for the end, sent anew: of 11 was made 1."""
+    digits = [chunk({"content": "1"}, "stop"), chunk({"content": "1"}, "stop")]
+    result, _ = await asked(serve, [*digits, chunk({}, "stop")])
+    assert result.text == "11"
+    result, _ = await asked(serve, [*digits[:1], chunk({}, "stop"), chunk({}, "stop")])
+    assert result.text == "1"
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls"])
+async def test_a_call_is_complete_with_its_arguments_where_each_chunk_says_that_it_is_the_last(serve, finish):
+    """It was told to be complete, without any, as its name came."""
+
+    def call(arguments, **more):
+        return chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments, **more}, "id": "a"}]}, finish)
+
+    told = []
+    script = replies([call("", name="pay"), call('{"to": '), call('"A"}'), chunk({}, finish)], DONE)
+    model = OpenAIChatModel("m", base_url=serve(script).url, api_key="k")
+
+    @tool
+    def pay(to: str = "nobody") -> str:
+        """Pays."""
+        return to
+
+    await Agent(model, tools=[pay], retries=0).run("go", on_event=told.append)
+    pieces = [one for one in told if isinstance(one, ToolCallDelta | ToolCallCompleted)]
+    assert pieces == [ToolCallDelta("a", '{"to": '), ToolCallDelta("a", '"A"}'), ToolCallCompleted("a")]
+
+
+@pytest.mark.parametrize("field", ["delta", "message"])
+@pytest.mark.parametrize("again", ['{"to":"Zo\u00eb","n":1.0}', '{ "n": 1.0, "to": "Zo\\u00eb" }'])
+async def test_a_call_that_is_told_once_more_in_other_spaces_and_escapes_is_made_once(serve, field, again):
+    """A gateway that reads and writes arguments sets others: the call was made twice under one id."""
+    first = {"index": 0, "id": "a", "function": {"name": "pay", "arguments": '{"to": "Zo\u00eb", "n": 1.0}'}}
+    second = {**first, "index": 1 - (field == "message"), "function": {"name": "pay", "arguments": again}}
+    stream = [chunk({"tool_calls": [first]}), chunk({"tool_calls": [second]}, "tool_calls", field=field)]
+    result, paid = await asked(serve, stream, DONE)
+    assert (result.text, paid) == ("Done.", ["Zo\u00eb"])
 
 
 @pytest.mark.parametrize("second", [{"index": 1}, {"index": 1, "id": "b"}, {"index": 0, "id": "b"}])

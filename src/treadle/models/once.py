@@ -6,6 +6,7 @@ without any, it is another call. Neighbours: `treadle.models.sound`, through whi
 streams that give each call an id of its own.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,9 @@ def ids_told(calls: Sequence[Told], ids: Sequence[str]) -> list[str]:
 
     `told_once` leaves one of those out. A call that was only begun anew is the one that has arguments.
     """
+    said = [given for given, _, _ in calls if given]
+    if len(set(said)) == len(said):
+        return list(ids)
     first: dict[Told, str] = {}
     for (given, name, arguments), own in zip(calls, ids, strict=True):
         if given:
@@ -76,5 +80,16 @@ def ids_told(calls: Sequence[Told], ids: Sequence[str]) -> list[str]:
     return [first.get(_same(*call), own) for call, own in zip(calls, ids, strict=True)]
 
 
+def as_told(arguments: str) -> str:
+    """What arguments say, however it is written: a gateway that reads and writes them sets other spaces and escapes."""
+    if is_bare(arguments):
+        return ""
+    try:
+        value = json.loads(arguments, parse_int="\0{}".format, parse_float="\0{}".format)
+        return json.dumps(value, sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
+
+
 def _same(call_id: str, name: str, arguments: str) -> Told:
-    return call_id, name, "" if is_bare(arguments) else arguments
+    return call_id, name, as_told(arguments)

@@ -27,6 +27,7 @@ from treadle.models.codec import DONE
 from treadle.models.counts import grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import as_told
 from treadle.models.openai_chat_beside import Beside
 from treadle.models.openai_chat_calls import KEPT, ChatCalls
 from treadle.models.openai_chat_usage import usage_in, usage_of
@@ -214,10 +215,11 @@ class ChatDecoder:
         delta = choice.get("delta") or choice.get("message")
         if delta:
             self._beside.see(delta)
-        if delta and not self._is_told_again(choice, delta):
-            if ended and _says(delta):
-                for _ in range(again):
-                    self._choice(ended, events)  # it was no end
+        told_again = self._is_told_again(choice, delta) if delta else False
+        if ended and not told_again and (choice.get("finish_reason") or (delta and _says(delta))):
+            for _ in range(again):
+                self._choice(ended, events)  # it was no end
+        if delta and not told_again:
             self._think(delta, events)
             content = delta.get("content")
             if content:
@@ -243,9 +245,11 @@ class ChatDecoder:
             # Where each chunk says that it is the last, one like it is no repetition.
             self._ended = None if self._finish else choice
             self._finish = finish
-            self._check_left_behind(bool(delta and _says(delta)))
+            says = bool(delta and _says(delta))
+            self._check_left_behind(says)
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
-                self._calls.complete(events, ended=True)
+                # Where each chunk says that it is the last, arguments come after it.
+                self._calls.complete(events, ended=self._body or not says)
 
     def _is_told_again(self, choice: Json, delta: Json) -> bool:
         """Whether it is all of the reply once more, which some servers tell at its end, as a `message`."""
@@ -253,13 +257,15 @@ class ChatDecoder:
             return False
         again = ChatDecoder(self._provider, self._error)
         again._choice({"delta": delta}, [])
-        # Once: each time would be all of the text.
-        self._compared = bool(told := again._told_so_far)
-        return bool(told) and told == self._told_so_far
+        told = again._told_so_far
+        is_it = bool(told) and told == self._told_so_far
+        # Once where it is another: each time would be all of the text.
+        self._compared = bool(told) and not is_it
+        return is_it
 
     @property
     def _told_so_far(self) -> list[tuple[str, str]]:
-        calls = [(call.name, call.arguments) for call in self._calls]
+        calls = [(call.name, as_told(call.arguments)) for call in self._calls]
         return [("", "".join(self._text)), *calls] if self._text or calls else []
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
