@@ -19,7 +19,7 @@ from treadle.models import (
     Price,
     TextTools,
 )
-from treadle.models.port import ModelReply
+from treadle.models.port import ModelReply, ToolCallCompleted
 from treadle.models.profile import ModelProfile, profile_of
 from treadle.testing import ScriptedModel
 
@@ -415,3 +415,50 @@ async def test_usage_beside_what_cannot_be_read_is_heard(serve):
         result = await Agent(model_of("messages", server), retries=0).run("go")
         assert (result.stop.reason, result.usage.input_tokens) == ("model_error", 1000)
         assert result.usage.output_tokens >= 5000
+
+
+CALL = {"type": "function_call", "id": "fc", "call_id": "c", "name": "pay", "arguments": '{"to": "A"}'}
+SAID = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "I pay."}]}
+BEGUN = {"type": "response.output_item.added", "output_index": 0, "item": CALL | {"arguments": ""}}
+PIECES = [
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc", "delta": piece}
+    for piece in ('{"to": ', '"A"}')
+]
+WHOLE = {
+    "type": "response.function_call_arguments.done",
+    "output_index": 0,
+    "item_id": "fc",
+    "arguments": '{"to": "A"}',
+}
+ENDED = {"type": "response.output_item.done", "output_index": 0, "item": CALL}
+
+
+@pytest.mark.parametrize(
+    ("events", "output"),
+    [
+        ([BEGUN, *PIECES, WHOLE], [SAID]),
+        ([BEGUN, WHOLE], [SAID | {"content": []}]),
+        ([BEGUN, *PIECES], []),
+        ([BEGUN, BEGUN, *PIECES, WHOLE, ENDED], [CALL]),
+        ([BEGUN, ENDED | {"item": CALL | {"arguments": ""}}], [CALL]),
+    ],
+    ids=["said instead", "nothing instead", "no output", "begun twice", "arguments at the end"],
+)
+async def test_a_call_that_the_end_of_a_response_leaves_out_or_tells_alone_is_made_as_it_was_told(
+    serve, paid, pay, events, output
+):
+    """Servers that convert leave calls out there (sglang's router): the call was lost, and told to be complete."""
+    last = {"type": "response.completed", "response": body_of("responses") | {"output": output}}
+    first, done = streaming(*events, last), answering(body_of("responses", "Done."))
+    server, told = serve(lambda peer: (done if peer.number else first)(peer)), []
+    result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go", on_event=told.append)
+    assert (result.text, paid) == ("Done.", ["A"])
+    assert sum(isinstance(one, ToolCallCompleted) for one in told) == 1
+
+
+async def test_a_call_of_a_response_that_ends_without_it_and_its_arguments_is_not_made(serve, paid, pay):
+    last = {"type": "response.completed", "response": body_of("responses") | {"output": [SAID]}}
+    server = serve(streaming(BEGUN, last))
+    result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
+    assert (result.stop.reason, paid) == ("model_error", [])
+    assert "neither arguments nor an end" in str(result.error)

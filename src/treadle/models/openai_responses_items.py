@@ -45,6 +45,10 @@ class Item:
         bare = is_bare("".join(self.pieces) or self.fields.get("arguments") or "")
         return self.fields.get("type") == "function_call" and not self.completed and bare
 
+    def is_silent(self) -> bool:
+        """Whether nothing was said of its arguments, not even that there are none."""
+        return not any(self.pieces) and not self.fields.get("arguments")
+
     def whole(self) -> Json:
         """The item as it was declared, with what its deltas added up to where it was never declared done."""
         return self.fields if self.completed or not self.pieces else self._with_pieces(self.fields)

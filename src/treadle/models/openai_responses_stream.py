@@ -27,6 +27,7 @@ from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.failures import unnamed_error
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.once import is_bare
 from treadle.models.openai_responses_items import (
     DRAWN,
     Item,
@@ -205,7 +206,9 @@ class ResponsesDecoder:
 
     def _added(self, data: Json) -> list[ModelEvent]:
         fields = in_text(data["item"])
-        begun = self._by_index.get(data.get("output_index", -1))
+        same, begun = self._find(data), self._by_index.get(data.get("output_index", -1))
+        if same is not None and not same.completed and same.fields == fields:
+            return []  # said twice
         if (
             begun is not None
             and begun.is_lost()
@@ -273,12 +276,20 @@ class ResponsesDecoder:
             for index, fields in enumerate(output):
                 events += self._finish(self._begin({"output_index": index}, fields), fields)
         events += self._only_told_here(output)
-        if not all(item.completed for item in self._items):
-            self._output = output
-        for item in self._items:
-            if not item.completed and item.fields.get("type") == "function_call":
-                given = next((fields for fields in output if fields.get("call_id") == call_id_of(item.fields)), None)
+        is_whole = all(item.completed for item in self._items)
+        begun = [item for item in self._items if item.fields.get("type") == "function_call"]
+        calls = [fields for fields in output if fields.get("type") == "function_call"]
+        # Servers name calls there that they never declared done, or leave out what they did declare.
+        leaves_out = len(calls) < len({call_id_of(item.fields) for item in begun})
+        for item in begun:
+            given = next((fields for fields in calls if fields.get("call_id") == call_id_of(item.fields)), None)
+            if item.completed and given is not None and is_bare(item.fields.get("arguments") or ""):
+                item.fields = given
+            elif not item.completed and given is None and leaves_out and item.is_silent():
+                raise ValueError("a call that was begun has neither arguments nor an end, and no part in the response")
+            elif not item.completed:
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
+        self._output = [] if is_whole or leaves_out else output
         return events
 
     def _last_word(self, place: int, fields: Json) -> Json:
