@@ -462,3 +462,30 @@ async def test_a_call_of_a_response_that_ends_without_it_and_its_arguments_is_no
     result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
     assert (result.stop.reason, paid) == ("model_error", [])
     assert "neither arguments nor an end" in str(result.error)
+
+
+async def test_thinking_of_claudes_that_is_begun_twice_goes_back_once(serve, paid, pay):
+    """The first went back without a signature, which the provider refuses."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
+    thinking = {"type": "thinking", "thinking": "", "signature": ""}
+    begun = {"type": "content_block_start", "index": 0, "content_block": thinking}
+    deltas = [{"type": "thinking_delta", "thinking": "I pay."}, {"type": "signature_delta", "signature": "c2lnbmVk"}]
+    call = {"type": "tool_use", "id": "a", "name": "pay", "input": {"to": "A"}}
+    events = [
+        {"type": "message_start", "message": message},
+        begun,
+        begun,
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": call},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    done = answering(body_of("messages", "Done."))
+    server = serve(lambda peer: (done if peer.number else streaming(*events))(peer))
+    result = await Agent(model_of("messages", server), tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+    (sent,) = [one for one in json.loads(server.requests[1].body)["messages"] if one["role"] == "assistant"]
+    thoughts = [part for part in sent["content"] if part["type"] == "thinking"]
+    assert thoughts == [{"type": "thinking", "thinking": "I pay.", "signature": "c2lnbmVk"}]

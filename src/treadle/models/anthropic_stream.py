@@ -292,8 +292,10 @@ class AnthropicDecoder:
 
     def _start(self, index: int, fields: Json) -> list[ModelEvent]:
         begun = self._open.get(index)
-        if begun and fields.get("id") and begun.fields.get("id") == fields["id"]:
-            # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
+        is_one = begun is not None and begun.fields == fields and not begun.pieces
+        if is_one or (begun and fields.get("id") and begun.fields.get("id") == fields["id"]):
+            # Told twice, it is one block: the first would be a call without arguments, which nobody has made, or
+            # thinking without a signature, which the provider refuses.
             return []
         if begun:
             begun.check_begun()
