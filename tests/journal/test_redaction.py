@@ -29,7 +29,7 @@ from treadle.kernel.events import (
     ToolReacted,
     encode_event,
 )
-from treadle.kernel.messages import AssistantMessage, File, Thinking, ToolCall
+from treadle.kernel.messages import AssistantMessage, File, Opaque, Thinking, ToolCall
 from treadle.kernel.stop import Decision, stopped
 from treadle.testing import ScriptedModel
 
@@ -341,3 +341,39 @@ async def test_nothing_is_changed_where_nothing_is_to_hide(made: Made, started: 
     await journal.append("r", 0, events)
     assert await journal.read("r") == events
     await journal.close()
+
+
+CARD = "4111111111111111"
+FOUND = {
+    "type": "web_search_tool_result",
+    "tool_use_id": f"srvtoolu_{CARD}",
+    "content": [{"type": "web_search_result", "title": f"Card {CARD}", "encrypted_content": f"Eq{CARD}", "url": "u"}],
+}
+CITED = {"type": "text", "text": CARD, "citations": [{"cited_text": CARD, "encrypted_index": f"Eo{CARD}"}]}
+SIGNED = {"type": "reasoning.text", "text": "It is none.", "signature": f"s{CARD}", "index": 1}
+DETAILS = [SIGNED | {"text": f"It is {CARD}.", "index": 0}, SIGNED]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (FOUND, FOUND | {"content": [FOUND["content"][0] | {"title": "Card [card]"}]}),
+        (CITED, CITED | {"text": "[card]", "citations": [{"cited_text": "[card]", "encrypted_index": f"Eo{CARD}"}]}),
+        (
+            {"message": {"reasoning_details": DETAILS}},
+            {
+                "message": {
+                    "reasoning_details": [{"type": "reasoning.text", "text": "It is [card].", "index": 0}, DETAILS[1]]
+                }
+            },
+        ),
+    ],
+    ids=["found in the web", "cited", "thinking"],
+)
+def test_what_a_provider_encrypted_or_signed_is_not_spoilt_in_what_only_it_understands(
+    value: Any, written: Any
+) -> None:
+    """Each went back with a piece of its seal replaced, or with a seal that is of other words: it is refused."""
+    reply = ModelReplied(step=0, message=AssistantMessage((Opaque("p", value),)))
+    (after,) = redacted("r", 0, [reply], lambda text: text.replace(CARD, "[card]"), "here")
+    assert after.message.content[0].value == written

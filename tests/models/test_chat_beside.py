@@ -5,7 +5,8 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from treadle import Agent, Conversation, Price
+from treadle import Agent, Conversation, MemoryJournal, Price
+from treadle.kernel.fold import fold_all
 from treadle.models import BadRequest, OpenAIChatModel
 from treadle.models.bounds import LONGEST_REPLY
 
@@ -137,3 +138,18 @@ async def test_a_call_of_a_custom_tool_is_told_and_paid_for(serve, monkeypatch, 
     assert isinstance(result.error, BadRequest)
     assert "custom tool" in result.stop.detail
     assert (len(server.requests), result.usage.input_tokens > 0, result.usage.output_tokens >= 5) == (1, True, True)
+
+
+async def test_reasoning_goes_back_though_a_journal_has_spoilt_the_image_beside_it(serve):
+    """Both stood in one part, and providers refuse a turn of theirs without its signed reasoning."""
+    details = [{"type": "reasoning.text", "text": "A cat.", "signature": "sealed", "index": 0}]
+    deltas = [{"reasoning_details": details}, {"images": [drawn()]}, {"content": "Here it is."}]
+    server, model = asked(serve, deltas, [{"content": "Good."}])
+    journal = MemoryJournal(redact=lambda text: text.replace(drawn()["image_url"]["url"][30:40], "[gone]"))
+    agent = Agent(model, journal=journal)
+    first = await agent.run("Draw.")
+    conversation = Conversation(fold_all(await journal.read(first.run_id)).messages)
+    assert (await agent.run("Once more.", conversation=conversation)).text == "Good."
+    (said,) = [one for one in json.loads(server.requests[1].body)["messages"] if one["role"] == "assistant"]
+    assert said["reasoning_details"] == details
+    assert "images" not in said

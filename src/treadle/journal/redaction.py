@@ -98,6 +98,12 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 }
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
+SIGNED: frozenset[str] = frozenset({"signature", "thoughtSignature", "thought_signature"})
+OWN_KEPT: frozenset[str] = SIGNED | {"type", "id", "call_id", "tool_use_id", "encrypted_content", "encrypted_index"}
+"""Of what only the provider understands, what is not passed through it: words, ids, what it encrypted and signed."""
+GIVEN: frozenset[str] = frozenset({"input", "arguments", "args", "output", "response", "result"})
+"""Of that, where a tool that the provider ran has its own data, with whatever names."""
+
 ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ToolReacted, ApprovalDecided, Awaited})
 """Whose `arguments` are JSON, in which each text is passed through it."""
 
@@ -148,6 +154,8 @@ def _struct(value: S, redact: Redact) -> S:
             continue
         if name == "arguments" and kind in ARGUMENTS:
             after: Any = kept_arguments(before, redact)
+        elif name == "value" and kind is Opaque:
+            after = _own(before, redact)
         else:
             after = _any(before, beside_frame(redact) if name == "content" and _may_be_framed(value) else redact)
         if after is not before:
@@ -161,6 +169,26 @@ def _struct(value: S, redact: Redact) -> S:
         # An image of which a part was replaced is none: it is sent back to nobody.
         changed["provider"] = ""
     return replace(value, **changed)
+
+
+def _own(value: Any, redact: Redact) -> Any:
+    """What only the provider understands, which knows it again by its ids and by what it encrypted.
+
+    What it signed loses its signature where it is changed: a provider refuses what does not fit.
+    """
+    if isinstance(value, (list, tuple)):
+        items = [_own(one, redact) for one in value]
+        return value if all(map(_is, items, value)) else type(value)(items)
+    if not isinstance(value, Mapping):
+        return _any(value, redact)
+    pairs = {_any(name, redact): _field(name, one, redact) for name, one in value.items()}
+    return value if pairs == value else {name: one for name, one in pairs.items() if name not in SIGNED}
+
+
+def _field(name: str, value: Any, redact: Redact) -> Any:
+    if name in OWN_KEPT and isinstance(value, str):
+        return value
+    return _any(value, redact) if name in GIVEN else _own(value, redact)
 
 
 def _any(value: Any, redact: Redact) -> Any:

@@ -338,8 +338,11 @@ class ChatDecoder:
         kept_of_calls = {call.id: call.kept for call in self._calls if call.kept}
         beside = self._beside.whole()
         shown = "image" if "images" in beside else "sound" if "audio" in beside else ""
-        if kept or kept_of_calls or beside:
-            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls, **beside}, shown))
+        if kept or kept_of_calls:
+            parts.append(Opaque(self._provider, {"message": kept, "calls": kept_of_calls}))
+        if beside:
+            # A part of its own: an image that a journal's redact function has spoilt is sent to nobody.
+            parts.append(Opaque(self._provider, beside, shown))
         if self._beside.cited and (text.strip() or shown):
             parts.append(Opaque(self._provider, self._beside.cited))
         return parts
