@@ -8,7 +8,9 @@ import pytest
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", "hi", "--model", "anthropic:claude-x"], "treadle keys set PROVIDER"),
+        (["ask", "hi", "--model", "anthropic:claude-x"], "or store it with treadle keys set ANTHROPIC_API_KEY"),
+        (["ask", "hi", "--model", "openai-chat:gpt-x"], "or store it with treadle keys set OPENAI_API_KEY"),
+        (["models", "bedrock:us.amazon.nova-pro-v1:0"], "no region is known for Bedrock: set AWS_REGION"),
         (
             ["ask", "hi", "--model", "local:m@http://127.0.0.1:9/v1", "--max-cost", "1"],
             "in TREADLE_PRICES, or say --max-tokens",
@@ -24,7 +26,7 @@ def test_an_error_speaks_of_the_command_line(treadle: Any, words: list[str], sai
     done = treadle(*words)
     assert done.code == 2
     assert said in done.err
-    for other in ("api_key=", "in Python", "await ", "takeover=", "limits=", "price="):
+    for other in ("api_key=", "region=", "PROVIDER", "in Python", "await ", "takeover=", "limits=", "price="):
         assert other not in done.err
 
 

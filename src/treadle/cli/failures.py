@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -66,6 +67,8 @@ def in_options(error: Exception) -> str:
     told = str(error)
     for argument, option in _OPTIONS.items():
         told = told.replace(argument, option)
+    if variable := re.search(r"set the environment variable (\w+)", told):
+        told = told.replace(_STORED, f"{_STORED} {variable[1]}")
     where = _where_set(told)
     # Tokens said in an option leave the dollars of a setting where they are.
     return f"{told.replace(_IN_TOKENS, '')}{where}" if where else told
@@ -83,12 +86,14 @@ def _where_set(told: str) -> str:
     return f". The limit in dollars is set in {found.where}: take it out there, if it is not to hold"
 
 
+_STORED = "store it with treadle keys set"
 _IN_TOKENS = ", or say --max-tokens in place of dollars"
 
 _OPTIONS = {
     "with user=…": "with --user NAME",
     "takeover=True (command line: --take-over)": "--take-over",
-    ", or give api_key=": ", put it into a file .env in the current folder, or store it with treadle keys set PROVIDER",
+    ", or give api_key=": f", put it into a file .env in the current folder, or {_STORED}",
+    "give region=, such as region='us-east-1', or set ": "set ",
     ", or give base_url=": "",
     "Give the model a price (price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead": (
         f"Name a file with its price in TREADLE_PRICES{_IN_TOKENS}"
