@@ -1,5 +1,6 @@
 """An error on the command line speaks of the command line, and of nothing that only a program could give."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -28,6 +29,17 @@ def test_an_error_speaks_of_the_command_line(treadle: Any, words: list[str], sai
     assert said in done.err
     for other in ("api_key=", "region=", "PROVIDER", "in Python", "await ", "takeover=", "limits=", "price="):
         assert other not in done.err
+
+
+def test_a_file_in_the_place_of_a_source_is_told_how_to_become_one(treadle: Any) -> None:
+    """It was only said that there is no such source, though the file was there; what is said can be pasted."""
+    pytest.importorskip("duckdb")
+    (treadle.folder / "my ledger.csv").write_text("account,amount\n1001,2.50\n1002,3.50\n", encoding="utf-8")
+    told = treadle("compare", "my ledger.csv", "my ledger.csv").err
+    advised = told.partition("declared first: treadle ")[2].partition(", then say --sources")[0]
+    assert treadle(*shlex.split(advised)).code == 0
+    assert "my_ledger" in treadle("sources", "--sources", "sources.yaml").out
+    assert "declared first" not in treadle("compare", "absent.csv", "fi_reporting").err
 
 
 def test_a_question_of_one_word_stands_before_the_option(terminal: Any, treadle: Any) -> None:

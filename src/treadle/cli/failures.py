@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import sysconfig
 import traceback
 from pathlib import Path
@@ -69,9 +70,18 @@ def in_options(error: Exception) -> str:
         told = told.replace(argument, option)
     if variable := re.search(r"set the environment variable (\w+)", told):
         told = told.replace(_STORED, f"{_STORED} {variable[1]}")
+    if missing := re.match(r"there is no source '([^']+)'", told):
+        told += _as_a_file(missing[1])
     where = _where_set(told)
     # Tokens said in an option leave the dollars of a setting where they are.
     return f"{told.replace(_IN_TOKENS, '')}{where}" if where else told
+
+
+def _as_a_file(named: str) -> str:
+    """What to do with a file that was named in the place of a source; empty of what is none."""
+    if not Path(named).is_file():
+        return ""
+    return f". A file is declared first: treadle sources init {shlex.quote(named)} -o sources.yaml, then say --sources"
 
 
 def _where_set(told: str) -> str:
