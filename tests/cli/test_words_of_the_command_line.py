@@ -1,6 +1,7 @@
 """An error on the command line speaks of the command line, and of nothing that only a program could give."""
 
 import shlex
+import sys
 from typing import Any
 
 import pytest
@@ -68,3 +69,14 @@ def test_doctor_names_the_extras_of_what_is_missing(treadle: Any) -> None:
     )  # fmt: skip
     treadle.environment["PYTHONPATH"] += f":{treadle.folder}"
     assert "sqlglot, mcp: pip install 'treadle[analyst,mcp]'" in treadle("doctor").out
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the locale says there what Python reads")
+def test_letters_that_python_cannot_read_are_refused_and_not_asked_as_question_marks(treadle: Any) -> None:
+    """It was asked what ?? is, and the journal had that as the question."""
+    forced = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    refused = treadle("ask", "What is 2 + 2, Zoë?", **forced)
+    assert (refused.code, refused.out, "PYTHONUTF8=1" in refused.err) == (2, "", True)
+    assert treadle("ask", "What is 2 + 2, Zoë?", **forced | {"PYTHONUTF8": "1"}).code == 0
+    (treadle.folder / "Zoë.txt").write_text("What is 2 + 2?", encoding="utf-8")
+    assert "2 + 2 = 4" in treadle("ask", "--file", "Zoë.txt", **forced).out

@@ -185,11 +185,21 @@ def _came_to(arguments: list[str]) -> Any:
 
         add_completion_class(Bash)
         return shell_complete(application, {}, "treadle", "_TREADLE_COMPLETE", instruction)
+    _require_readable(arguments)
     try:
         with application.make_context("treadle", arguments) as context:
             return application.invoke(context)
     except click.exceptions.Exit as told:
         return told.exit_code
+
+
+def _require_readable(arguments: list[str]) -> None:
+    """Refuses what Python could not read in a locale of ASCII: it would be asked with a ? for each letter of others."""
+    if sys.getfilesystemencoding() != "ascii":
+        return
+    # A file that is there is found by those bytes all the same.
+    if any(not one.isascii() and not os.path.exists(one) for one in arguments):
+        raise click.UsageError("in this locale Python reads ASCII alone: say PYTHONUTF8=1 before the command")
 
 
 def write_whole() -> None:
