@@ -79,6 +79,20 @@ async def test_what_is_not_there_is_not_there_for_any_method():
             assert (await client.request("PUT", path, json={})).status_code == 405, path
 
 
+async def test_a_method_that_is_not_taken_is_told_with_those_that_are():
+    """It was told without, though HTTP demands them, and with no advice."""
+    async with serving(app([talker()])) as client:
+        for path, taken in (
+            ("/", "GET"),
+            ("/api/runs", "GET, POST"),
+            ("/api/runs/x", "DELETE, GET"),
+            ("/v1/models", "GET"),
+        ):
+            refused = await client.request("PUT", path, json={})
+            assert (refused.status_code, refused.headers["allow"]) == (405, taken)
+            assert f"Use {taken.replace(', ', ' or ')}." in refused.text
+
+
 async def test_behind_nginx_as_the_docs_have_it_the_page_and_what_it_asks_for_are_found():
     conf = re.search(r"```nginx\n(.*?)```", (DOCS / "serving.md").read_text(encoding="utf-8"), re.DOTALL)[1]
     below = re.search(r"location (\S+) {", conf)[1]

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Match, Route
 
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
@@ -152,7 +152,21 @@ def _handlers() -> dict[Any, Any]:
     async def http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405 and is_nothing(request):
             return refusal(request, nothing())
-        kind: Any = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request")
-        return refusal(request, Refused(kind, error.detail))
+        if error.status_code == 405:
+            taken = _methods(request)
+            why = Refused("not_allowed", f"{request.method} is not taken here", f"Use {' or '.join(taken)}.")
+            response = refusal(request, why)
+            response.headers["allow"] = ", ".join(taken)
+            return response
+        return refusal(request, Refused("not_found" if error.status_code == 404 else "bad_request", error.detail))
 
     return {HTTPException: http}
+
+
+def _methods(request: Request) -> list[str]:
+    """What is taken at the address of a request; the page's route, which has any, counts where nothing else does."""
+    routes = [
+        one for one in request.app.routes if isinstance(one, Route) and one.matches(request.scope)[0] != Match.NONE
+    ]
+    others = [one for one in routes if one.name != "page"]
+    return sorted({method for one in others or routes for method in one.methods or () if method != "HEAD"})
