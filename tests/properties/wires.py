@@ -46,7 +46,8 @@ class Saying:
     pieces: int
     tokens: int
     gateway: str = ""
-    """What one between sends of arguments beside them: "nothing" before, or all of them "again" after."""
+    """What one between sends of arguments beside them: "nothing" before, or all of them "again" after; or that it is
+    "hasty", see `_hastily`."""
     looks: tuple[int, ...] = ()
     """The calls that only read, before those that pay, and may begin while the reply still comes."""
     declined: tuple[str, ...] = ()
@@ -94,7 +95,26 @@ def events_of(asked: Asked, dialect: str) -> tuple[bytes, bytes]:
         events += [*_called(writer, asked.declined, ""), *writer.block(between)]
     events += writer.text(saying.text) if saying.text else []
     events += _called(writer, asked.calls, saying.gateway if dialect in ("chat", "messages") else "")
-    return _bytes(dialect, events), _bytes(dialect, writer.finish(saying.finish, asked.usage))
+    rest = writer.finish(saying.finish, asked.usage)
+    if saying.gateway == "hasty":
+        events = _hastily(dialect, events, rest, saying)
+    return _bytes(dialect, events), _bytes(dialect, rest)
+
+
+def _hastily(dialect: str, events: Sequence[Json], rest: Sequence[Json], saying: Saying) -> list[Json]:
+    """The events as servers that convert have them: of Chat each is said to be the last, of Responses no item is
+    declared done and the end has the text alone, of Messages each block is begun twice.
+    """
+    if dialect == "chat" and not saying.breaks:
+        for event in events:
+            event["choices"][0]["finish_reason"] = "stop"
+    elif dialect == "responses":
+        content = [{"type": "output_text", "text": saying.text}]
+        rest[-1]["response"]["output"] = [{"type": "message", "id": "m", "role": "assistant", "content": content}]
+        return [event for event in events if event["type"] != "response.output_item.done"]
+    elif dialect == "messages":
+        return [event for one in events for event in [one] * (1 + (one["type"] == "content_block_start"))]
+    return list(events)
 
 
 def _called(writer: Any, calls: Sequence[Call], between: str) -> Iterator[Json]:
