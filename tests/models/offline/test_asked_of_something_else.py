@@ -140,3 +140,22 @@ def test_no_wines_are_found_of_a_country_that_is_called_otherwise() -> None:
 def test_whether_it_is_enough_is_not_answered_by_how_many_there_are(question: str) -> None:
     assert "900" not in asked(question, tools=[count_stock]).text
     assert "Yes" in asked("Do we have enough nuts for 50?", tools=[count_stock]).text
+
+
+@tool(effect="read")
+def search_documents(query: str, year: int | None = None) -> list[dict[str, Any]]:
+    """Searches documents."""
+    return [{"document": "A-77", "title": "Harbour plan", "year": 1904}]
+
+
+@pytest.mark.parametrize(
+    "question", ["Is document A-77 out?", "Is document A-77 in?", "Check whether document A-77 is out"]
+)
+def test_whether_something_is_out_is_not_told_by_what_it_is(question: str) -> None:
+    """Regression: what a document is was told, where it was asked whether it is out."""
+    assert "Harbour" not in Agent("offline", tools=[search_documents]).run_sync(question).text
+
+
+def test_the_word_that_leads_a_condition_is_not_searched_for() -> None:
+    result = Agent("offline", tools=[search_documents]).run_sync("Find documents about harbour from 1904")
+    assert [dict(call.arguments) for call in result.tool_calls_made] == [{"query": "harbour", "year": 1904}]

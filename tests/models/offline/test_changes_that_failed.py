@@ -60,3 +60,26 @@ def test_one_of_a_kind_is_no_name(order: str) -> None:
     CALLED.clear()
     Agent("offline", tools=[cancel_show, fire_player, list_players]).run_sync(order)
     assert CALLED == []
+
+
+@tool(effect="read")
+def get_account_id(customer: str) -> dict[str, str]:
+    """Tells the account ID of a customer."""
+    return {"account_id": "A-17"}
+
+
+@tool(effect="write")
+def close_account(account_id: str) -> str:
+    """Closes an account by its account ID."""
+    CALLED.append(account_id)
+    return "closed"
+
+
+def test_an_order_that_is_left_because_the_one_before_it_failed_is_told() -> None:
+    """Regression: the second of two orders was left without a word."""
+    CALLED.clear()
+    tools = [cancel_show, get_account_id, close_account]
+    result = Agent("offline", tools=tools).run_sync("Cancel Cats and close the account of Ann Lee")
+    assert CALLED == ["Cats"], result.text
+    assert "timed out" in result.text
+    assert "did not call close_account" in result.text

@@ -233,3 +233,18 @@ def test_of_them_is_not_of_all_where_some_were_told() -> None:
     assert "I cannot" in asked("orders", "How many orders are open?", "How many of them are paid?")
     assert "I cannot" in asked("orders", "Which orders grow?", "How many of them are paid?")
     assert "1 of the 3" in asked("orders", "How many orders are open?", "How many orders are paid?")
+
+
+@tool(effect="read")
+def donations() -> list[dict[str, Any]]:
+    """Donations to the charity."""
+    return [
+        {"donor": "Ruth", "amount": 100.0, "project": "Wells"},
+        {"donor": "Sven", "amount": 40.0, "project": "Trees"},
+    ]
+
+
+def test_donations_are_not_done() -> None:
+    """Regression: a tool whose name begins as "done" does was taken for the one to hand in the answer with."""
+    result = Agent("offline", tools=[donations]).run_sync("What is the sum of the donations for Wells?")
+    assert "100" in result.text

@@ -156,7 +156,8 @@ GROUPS = tuple(
 )
 
 PLACE_WORDS = word_set(
-    "city location place country town region destination origin airport station zone timezone tz warehouse site"
+    "city location place country town region destination origin airport station zone timezone tz warehouse site "
+    "room building"
 )
 PERSON_WORDS = word_set(
     "employee person user author customer assignee owner manager member patron borrower client contact recipient "

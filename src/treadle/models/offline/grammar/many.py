@@ -31,6 +31,8 @@ QUESTION = re.compile(
     r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b|['’]s? (?:[a-z]+ )?[a-z]+\W*$",
     re.IGNORECASE,
 )
+WORK = ("work", "works")
+WHO_IS_THE = re.compile(r"^\W*(?:and |so )?who(?:['’]s| is| was) the ([a-z]+) of\b", re.IGNORECASE)
 WHO_IS_IN = re.compile(r"^\W*(?:and |so )?who(?:['’]s| is| are| was| were)? (?:in|at|on)\b", re.IGNORECASE)
 PLACING = word_set("to from in at on for by of")
 BOUND = re.compile(
@@ -44,7 +46,8 @@ _NUMBER = r"\d{4}-\d{2}-\d{2}|\d[\d,]*(?:\.\d+)?"
 RANGE = re.compile(rf"\bbetween (?P<number>{_NUMBER}) and (?P<upto>{_NUMBER})(?![\w%])", re.IGNORECASE)
 DAYS = word_set("after before")
 NEGATED = re.compile(
-    r"(?:(?:\bnot|n['’]t)(?: yet)?|\b(?:except(?: for)?|excluding|but not|other than|apart from))(?: the)?\s+$",
+    r"(?:(?:\bnot|n['’]t)(?: yet)?(?: (?:works?|lives?|be|runs?) (?:in|at|for|on))?|"
+    r"\b(?:except(?: for)?|excluding|but not|other than|apart from))(?: the)?\s+$",
     re.IGNORECASE,
 )
 LACKING = re.compile(
@@ -53,6 +56,8 @@ LACKING = re.compile(
 NUMBER_OF = re.compile(r"\bnumber of (?=[a-z])", re.IGNORECASE)
 BETWEEN = re.compile(r"\b(?:than|between)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b([a-z]+) (?:(first|earliest|soonest)|last|latest)(?=\W*$)", re.IGNORECASE)
+# "Flats with 3 rooms": what each has, and how many.
+HELD = re.compile(r"\b(?:have|has|with) (?:\d+|[a-z]+) ([a-z]+)\b", re.IGNORECASE)
 # "Tickets 1 and 3": a noun, and the numbers that its things are called by.
 NUMBERED = re.compile(r"\b([a-z]+) (\d+(?:(?:,? and |, )\d+)*)\b(?![.,]\d)", re.IGNORECASE)
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -71,8 +76,10 @@ def asks(clause: Clause) -> bool:
 
 
 def works(clause: Clause, token: Token) -> bool:
-    """Whether a word says that people work somewhere: then it is where they do that tells which of them are meant."""
-    return token.low in ("work", "works") and clause.words_after(token.end, 1) in (("in",), ("at",), ("for",))
+    """Whether a word says that somebody works, or something runs, somewhere: then it is where that is that tells which
+    of them are meant."""
+    where = clause.words_after(token.end, 1) in (("in",), ("at",), ("for",), ("on",))
+    return where and token.low in {*WORK, "run", "runs", "stands"}
 
 
 def is_written_large(token: Token) -> bool:

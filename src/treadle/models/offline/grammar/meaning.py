@@ -187,7 +187,7 @@ _HARMLESS = re.compile(
     r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
     r"over the (?=last\b|past\b|next\b)|(?<=percent )over (?=\d)|"
     r"find out|work out|figure out|"
-    r"look up|no problem|no doubt|but (?=before|after|since|until|only)|"
+    r"go ahead(?= and\b)|look up|no problem|no doubt|but (?=before|after|since|until|only)|"
     r"(?:what|how) about|(?:i|you|we|they|it|that|this|to) mean)\b|^\W*but\b|^\W*good (?:morning|afternoon|evening)\b|"
     r"^\W*(?:please )?return\b(?=\s+(?:the|all|me|my|our|every|each|only|just|what|how|which|\d))|"
     r"(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",

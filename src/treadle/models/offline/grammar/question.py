@@ -10,12 +10,14 @@ from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
+from treadle.models.offline.grammar.codes import find_codes
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.going_on import as_one
 from treadle.models.offline.grammar.meaning import UNITS, is_computing, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
+from treadle.models.offline.grammar.reasons import without_reason
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, stem, tokens
 
 Kind = Literal["quoted", "email", "code", "name", "number", "period", "time", "phrase"]
@@ -44,12 +46,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One part of a question: what can be answered by itself."""
+    """One part of a question: what can be answered by itself.
+
+    `text` is without the `reason` that stands behind an order: "it is late" of "Cancel order 7 because it is late".
+    """
 
     text: str
     tokens: tuple[Token, ...]
     values: tuple[Value, ...]
     arithmetic: str | None
+    reason: str = ""
 
     def words_before(self, start: int, count: int = 3) -> tuple[str, ...]:
         """The `count` words that end before `start`, nearest first, in lower case."""
@@ -140,14 +146,11 @@ _CODE = re.compile(
     r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*|"
     r"[^\W\d]\w*(?:[+#]+|[-−–*]))$"
 )
-# A licence plate, and the number of a house with its street.
-_PLATE = re.compile(
-    r"(?<![\w-])[A-ZÄÖÜ]{1,3}-[A-Z]{1,2} \d{1,4}(?![\w.,-])|"
-    r"(?<![\w.,-])\d{1,4}[a-z]? (?:[A-Z][a-z]+ ){1,2}(?:Street|St|Lane|Road|Rd|Avenue|Ave|Way|Drive|Square)\b"
-)
 # What letters and a number are together, as a train or a flight is called: "ICE 71". Letters by which a tool calls
 # things, and those of money and units, are none of it.
 _LETTERED = re.compile(r"(?<![\w.,:-])([A-Z]{2,4}) \d{1,5}(?![\w.,:%-]*\w)(?!\s*[%€$£])")
+# Behind the noun for what is called by it: a number, or a code.
+_CALLS = re.compile(r" (?=\S*\d)[A-Z0-9]")
 _NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
@@ -184,6 +187,7 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
     """
     if text.isupper() and len(text.split()) > 2:
         text = text.lower()
+    text, reason = without_reason(text)
     words = tokens(text)
     found: list[Value] = []
 
@@ -193,8 +197,8 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
 
     for match in _QUOTED.finditer(text):
         add(Value(next(group for group in match.groups() if group), "quoted", match.start(), match.end()))
-    for match in _PLATE.finditer(text):
-        add(Value(match.group(), "code", match.start(), match.end()))
+    for start, end in find_codes(text):
+        add(Value(text[start:end], "code", start, end))
     for match in _LETTERED.finditer(text):
         letters = match[1].lower()
         if stem(letters) not in nouns and currency_of(letters) is None and letters not in _SHORT_UNITS | _LABELS:
@@ -212,6 +216,8 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
             signed = _SIGN.search(text[: token.start])
             start = token.start - (1 if signed else 0)
             add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
+        elif token.text.isupper() and token.stem in nouns and _CALLS.match(text, token.end):
+            continue  # "SKU A-100" says what A-100 is.
         elif is_path(token.text) or (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
@@ -221,7 +227,7 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
         add(Value(digits, "number", start, end))
     for start, end in _proper_names(text, words, nouns):
         add(Value(text[start:end], "name", start, end))
-    return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))
+    return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text), reason)
 
 
 def is_path(text: str) -> bool:

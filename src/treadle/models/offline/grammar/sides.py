@@ -38,6 +38,7 @@ _FORMS = tuple(
     (re.compile(rf"^\W*{form}{_END}", re.IGNORECASE), frame)
     for form, frame in (
         (rf"(?:is it|how much) {_DEGREE} (?:is it )?in {_ONE} than (?:it is )?in {_OTHER}", "in"),
+        (rf"(?:is it|where is it) {_DEGREE}[,:]? in {_ONE} or in {_OTHER}", "in"),
         (rf"(?:is|are) {_ONE} {_DEGREE} than {_OTHER}", "of"),
         (rf"how much {_DEGREE} (?:is|are) {_ONE} than {_OTHER}", "of"),
         (rf"(?:which|what|who)(?: one)? is (?:the )?{_DEGREE}[,:]? {_ONE} or {_OTHER}", "of"),

@@ -22,8 +22,8 @@ _SPAN = "duration minutes hours seconds time"
 _DEGREES = tuple(
     (word_set(said), _stems(told), most)
     for said, told, most in (
-        ("expensive dear costly pricey", "price cost rate fee fare", True),
-        ("cheap", "price cost rate fee fare", False),
+        ("expensive dear costly pricey", "price cost rate fee fare rent", True),
+        ("cheap", "price cost rate fee fare rent", False),
         ("heavy", "weight mass", True),
         ("light", "weight mass", False),
         ("long", f"length pages {_SPAN}", True),
@@ -43,7 +43,11 @@ _DEGREES = tuple(
 )
 _BY_AGE = {"old": True, "young": False}
 _BY_DAY = {"old": False, "early": False, "new": True, "late": True, "recent": True}
-_DEEDS = {"cost": _stems("price cost rate fee fare"), "earn": _stems("salary wage pay"), "weigh": _stems("weight mass")}
+_DEEDS = {
+    "cost": _stems("price cost rate fee fare rent"),
+    "earn": _stems("salary wage pay"),
+    "weigh": _stems("weight mass"),
+}
 _NAMED = {
     "highest": True,
     "largest": True,

@@ -19,7 +19,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_path
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
-from treadle.models.offline.plan.numbers import bound_of, number_fit
+from treadle.models.offline.plan.numbers import bound_of, number_fit, unit_after
 from treadle.models.offline.plan.toolbox import Param
 
 _IDENTIFIERS = word_set("id number no nr")
@@ -37,6 +37,16 @@ _MONTH = re.compile(r"\d{4}-?\d{2}")
 _GOING = word_set("goes going arrives arrive arriving destination towards")
 _COMING = word_set("comes leaves leave leaving departs depart departing origin")
 _STARTS = (("start",), ("end",), ("at",), ("begin",))
+_BETWEEN = (
+    ("from", re.compile(r"\bbetween (?:the )?$", re.IGNORECASE)),
+    ("to", re.compile(r"\bbetween (?:the )?\S[^.;]* and (?:the )?$", re.IGNORECASE)),
+)
+_NO_PLACES = word_set(
+    "meantime meanwhile hurry way end case hope event background future past name interest light dark "
+    "rain sun cold heat"
+)
+# Small words that are called so all the same: "lot 101".
+_NOUNS_TOO = word_set("lot kind sort way bit")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _PATHS = frozenset(
     stem(word)
@@ -166,6 +176,7 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
             # "From" a day is since it, or on it: `bounds` fills what is said without a doubt.
             return 0.0
         fits = direction(param) and clause.words_before(value.start, 1) in prepositions(param)
+        fits = fits or (direction(param) and direction(param) == end_of_two(value, clause))
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0
     if is_version(param) and re.search(r"\d", value.text):
         return 3.0 + cue
@@ -175,6 +186,10 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         return 3.0 + cue if currency_of(value.text) and not _is_contrary(param, value, clause) else 0.0
     if value.kind == "number":
         if _is_contrary(param, value, clause) or not value.text.isdigit() or _is_amount_of(param, value, clause):
+            return 0.0
+        beside = next((stem(word) for word in clause.words_before(value.start, 1)), "")
+        if unit_after(value, clause) is not None and beside not in (*param.nouns, *_IDENTIFIERS):
+            # "A flight for 2 passengers" is not called so.
             return 0.0
         return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
     if value.kind in ("period", "email"):
@@ -261,6 +276,11 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         score = 0.7
     if place and before and before[0] in ("in", "at", "near", "to", "from", "for", "of"):
         score += 0.6
+    inside = before == ("the",) and clause.words_before(value.start, 2)[1:] in (("in",), ("at",))
+    ends = not clause.words_after(value.end, 1) and value.text not in _NO_PLACES
+    if place and not person and value.kind == "phrase" and inside and ends:
+        # "The lamp in the kitchen"
+        score += 0.9
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
     author = _any(word_set("author writer"), param.nouns)
     leads = (
@@ -275,6 +295,11 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     return score - 0.02 * sum(token.end <= value.start for token in clause.tokens)
 
 
+def end_of_two(value: Value, clause: Clause) -> str:
+    """ "from" or "to" where a value is the first or the second of "between … and …", else empty."""
+    return next((end for end, form in _BETWEEN if form.search(clause.text[: value.start])), "")
+
+
 def prepositions(param: Param) -> tuple[tuple[str], ...]:
     """The words that lead a value the way that the parameter's name says."""
     return {"from": (("from",), ("since",)), "to": (("to",), ("into",), ("until",)), "": ()}[direction(param)]
@@ -287,7 +312,7 @@ def cue_of(param: Param, value: Value, clause: Clause) -> float:
             continue
         if word == clause.command:
             return 0.0
-        if is_function_word(word):
+        if is_function_word(word) and (word not in _NOUNS_TOO or stem(word) not in param.nouns):
             return 0.0
         best = max((alike(stem(word), noun) for noun in param.nouns), default=0.0)
         apart = ("of" in clause.words_before(value.start, place)) and param.shape != "number"

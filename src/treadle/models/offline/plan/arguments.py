@@ -18,11 +18,12 @@ from treadle.models.offline.plan.bounds import find_bounds
 from treadle.models.offline.plan.calendar import Spelling, in_numbers
 from treadle.models.offline.plan.candidates import Candidates
 from treadle.models.offline.plan.conditions import Constraint, conditions
+from treadle.models.offline.plan.either import which_is_which
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
-from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange, which_is_which
+from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     Mention,
@@ -41,9 +42,8 @@ from treadle.models.offline.plan.units import fill_units
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
-_COUNTED = re.compile(r"[\s,]+(?:the\s+|only\s+)*(?:top|limit|at most|maximum|max)\s*$", re.IGNORECASE)
-# Beside names and codes, other words are none.
-_MERE_WORDS = 0.5
+_COUNTED = re.compile(r"[\s,]+(?:(?:the|only)\s+)*(?:top|limit|at most|max|from|of|in|by|at|on|for|since)\s*$", re.I)
+_MERE_WORDS = 0.5  # Beside names and codes, other words are none.
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -154,7 +154,7 @@ class _Filler:
         return one_of or (number and fits.direction(param) == "to")
 
     def _fill_truth(self, param: Param) -> None:
-        said = switched(param, self.clause)
+        said = switched(param, self.clause, self.tool.may_change)
         if said is not None:
             self.out.arguments[param.name], spans = said
             self.out.telling += 1
@@ -337,7 +337,8 @@ class _Filler:
                     continue
                 if is_strange(self.tool, param, value, self.clause):
                     continue
-                strange = is_of_many(self.tool, param, value, self.clause) or self.can.is_of_a_kind(param, value)
+                strange = self.tool.may_change and self.can.is_own(value)
+                strange |= is_of_many(self.tool, param, value, self.clause) or self.can.is_of_a_kind(param, value)
                 if strange or is_led_astray(self.tool, param, value, self.clause):
                     continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
@@ -363,7 +364,7 @@ class _Filler:
             self.out.doubtful += bool(self.can.names(param))
             given.append((param, value))
         self.out.given += given
-        self.out.unclear = which_is_which(given, scored, self.clause)
+        self.out.unclear = which_is_which(given, scored, self.clause, self.tool.may_change)
         several = sum(param.shape == "number" for param in self.tool.required) > 1
         for param, value in given:
             if several and param.shape == "number":
@@ -373,7 +374,9 @@ class _Filler:
 
     def _fill_free_text(self) -> None:
         for param in self._open("text"):
-            if not fits.is_free_text(param) or not param.required:
+            if self.clause.reason and "reason" in param.stems and not param.enum:
+                self.out.arguments[param.name] = self.clause.reason
+            if self.clause.reason or not fits.is_free_text(param) or not param.required:
                 continue
             free, values = _FREE.search(self.clause.text), self.can.values(param)
             quoted = next((value for value in values if value.kind == "quoted"), None)

@@ -41,8 +41,9 @@ class Candidates:
         self.out = out
 
     def is_own(self, value: Value) -> bool:
-        """Whether a phrase is made of the words that the tool describes itself with."""
-        return all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
+        """Whether a phrase, or what is in capitals, is made of the words that the tool describes itself with."""
+        plain = value.kind == "phrase" or (value.kind in ("name", "code") and value.text.isupper())
+        return plain and all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
 
     def is_named_otherwise(self, param: Param, wanted: Sequence[Param]) -> bool:
         """Whether there are names and codes enough for what the tool wants, so that mere words are none: "the greens in
@@ -188,7 +189,9 @@ class Candidates:
         text = value.text if value.start else value.text.lower()
         *first, last = text.split(" ")
         # What is changed must be what was written; what is looked up, tools know by its singular as a rule.
-        whole = self.tool.change is not None or proper or is_verb(last) or last.lower() in PLURAL_ONLY
+        whole = self.tool.may_change or proper or is_verb(last) or last.lower() in PLURAL_ONLY
+        # "The folder docs" is called so.
+        whole = whole or any(stem(word) in param.nouns for word in self.clause.words_before(value.start, 1))
         return " ".join([*first, last if whole or last.endswith("ics") else singular(last)])
 
     def spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:

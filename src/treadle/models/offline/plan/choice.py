@@ -286,11 +286,12 @@ def _asks_for_all(clause: Clause) -> bool:
 
 def is_final(tool: KnownTool) -> bool:
     """Whether the tool is the one to hand in the answer with."""
-    words = {stem(word) for word in FINAL_WORDS}
+    # By its words and not their stems: "donations" are not "done".
+    called = parts(tool.name)
     return (
-        bool(tool.name_stems)
-        and tool.name_stems[0] in words | {"submit"}
-        and all(word in words | {"submit", "task", "run", "with"} for word in tool.name_stems)
+        called[:1] != ()
+        and called[0] in FINAL_WORDS | {"submit"}
+        and all(word in FINAL_WORDS | {"submit", "task", "run", "with"} for word in called)
         # "Complete a task" that is named is another matter.
         and all(_HANDED_IN & {*param.nouns, *param.stems} for param in tool.required)
     )

@@ -46,18 +46,22 @@ def corrected_by(made: Exchange, tool: KnownTool, arguments: Json, outcome: Outc
     return None if hopeless else corrected
 
 
-def failed_change(exchanges: Sequence[Exchange], box: Toolbox) -> Trouble | None:
+def failed_change(exchanges: Sequence[Exchange], box: Toolbox, ordered: KnownTool, again: bool) -> Trouble | None:
     """What went wrong with a change, which is made under no other name then: that is another change than the one that
     was ordered, and one that was cut off may have been made.
 
     Args:
         exchanges: the calls made for the question so far.
         box: the tools at hand.
+        ordered: the tool of the change that is to be made now.
+        again: whether that would be the same order under another name, and not another one that is left.
     """
     for made in exchanges:
         tool = box.named(made.tool)
         if made.failed and tool is not None and tool.may_change:
             hint = hint_of(made)
+            if not again:
+                return Trouble(f"I did not call {ordered.name}, as {made.tool} failed before it.")
             return Trouble(made.message, hint.available if hint else ())
     return None
 

@@ -77,6 +77,8 @@ def unfounded(
                 aside = param.shape == "text" and re.search(rf",\s*(?:just|only)\s+{re.escape(text)}\b", clause.text)
                 # Nobody is called "kidding" in "…, just kidding".
                 found += [text] if aside else []
+            # A quotation that is not closed, or was not opened, does not say what is to be passed.
+            found += ['"'] if '"' in text else []
             first, *rest = text.split() or [""]
             if rest and first in qualities:
                 # "A large tea" is no drink of that name, where there is a size to be told.
@@ -185,7 +187,13 @@ def _is_quoted(clause: Clause, start: int) -> bool:
 def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
     """The words that an argument was made of where it is not written in one piece, or is a part of the order, or only
     a part of what somebody is to be told."""
-    if _is_moment(text) or fits.is_zone(param) or fits.is_currency(param) or fits.is_weekday(param):
+    if (
+        text == clause.reason
+        or _is_moment(text)
+        or fits.is_zone(param)
+        or fits.is_currency(param)
+        or fits.is_weekday(param)
+    ):
         return []
     wanted = [token.stem for token in tokens(text)]
     if not wanted:

@@ -33,6 +33,14 @@ _WHOLE = re.compile(
 )
 _WHETHER = re.compile(r"^\W*(?:and |so |then )?(is|are|was|were) (?:the )?", re.IGNORECASE)
 _WHO_DID = re.compile(r"^\W*(?:and |so |then )?(who)(?: has| had)? ([a-z]+ed) (?:the |our |my )?", re.IGNORECASE)
+_WE_DID = re.compile(
+    r"^\W*(?:and |so |then )?(?:did|have|had) (i|we|you) (?:already |ever |just )?([a-z]+)\b", re.IGNORECASE
+)
+_SMALL_PREDICATE = re.compile(
+    r"^\W*(?:(?:and|so|please) )?(?:(?:check|see|verify|confirm|find out|tell me) (?:if|whether)|is|are|was|were)"
+    r"\b.*\b(in|out|here|there|up|down|on|off|back|away|over)\W*$",
+    re.IGNORECASE,
+)
 _THE_ONE = re.compile(r"^\W*(?:and |so |then )?(?:who|what)(?:['’]s| is| was) (the ([a-z]+))\W*$", re.IGNORECASE)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
@@ -265,6 +273,30 @@ def _is_time(found: Field) -> bool:
     return plain and (
         bool(_TIMED & set(parts(found.name))) or (not found.path and 1000 <= int(str(found.value)) < 3000)
     )
+
+
+def done_by_us(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """Who it is asked of whether they did what a tool is only called by: of "Did I vote for M4?" the votes on it tell
+    nothing, where they have no field for that."""
+    match = _WE_DID.match(clause.text)
+    if match is None:
+        return None
+    deed = stem(match[2].lower())
+    held = {stem(word) for found in fields_of(result) for word in found.path for word in parts(word)}
+    called = any(deed in tool.name_stems for tool in tools)
+    return match.span(1) if called and deed not in held and isinstance(result, dict) else None
+
+
+def small_predicate(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """The small word for what it is asked whether something is so, where nothing tells of it: "Is A-77 out?"."""
+    match = _SMALL_PREDICATE.match(clause.text)
+    if match is None:
+        return None
+    fields = [found for row in [result, *only_list(result)] for found in fields_of(row)]
+    told = {word for found in fields for name in found.path for word in parts(name)}
+    told |= {word for found in fields for word in parts(str(found.value))}
+    told |= {word for tool in tools for word in (*parts(tool.name), *parts(tool.spec.description))}
+    return None if match[1].lower() in told or not fields else match.span(1)
 
 
 def _is_somebody(found: Field) -> bool:

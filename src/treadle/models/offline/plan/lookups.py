@@ -48,3 +48,12 @@ def without(clause: Clause, spans: Sequence[tuple[int, int]]) -> Clause:
     if not spans:
         return clause
     return replace(clause, values=tuple(v for v in clause.values if not overlaps(v.start, v.end, spans)))
+
+
+def besides(clause: Clause, spans: Sequence[tuple[int, int]]) -> Clause:
+    """A clause in which what stands in the spans is not said at all."""
+    text = clause.text
+    for start, end in spans:
+        text = text[:start] + " " * (end - start) + text[end:]
+    tokens = tuple(token for token in clause.tokens if not overlaps(token.start, token.end, spans))
+    return replace(without(clause, spans), text=text, tokens=tokens)

@@ -54,6 +54,8 @@ _OF_ONE = {
 _CHANGING = frozenset().union(*CHANGES)
 _ARTICLES = word_set("a an the one this all every some any")
 _DONE_TO = word_set("add make run have put")
+_GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
+_AND_TELLS = re.compile(r"\b(?:and|then|to) (\w+)")
 _INFORMING = word_set(
     "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
     "average prediction chart plot diagram simulation analysis test expression"
@@ -118,22 +120,31 @@ def is_done_to(verb: str, summary: str) -> bool:
     return verb in _DONE_TO and not _INFORMING & {*parts(summary)}
 
 
-def told_otherwise(first: str, summary: str) -> frozenset[str] | None:
+def is_set_going(verb: str, summary: str) -> bool:
+    """Whether a description that opens with a verb by which tools tell things as well says what is set going or made
+    an end of: "Opens a room", but not "Opens a file and returns its lines"."""
+    words = {*parts(summary)}
+    telling = any(singular(word[1]) in TELLING_VERBS for word in _AND_TELLS.finditer(summary.lower()))
+    return verb in _GOING and not _INFORMING & words and not telling
+
+
+def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozenset[str] | None:
     """The verbs that command a tool that changes something by its description only: "Deletes a file", which is called
     `get_rid_of`, or "Starts to track a car".
 
     Args:
         first: the word that the tool's name opens with.
         summary: the first sentence of its description.
+        begun: the verb that opens it, and the word behind that.
     """
-    told, article = (*parts(summary), "", "")[:2]
+    told, article = begun
     verb = singular(told)
     if _BEGINNING.match(summary):
         return frozenset({first, verb})
     if (
         first not in PLAIN_VERBS
         or article not in ("a", "an", "the")
-        or not (is_strong(verb) or is_done_to(verb, summary))
+        or not (is_strong(verb) or is_done_to(verb, summary) or is_set_going(verb, summary))
     ):
         return None
     return next((group for group in CHANGES if verb in group), frozenset({verb}))

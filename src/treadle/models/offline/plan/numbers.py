@@ -184,7 +184,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
             return 0.0
         # "Pay Nordkraft 62.40": what is paid, and to whom.
         paid = param.required and bool(_PAID & set(param.stems)) and _is_behind_name(value, clause)
-        named = not paid and before and before[0] != clause.command and is_plain_noun(before[0], stem(before[0]))
+        named = not paid and before and before[0] != clause.opening and is_plain_noun(before[0], stem(before[0]))
         if named and not cue and not before[0][0].isdigit():
             return 0.0
         asked_for = before and before[0] in ("of", "for", "buy", "order", "sell", "ship") and counts(param)
@@ -287,7 +287,7 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     for token in (t for t in clause.tokens if t.start >= value.end):
         if token.stem == unit:
             return token.end
-        if is_turning(token.text) or is_computing(token.text):
+        if (is_turning(token.text) or is_computing(token.text)) and token.stem not in param.stems:
             # "2 fewer months" are no 2 months, as 3 vacation days are 3 days.
             break
     return value.end

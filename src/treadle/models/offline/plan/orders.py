@@ -36,12 +36,12 @@ _BESIDE_ORDERS = word_set(
     under over up out off down away back via per and or also too please pls plz thx thank thanks kindly just only then
     so now right immediately me us my mine our ours you your his her hers its their theirs him he she they it them here
     there one ones same other another more additional further new next last first very much lot ok okay hey hi hello
-    well like such who which whose what where when while if but not no without until since because than i we number nr
+    well like such who which whose what where when while if but not no without until since than i we number nr
     id s"""
 )
 _BE = word_set("is are was were be been")
 _SUBJECTS = word_set("i we he she they")
-_SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more)\b\W*$", re.IGNORECASE)
+_SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")

@@ -4,13 +4,12 @@ Each word that it takes for a condition is taken from the clause; what is left `
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from operator import ge, gt, le, lt
 
 from treadle.models.offline.grammar import many
-from treadle.models.offline.grammar.english import PERSON_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.english import PLACE_WORDS, TEXT_WORDS, TITLE_WORDS, word_set
 from treadle.models.offline.grammar.meaning import (
     is_calendar_name,
     is_computing,
@@ -19,87 +18,25 @@ from treadle.models.offline.grammar.meaning import (
     opposites_of,
     same_unit,
 )
-from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.superlatives import MADE, Superlative, find_degree, measures_of_deed
+from treadle.models.offline.grammar.superlatives import MADE, find_degree, measures_of_deed
 from treadle.models.offline.grammar.words import Token, alike, is_function_word, is_verb, stem
+from treadle.models.offline.plan.columns import Columns, is_of_people
 from treadle.models.offline.plan.results import MONEY, rows_of
-from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.table import UNITS, Column, Table, is_called
-from treadle.models.offline.plan.ties import PEOPLE
+from treadle.models.offline.plan.table import UNITS, Column, is_called
 
 _TITLES = frozenset(stem(word) for word in TITLE_WORDS | TEXT_WORDS | {"name", "label"})
 _NUMBERS = frozenset(stem(word) for word in word_set("id number no nr position index"))
-_PASSED = word_set("the a an still currently now")
 _STATING = word_set("is are not been the many which what all of list show with high low")
 # Whether the first or the last of these is the highest is not plain.
 RANKS = frozenset(stem(word) for word in word_set("rank ranking priority position grade"))
-_PEOPLE = frozenset(stem(word) for word in (PERSON_WORDS | PEOPLE | word_set("people donor earner")) - {"to", "name"})
-_QUALIFIERS = frozenset(
-    stem(word) for word in word_set("unit daily day nightly night hourly hour monthly month per current")
-)
 
 _WHEREIN = word_set("in at on")
+_PARTS = word_set("department team class group ward hall section floor room division unit grade env environment")
 _COMPARED = {"ge": ge, "le": le, "gt": gt, "lt": lt}
 
 
-@dataclass(frozen=True)
-class Condition:
-    """What of each record is to be so, in words, and of which records it is."""
-
-    column: Column
-    said: str
-    held: tuple[bool, ...]
-
-
-class Picking:
+class Picking(Columns):
     """The conditions of a clause on the records of a table, and the words that they took."""
-
-    def __init__(
-        self,
-        clause: Clause,
-        table: Table,
-        nouns: frozenset[str],
-        used: Sequence[tuple[int, int]],
-        leads: frozenset[str],
-    ) -> None:
-        self.clause, self.text, self.table = clause, clause.text, table
-        label = table.label
-        self.people = [each for each in table.columns if each.is_named and each.is_unique]
-        nouns = nouns.union(*(set(each.nouns) & _PEOPLE for each in self.people))
-        self.nouns = nouns | (frozenset(label.nouns) - {"name", "title"} if label is not None else frozenset())
-        self.leads = leads
-        self.taken = [*used, *((token.start, token.end) for token in clause.tokens if many.is_own(clause, token))]
-        self.dated = any(v.period is not None and overlaps(v.start, v.end, used) for v in clause.values)
-        self.conditions: list[Condition] = []
-        self.bounds: list[Condition] = []
-        self.called: list[int] = []
-        self.deed: Token | None = None
-
-    def _place_used(self) -> None:
-        """Takes the words that only lead what went into the call: "from Berlin to Rome"."""
-        for start, _ in list(self.taken):
-            led = next((token for token in reversed(self.clause.tokens) if token.end <= start), None)
-            if led is None or self.text[led.end : start].strip():
-                continue
-            if led.low in many.PLACING or led.stem in self.leads:
-                self.taken.append((led.start, led.end))
-
-    def _is_taken(self, start: int, end: int) -> bool:
-        return overlaps(start, end, self.taken)
-
-    def _free(self) -> list[Token]:
-        return [token for token in self.clause.tokens if not self._is_taken(token.start, token.end)]
-
-    def _before(self, start: int) -> str:
-        """The words before, without articles and "is"."""
-        return next((t.low for t in reversed(self.clause.tokens) if t.end <= start and t.low not in _PASSED), "")
-
-    def _add(self, column: Column, said: str, held: Iterable[bool]) -> bool:
-        """Adds a condition; of two on one column it is not plain what they mean together."""
-        if any(each.column is column for each in self.conditions):
-            return False
-        self.conditions.append(Condition(column, said, tuple(held)))
-        return True
 
     def _numbered(self) -> None:
         """Takes the numbers that records are called by, behind the noun for them."""
@@ -123,6 +60,17 @@ class Picking:
             self.taken.append(match.span())
             held = [column.figures.get(row) in wanted for row in range(len(column.values))]
             if not self._add(column, match.group(), held):
+                return False
+        for value in self.clause.values:
+            # "With three rooms"
+            behind = [token for token in self.clause.tokens if token.start == value.end + 1]
+            column = self._column(behind) if value.kind == "number" else None
+            held_by = self._before(value.start) in ("have", "has", "with")
+            if column is None or not held_by or not column.figures or self._is_taken(value.start, behind[0].end):
+                continue
+            self.taken.append((value.start, behind[0].end))
+            held = [column.figures.get(row) == Decimal(value.text) for row in range(len(column.values))]
+            if not self._add(column, f"{column.label} {value.text}", held):
                 return False
         return True
 
@@ -161,7 +109,7 @@ class Picking:
         while before and before[-1].low in ("is", "are", "of", "a", "an", "the"):
             before.pop()
         if dated:
-            days = [c for c in self.table.columns if c.is_day or (c.figures and "year" in c.stems)]
+            days = [c for c in self.table.columns if c.is_day or c.is_year]
             days = [each for each in days if each.is_day == ("-" in match["number"])]
             named = [each for each in days if before and before[-1].stem in each.nouns]
             made = [each for each in days if set(each.nouns) <= MADE | {"on", "at"}]
@@ -244,7 +192,7 @@ class Picking:
     def _holds(self, column: Column, written: str, start: int, end: int) -> bool:
         """Takes a value of a column as a condition, or as what a record is called by; "in May" may be a month."""
         negated = many.NEGATED.search(self.text[:start])
-        if column is self.table.label and negated is None:
+        if column in self.table.names and negated is None:
             if is_calendar_name(written) and self._before(start) in _WHEREIN:
                 return False
             rows = [row for row, value in enumerate(column.values) if is_called(written, value)]
@@ -254,11 +202,15 @@ class Picking:
             return len(rows) == 1
         if not self._is_state(start, end, written):
             return False
-        others = [each for each in self.table.columns if each not in (column, self.table.label) and each.is_named]
+        others = [each for each in self.table.columns if each not in (column, *self.table.names) and each.is_named]
         others = [each for each in others if not set(each.nouns) <= _TITLES and each.label not in UNITS]
         if self._before(start) in _WHEREIN and not is_of_people(column.nouns):
             # Nothing is in somebody.
             others = [each for each in others if not is_of_people(each.nouns)]
+        kind = _kind_of(column)
+        if kind and self._before(start) in _WHEREIN:
+            # What is in a town is in no department, and the other way round.
+            others = [each for each in others if _kind_of(each) == kind or (kind == "part" and not _kind_of(each))]
         beside = self._beside(column, start, end)
         sure = column is self.table.label or is_calendar_name(written)
         if column.is_named and others and beside is None and not sure:
@@ -279,10 +231,6 @@ class Picking:
         before = self._before(start)
         return after in self.nouns or before in _STATING or is_negation(before)
 
-    def _possessive(self, end: int) -> None:
-        match = re.compile(r"['’]s?\b|['’](?=\s)").match(self.text, end)
-        self.taken += [match.span()] if match is not None else []
-
     def _beside(self, column: Column, start: int, end: int) -> tuple[int, int] | None:
         """The noun of a column beside its value: "high priority", "category kitchen"."""
         tokens = self.clause.tokens
@@ -296,10 +244,20 @@ class Picking:
 
     def _flags(self) -> bool:
         """Reads what is said to be so, or not so, of each record."""
+        for column in (each for each in self.table.columns if each.is_flag and " " in each.label):
+            named = re.search(rf"\b{column.label}\b", self.text, re.IGNORECASE)
+            if named is None or self._is_taken(*named.span()):
+                continue
+            negated = many.NEGATED.search(self.text[: named.start()])
+            self.taken += [named.span(), *([negated.span()] if negated else [])]
+            held = [value is not bool(negated) for value in column.values]
+            if not self._add(column, f"{column.label}: {'no' if negated else 'yes'}", held):
+                return False
         for token in self._free():
-            lacking = [c for c in self.table.columns if None in c.values and _lacks(token, c)]
+            denied = many.NEGATED.search(self.text[: token.start]) if token.low.endswith("ed") else None
+            lacking = [c for c in self.table.columns if None in c.values and _lacks(token, c, denied is not None)]
             if len(lacking) == 1 and self._is_state(token.start, token.end, token.text):
-                self.taken.append((token.start, token.end))
+                self.taken += [(token.start, token.end), *([denied.span()] if denied else [])]
                 if not self._add(lacking[0], f"no {lacking[0].label}", [each is None for each in lacking[0].values]):
                     return False
                 continue
@@ -307,7 +265,8 @@ class Picking:
             found = [(each, so) for each in flags if (so := _says(token, each)) is not None]
             if not found:
                 continue
-            if len(found) > 1 or not self._is_state(token.start, token.end, token.text):
+            having = self._before(token.start) in ("have", "has")
+            if len(found) > 1 or not (having or self._is_state(token.start, token.end, token.text)):
                 return False
             column, so = found[0]
             negated = many.NEGATED.search(self.text[: token.start])
@@ -340,48 +299,19 @@ class Picking:
                 return False
         return True
 
-    def _column(self, run: Sequence[Token]) -> Column | None:
-        """The only column that words name: all of its words, or one that no other column has."""
-        stems = tuple(token.stem for token in run)
-        if not stems:
-            return None
-        whole = [each for each in self.table.columns if stems in (each.stems, each.nouns)]
-        if whole:
-            return self._sole(whole)
-        part = [each for each in self.table.columns if stems[-1] in each.nouns and set(stems) <= set(each.nouns)]
-        return self._sole(part)
 
-    @staticmethod
-    def _sole(columns: Sequence[Column]) -> Column | None:
-        return columns[0] if len(columns) == 1 else None
-
-    @staticmethod
-    def _tells(column: Column, told: Collection[str]) -> bool:
-        """Whether a column tells a degree, and not that of a part: no cost of shipping tells what is expensive."""
-        return bool(set(column.nouns) & set(told)) and set(column.nouns) <= {*told, *_QUALIFIERS, "on", "at"}
-
-    def _told_by(self, said: Superlative) -> tuple[Column, bool] | None:
-        """The only column that tells a degree, and whether the most of it is meant."""
-        able = [each for each in self.table.columns if (each.figures or each.is_day) and each is not self.table.label]
-        found = [each for each in able if self._tells(each, said.told)]
-        column = self._sole(found)
-        return None if column is None else (column, next(said.told[word] for word in column.nouns if word in said.told))
-
-    def _rows(self, beside: Condition | None = None) -> tuple[int, ...]:
-        """The records of which all is so, `beside` one condition."""
-        conditions = [each for each in self.conditions if each is not beside]
-        return tuple(row for row in range(len(self.table.rows)) if all(each.held[row] for each in conditions))
+def _kind_of(column: Column) -> str:
+    """Whether a column tells a place, or a part of a house or a firm; empty if that is not plain."""
+    kinds = {"place": PLACE_WORDS, "part": _PARTS}
+    found = [kind for kind, words in kinds.items() if {stem(word) for word in words} & set(column.nouns)]
+    return found[0] if len(found) == 1 else ""
 
 
-def is_of_people(nouns: Collection[str]) -> bool:
-    """Whether nouns are for people."""
-    return bool(_PEOPLE & set(nouns))
-
-
-def _lacks(token: Token, column: Column) -> bool:
-    """Whether a word says that there is none of a column, as "unassigned" says of an assignee."""
+def _lacks(token: Token, column: Column, denied: bool) -> bool:
+    """Whether a word says that there is none of a column, as "unassigned", or a denied "assigned", does of an
+    assignee."""
     bare = stem(token.low.removeprefix("un"))
-    return token.low.startswith("un") and any(alike(bare, noun) >= 0.8 for noun in column.nouns)
+    return (denied or token.low.startswith("un")) and any(alike(bare, noun) >= 0.8 for noun in column.nouns)
 
 
 def _says(token: Token, column: Column) -> bool | None:

@@ -23,7 +23,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.listers import Listers, another_thing
-from treadle.models.offline.plan.lookups import is_said, quoted_in, without
+from treadle.models.offline.plan.lookups import besides, is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import in_other_units
 from treadle.models.offline.plan.outcome import Call, Outcome, Plan, Trouble
@@ -105,7 +105,7 @@ class Planner:
     def changes(self, name: str) -> bool:
         """Whether the tool called `name` changes something."""
         tool = self.box.named(name)
-        return tool is not None and tool.change is not None
+        return tool is not None and tool.may_change
 
     def resolve(self, tool: KnownTool, clause: Clause, depth: int, source: KnownTool | None = None) -> Outcome:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
@@ -158,10 +158,10 @@ class Planner:
         """The same for each of `several`, and what they come to together where that is asked for."""
         clause = outcome.clause
         first, last = several[0], several[-1]
-        if tool.change is not None and (doubt := may_not_be_each(clause.text, several)):
+        if tool.may_change and (doubt := may_not_be_each(clause.text, several)):
             outcome.troubles.append(Trouble(doubt))
             return outcome
-        if tool.change is not None and (amount := shared_number(tool, filling, clause)):
+        if tool.may_change and (amount := shared_number(tool, filling, clause)):
             outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
             return outcome
         outcome.used.append((first.start, last.end))
@@ -328,16 +328,18 @@ class Planner:
             )
         providers = [source] if source else self.chooser.providers(tool, param, clause)
         for provider in providers if depth else []:
-            quoted = quoted_in(clause, filling) if tool.change is not None else []
+            quoted = quoted_in(clause, filling) if tool.may_change else []
             found = self.resolve(provider, without(clause, quoted), depth - 1)
             if any(overlaps(*span, quoted) for span in found.used):
                 # A subject is nobody's name to look an address up by.
                 continue
             if found.done:
                 # What a change is made to has to be said: the only one of some list need not be the one that is meant.
-                said = tool.change is None or is_said(provider, tool, param, found, filling.used)
+                said = not tool.may_change or is_said(provider, tool, param, found, filling.used)
                 said = said and not sets_what_is(tool, param, clause, found.done[0].arguments, arguments)
-                value = None if not said else value_for(param, found.done[0], clause, source is not None)
+                # Of "Assign a ticket to Kim" it is not hers that is meant.
+                rest = besides(clause, filling.used) if tool.may_change else clause
+                value = None if not said else value_for(param, found.done[0], rest, source is not None)
                 if value is not None:
                     arguments[param.name] = value
                     word = next((given for given in found.done[0].arguments.values() if isinstance(given, str)), None)
@@ -361,22 +363,20 @@ class Planner:
 
     def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
         """The call itself: its result if it was made, itself if not, and after an error its correction."""
-        for _ in range(_CORRECTIONS):
+        for again in range(_CORRECTIONS):
             made = self._made(tool.name, arguments)
             if made is None:
-                failed = failed_change(self.exchanges, self.box) if tool.may_change else None
-                if failed is None:
-                    outcome.calls.append(Call(tool.name, arguments))
-                else:
-                    outcome.troubles.append(failed)
+                failed = failed_change(self.exchanges, self.box, tool, bool(again)) if tool.may_change else None
+                outcome.calls += [Call(tool.name, arguments)] if failed is None else []
+                outcome.troubles += [failed] if failed is not None else []
                 return
             if not made.failed:
-                again = as_written(arguments, outcome) if is_empty(made.result) else None
-                if again is None or tool.change is not None:
+                plural = as_written(arguments, outcome) if is_empty(made.result) else None
+                if plural is None or tool.may_change:
                     outcome.done.append(made)
                     return
                 # Nothing under the singular, which nobody wrote.
-                arguments = again
+                arguments = plural
                 continue
             corrected = corrected_by(made, tool, arguments, outcome)
             tried = self._made(tool.name, corrected) if corrected is not None and hint_of(made) is None else None

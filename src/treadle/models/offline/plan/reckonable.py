@@ -14,7 +14,7 @@ from treadle.models.offline.grammar.words import Token, is_function_word, stem
 from treadle.models.offline.plan.structures import overlaps
 
 _OPEN = word_set("not but per than between other except excluding was were to from")
-_FORMS = (*many.FORMS, many.ORDINAL, many.BOUND, many.RANGE, many.LACKING, many.HOW_MANY, many.HOW_MUCH)
+_FORMS = (*many.FORMS, many.ORDINAL, many.BOUND, many.RANGE, many.LACKING, many.HELD, many.HOW_MANY, many.HOW_MUCH)
 
 
 def may_be_reckoned(clause: Clause, told: Collection[str], used: Sequence[tuple[int, int]]) -> bool:

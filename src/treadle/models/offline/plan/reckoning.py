@@ -19,8 +19,9 @@ from treadle.models.offline.grammar.superlatives import (
     measures_of_deed,
 )
 from treadle.models.offline.grammar.words import Token, alike, groups_of, singular, stem
+from treadle.models.offline.plan.columns import Condition, is_of_people
 from treadle.models.offline.plan.kinds import is_of_the_kind
-from treadle.models.offline.plan.picking import RANKS, Condition, Picking, is_of_people
+from treadle.models.offline.plan.picking import RANKS, Picking
 from treadle.models.offline.plan.results import MONEY, Field
 from treadle.models.offline.plan.table import UNITS, Column, Table
 from treadle.models.offline.plan.together import NOT_ADDED
@@ -154,12 +155,12 @@ class _Reader(Picking):
         for place, token in enumerate(free := self._free()):
             noun = token.stem in self.nouns or (token.low in many.MANY_PEOPLE and self._of_people())
             who = token.low == "who" and not self._of_people() and not asked
+            works = many.works(self.clause, token) and (self._of_people() or token.low not in many.WORK)
             verb = token == self.deed or (
                 token.low == "to" and self.deed is not None and self.deed.end + 1 == token.start
             )
             verb = verb or any(each is not None and self._rest_of(token, each) for each in (column, *asked))
             each = mean and token.low == "per" and any(t.stem in self.nouns for t in free[place + 1 : place + 2])
-            works = many.works(self.clause, token) and self._of_people()
             filler = token.low in many.FILLERS and not many.is_written_large(token)
             if token.low in ("us", "me") and self._before(token.start) not in many.TOLD_TO:
                 # "In us" is somewhere.
@@ -211,8 +212,7 @@ class _Reader(Picking):
         meant, rows = rows, tuple(row for row in rows if values.get(row) is not None)
         if asked is not None and said.start >= asked.end():
             # What is told of the record tells it.
-            run = [token for token in self.clause.tokens if asked.start(1) <= token.start < asked.end(1)]
-            told_of = self._column(run)
+            told_of = self._column(self._run(asked))
             told_too = told_of is not None and all(told_of.values[row] not in (None, "") for row in rows)
             self.taken += [asked.span(1)] if told_too else []
         if RANKS & set(column.nouns):
@@ -350,9 +350,17 @@ class _Reader(Picking):
     def _is_of_the_kind(self, column: Column, rows: Sequence[int]) -> bool:
         """Whether a column tells of a day for "when", of a place for "where", and of somebody for "who"."""
         done = self.deed is not None and self._is_told_by(self.deed, column)
-        people = is_of_people(column.nouns) or done or not self._asks_who()
+        people = is_of_people(column.nouns) or done or not self._asks_who() or self._is_somebody(column)
         told = [Field(column.path, column.values[row]) for row in rows]
         return people and all(is_of_the_kind(self.clause, [each]) for each in told)
+
+    def _is_somebody(self, column: Column) -> bool:
+        """Whether the clause itself says that somebody is told there: "Who is the trainer of Yoga?"."""
+        said = many.WHO_IS_THE.match(self.text)
+        return said is not None and column.is_named and self._column(self._run(said)) is column
+
+    def _run(self, match: re.Match[str]) -> list[Token]:
+        return [token for token in self.clause.tokens if match.start(1) <= token.start < match.end(1)]
 
     def _placed(self) -> Reckoning | None:
         """What stands at places of a list: "items 1 and 3", "the second song"."""

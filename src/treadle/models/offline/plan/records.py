@@ -4,7 +4,7 @@ Called by `planner`. `reckoning` reads the clause, once there is a result; befor
 known, which are enough for a call of a tool that just reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from treadle.models.offline.plan.transcript import Exchange
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _PAGING = word_set("limit page offset top max maximum size count cursor first per n k results")
+_BOUNDS = word_set("max maximum")
 _MOST_READ = 3
 TELLS = frozenset(f"{verb}es" if verb.endswith(("s", "h")) else f"{verb}s" for verb in TELLING_VERBS)
 WHOLE: tuple[Any, ...] = ("all", "any", "", None, False, [])
@@ -76,7 +77,8 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
         return None
     if any(fits.is_free_text(param) for param in tool.required):
         return None
-    if not all(param.required or _leaves_all(param) for param in tool.params):
+    said = {token.stem for token in clause.tokens}
+    if not all(param.required or _leaves_all(param, tool, said) for param in tool.params):
         return None
     if not tool.required:
         return _Asked(tool, {}, ())
@@ -94,9 +96,13 @@ def _may_tell(asked: _Asked, clause: Clause) -> bool:
     """Whether the records of a tool may have what a clause asks of them: of a tool that is told something only where
     the clause asks, and gives it more than a guess."""
     given = [v for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
-    sure = many.QUESTION.search(clause.text) is not None and len(given) >= len(asked.arguments)
+    nouns = {noun for param in asked.tool.required for noun in param.nouns}
+    # "The folder docs" is called so.
+    named = [a for a, _ in asked.used if any(stem(word) in nouns for word in clause.words_before(a, 1))]
+    named = [a for a in named if all(a != v.start for v in given)]
+    sure = many.QUESTION.search(clause.text) is not None and len(given) + len(named) >= len(asked.arguments)
     # Of "from 2021 to 2023" a tool of one year is told a half.
-    bounds = [match.span() for form in (many.BOUND, many.RANGE) for match in form.finditer(clause.text)]
+    bounds = [match.span() for form in (many.BOUND, many.RANGE, many.HELD) for match in form.finditer(clause.text)]
     spare = [v for v in clause.values if v.kind in ("number", "period") and v not in given]
     sure = sure and all(overlaps(v.start, v.end, bounds) for v in spare)
     return (sure or not asked.arguments) and may_be_reckoned(clause, asked.tool.told, asked.used)
@@ -109,10 +115,13 @@ def nouns_of(tool: KnownTool) -> frozenset[str]:
     return frozenset([*tool.name_stems, *([first.stem] if first is not None else [])])
 
 
-def _leaves_all(param: Param) -> bool:
-    """Whether a call without a parameter leaves nothing out."""
-    default = param.schema.get("default")
-    return default in WHOLE and not (_PAGING & set(parts(param.name)))
+def _leaves_all(param: Param, tool: KnownTool, said: Collection[str]) -> bool:
+    """Whether a call without a parameter leaves nothing out: without a `max_price`, but not without a `max_items`. Of a
+    price that is spoken of nothing but the bound may be known."""
+    words = set(parts(param.name))
+    figure = words - _BOUNDS
+    paging = not figure or figure & _PAGING or any(stem(word) in {*tool.name_stems, *said} for word in figure)
+    return param.schema.get("default") in WHOLE and not (paging if words & _BOUNDS else words & _PAGING)
 
 
 def _output_nouns(tool: KnownTool) -> frozenset[str]:

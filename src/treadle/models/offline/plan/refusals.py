@@ -1,6 +1,5 @@
 """What must not go into an argument although it would fit, as the question would then be another one."""
 
-import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -40,8 +39,6 @@ _SORT = re.compile(
     r"(?: me)?(?: are)?(?: all| the| our| my)* ([a-z-]+) (\w+s)\b",
     re.IGNORECASE,
 )
-# Where a value stands in the clause alone makes no more of a difference than that.
-_NO_DIFFERENCE = 0.15
 _OWNED = (("of",), ("for",), ("by",), ("from",))
 _ASKS_WHICH = re.compile(
     r"^\W*(?:(?:and|so|then|in|on|at|for|to|of|from|by|with) )*(?:who|which|whose)\b", re.IGNORECASE
@@ -318,55 +315,6 @@ def of_which_one(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span
     if match is None or not used or stem(match[1]) not in needed or overlaps(*match.span(1), used):
         return []
     return [match.span(1)]
-
-
-def which_is_which(
-    given: Sequence[tuple[Param, Value]], scored: Sequence[tuple[float, Param, Value]], clause: Clause
-) -> tuple[Value, Value, Param, Param] | None:
-    """Two values that two parameters were given, where they fit as well the other way round; None if there are none.
-
-    Of "book a space at North for KA-77" nothing says whether North is the lot or the licence plate.
-
-    Args:
-        given: the values that were handed out.
-        scored: how well each value fits each parameter.
-        clause: where they stand.
-    """
-    fit = {(param.name, value.start): score for score, param, value in scored}
-    texts = [(param, value) for param, value in given if param.shape == "text" and param.required]
-    for at, (first, one) in enumerate(texts):
-        for second, other in texts[at + 1 :]:
-            taken = fit[first.name, one.start] + fit[second.name, other.start]
-            turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
-            if all(turned) and not _says_by_whom(clause, one, other) and sum(turned) >= taken - _NO_DIFFERENCE:
-                return one, other, first, second
-    numbers = [(param, value) for param, value in given if param.shape == "number"]
-    for (first, one), (second, other) in itertools.combinations(numbers, 2):
-        # Nothing says which is which of "12 and 3", but where the parameters are as good as the same: `a` and `b`.
-        left, right = sorted((one, other), key=lambda value: value.start)
-        joined = re.fullmatch(r"\s*(?:,|&|and|,\s*and)\s*", clause.text[left.end : right.start], re.IGNORECASE)
-        turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
-        taken = fit[first.name, one.start] + fit[second.name, other.start]
-        if (
-            joined
-            and all(turned)
-            and _unnumbered(first) != _unnumbered(second)
-            and sum(turned) >= taken - _NO_DIFFERENCE
-        ):
-            return one, other, first, second
-    return None
-
-
-def _unnumbered(param: Param) -> tuple[str, ...]:
-    return tuple(noun.rstrip("0123456789") for noun in param.nouns)
-
-
-def _says_by_whom(clause: Clause, one: Value, other: Value) -> bool:
-    """Whether the words say what something is done to, and by or for whom: "Adopt Mia for Eva", "of Mia by Eva"."""
-    first, second = sorted((one, other), key=lambda value: value.start)
-    led = clause.words_before(second.start, 1)
-    done_to = sum(token.end <= first.start for token in clause.tokens) == 1
-    return led == ("by",) or (done_to and led in (("for",), ("with",)))
 
 
 def shared_number(tool: KnownTool, filling: Filling, clause: Clause) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from treadle.models.offline.plan.counting import counted_otherwise, not_one_figure, true_of_some
 from treadle.models.offline.plan.kinds import (
+    done_by_us,
     figure_for_things,
     figure_of_another,
     no_amount_in,
@@ -16,6 +17,7 @@ from treadle.models.offline.plan.kinds import (
     one_of_many,
     rate_of_another,
     said_yes_to_less,
+    small_predicate,
     who_did_it,
 )
 from treadle.models.offline.plan.outcome import Outcome
@@ -41,6 +43,8 @@ def falls_short(outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int
         or rate_of_another(clause, result, tools)
         or who_did_it(clause, result, given)
         or one_of_many(clause, result)
+        or done_by_us(clause, result, tools)
+        or small_predicate(clause, result, tools)
         or no_number_of(clause, result, tools, spans)
         or no_such_weather(clause, result)
         or said_yes_to_less(clause, result, left_out)

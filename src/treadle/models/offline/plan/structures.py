@@ -68,7 +68,7 @@ def mentions(
             start, end = run[0].start, run[-1].end
             taken = [*used, *((mention.start, mention.end) for mention in found)]
             written = clause.text[start:end]
-            if overlaps(start, end, taken) or (_loose(run) and not _is_one(written, start, names)):
+            if overlaps(start, end, taken) or (_loose(run) and not _is_one(clause, written, start, names)):
                 continue
             lower = 0.6 if size == 1 and not written.isalpha() else least
             ranked = sorted(((likeness(written, name), name) for name in names), reverse=True)
@@ -85,9 +85,11 @@ def _holds(name: str, run: Sequence[Token]) -> bool:
     return all(is_function_word(token.text) or max(likeness(token.text, part) for part in told) >= 0.6 for token in run)
 
 
-def _is_one(written: str, start: int, names: Sequence[str]) -> bool:
-    """Whether words that would be loose are one of several words among the names, such as `in_progress`, or a name in
-    capitals, such as IT."""
+def _is_one(clause: Clause, written: str, start: int, names: Sequence[str]) -> bool:
+    """Whether words that would be loose are one of several words among the names, such as `in_progress`, a name in
+    capitals, such as IT, or a "yes" or "no" right behind the verb."""
+    if written.lower() in ("yes", "no") and clause.words_before(start, 1) == (clause.opening,):
+        return written.lower() in names
     if written.isupper() and written in names and (len(written) > 1 or start > 0):
         return True
     return len(parts(written)) > 1 and any(parts(written) == parts(name) for name in names)

@@ -22,9 +22,15 @@ _INCLUDING = word_set("include includes including included with counting plus an
 _HAVING = word_set("has have is with include includes including only show")
 
 
-def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]] | None:
+def switched(param: Param, clause: Clause, ordered: bool = False) -> tuple[bool, list[tuple[int, int]]] | None:
     """True where a clause names what a parameter is about, false where it denies it, with the stretches that say so;
-    None if it does not speak of it."""
+    None if it does not speak of it.
+
+    Args:
+        param: the parameter.
+        clause: the clause.
+        ordered: whether the tool changes something, so that what is denied is how it is to be.
+    """
     if {"on", "off"} & set(parts(param.name)):
         return _turned(param, clause)
     if (opposite := _opposite(param, clause)) is not None:
@@ -41,8 +47,8 @@ def switched(param: Param, clause: Clause) -> tuple[bool, list[tuple[int, int]]]
     if denied is not None and denied is clause.tokens[0]:
         # "Never list the done tasks" forbids to list them.
         return None
-    # Left out and false may be the same to the tool: "no" is then not what it does.
-    if denied is not None and param.schema.get("default", None) is False:
+    # Left out and false may be the same to what lists things: "no" is then not what it does.
+    if denied is not None and not (ordered and denied.low == "without") and param.schema.get("default", None) is False:
         return None
     led = [token for token in before if token.low in _INCLUDING and set(parts(param.name)) & _HAVING]
     return denied is None, [(token.start, token.end) for token in [*said, *led, *([denied] if denied else [])]]

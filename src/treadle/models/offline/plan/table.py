@@ -62,6 +62,12 @@ class Column:
         return all(isinstance(value, str) and _DAY.fullmatch(value) for value in self.values)
 
     @cached_property
+    def is_year(self) -> bool:
+        """Whether it has a year for each: by its name, or as all its figures can be nothing else."""
+        years = bool(self.figures) and all(re.fullmatch(r"1[5-9]\d\d|20\d\d", str(v)) for v in self.values)
+        return bool(self.figures) and ("year" in self.stems or years)
+
+    @cached_property
     def figures(self) -> dict[int, Decimal]:
         """Its figures by the numbers of the records that have one; empty if some have another thing."""
         found = {row: number_of(value) for row, value in enumerate(self.values) if value is not None}
@@ -81,7 +87,8 @@ class Column:
     def is_named(self) -> bool:
         """Whether it holds names: texts with capitals, and no codes."""
         texts = [value for value in self.values if isinstance(value, str)]
-        return bool(texts) and all(text[:1].isupper() and re.search(r"\d", text) is None for text in texts)
+        named = all(text[:1].isupper() and re.search(r"\d", text) is None for text in texts)
+        return named and any(text != text.upper() for text in texts)
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,12 @@ class Table:
         if first is None or None in first.values or first.is_flag or first.is_day:
             return None
         return first if first.is_unique else None
+
+    @cached_property
+    def names(self) -> tuple[Column, ...]:
+        """What the records are called by: `label`, and their names or titles where no two have the same."""
+        titled = [c for c in self.columns if c.is_unique and c.label in ("name", "title") and None not in c.values]
+        return tuple(dict.fromkeys([*([self.label] if self.label is not None else []), *titled]))
 
     @property
     def measures(self) -> list[Column]:

@@ -144,6 +144,8 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
 def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> int:
     """How plainly a clause says that a value is a parameter's: 0 if it does not."""
     after, led = re.match(r"[\"”']?\s+([\w-]+)", clause.text[value.end :]), fits.led_by(param, value, clause)
+    if value.period is not None and (end := fits.end_of_two(value, clause)):
+        return 5 * (end == fits.direction(param))
     if fits.direction(param) and led in _OPPOSITE:
         return 5 * ((led,) in fits.prepositions(param))
     typed = value.kind in ("email", "period", "time") or fits.is_date(param) or fits.is_time(param)
@@ -174,7 +176,7 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         token.end <= value.start and not is_function_word(token.text) and token.stem not in tool.name_stems
         for token in clause.tokens[1:]
     )
-    if _OBJECT in told and commanded and (not is_function_word(led) or led == ""):
+    if _OBJECT in told and commanded and (not is_function_word(led) or led in ("", *parts(tool.name))):
         return 2
     person = any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
     place = any(stem(word) in param.nouns for word in PLACE_WORDS)
@@ -208,6 +210,7 @@ def _is_set(param: Param, value: Value, clause: Clause) -> bool:
     said = [token for token in clause.tokens if token.end <= value.start and token.stem in _own_nouns(param)]
     return any(
         clause.words_after(token.end, 1) in (("of",), ("for",), ("to",))
+        or clause.words_after(token.end, 2) == ("number", "of")
         or clause.text[: token.start].rstrip().endswith(("'s", "’s", "s'"))
         for token in said
     )

@@ -12,29 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from treadle.kernel.messages import Json, ToolSpec
-from treadle.models.offline.grammar.english import (
-    CHANGES,
-    EXPRESSION_WORDS,
-    LIGHT_VERBS,
-    MAKING_VERBS,
-    PLAIN_VERBS,
-    TELLING_VERBS,
-    word_set,
-)
+from treadle.models.offline.grammar.english import EXPRESSION_WORDS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause, read_clause
-from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
-from treadle.models.offline.plan.naming import (
-    FIGURES,
-    is_called_by_noun,
-    is_done_to,
-    is_given,
-    is_of_one,
-    is_returned,
-    is_strong,
-    owner_told,
-    told_otherwise,
-    verb_behind,
-)
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
+from treadle.models.offline.plan.commands import Commands
+from treadle.models.offline.plan.naming import owner_told
 from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
 from treadle.models.offline.plan.told import told_noun, told_values
@@ -45,19 +27,9 @@ MARKERS = word_set(
     "baseline origin destination"
 )
 _PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
-_ONLY_TELLING = PLAIN_VERBS | word_set(
-    "list count search calculate compute convert translate estimate compare query explain describe summarize predict "
-    "forecast measure multiply add subtract divide sum rank sort validate verify analyze recommend suggest define view "
-    "retrieve total average evaluate round solve locate display"
-)
-_PARTICLES = word_set("back up out off down away")
-_DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
-_TURNING = word_set("turn switch")
-_ON_OFF = word_set("on off")
 _VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _NAMES = re.compile(r"\b[A-Z][\w-]*")
-_GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 
 
@@ -127,131 +99,26 @@ class KnownTool:
         """The names that it offers to choose from, in lower case."""
         return frozenset(each.lower() for p in self.params for each in p.enum if isinstance(each, str))
 
-    @property
-    def _begun(self) -> tuple[str, str]:
-        """The first two words of its description; "back" and its like belong to the verb."""
-        words = [*parts(self.summary), "", ""]
-        return words[0], next(word for word in words[1:] if word not in _PARTICLES)
-
-    @property
-    def _opening(self) -> frozenset[str]:
-        """The verb of its description's opening, by which a change is commanded too: "Marks a task as done"."""
-        told, article = self._begun
-        verb = singular(told)
-        plain = (verb in PLAIN_VERBS or verb in TELLING_VERBS) and verb != "give"
-        plain = plain or is_function_word(verb)
-        if plain or article not in ("a", "an", "the"):
-            return frozenset()
-        return _TURNING if verb in _TURNING else frozenset({verb})
+    @cached_property
+    def _commands(self) -> Commands:
+        returns = (self.spec.output_schema or {}).get("type")
+        shapes = tuple("expression" if param.is_expression else param.shape for param in self.params)
+        return Commands(self.name, self.summary, self.spec.changes, shapes, returns in ("number", "integer"))
 
     @property
     def called(self) -> frozenset[str]:
         """The verbs that the tool itself is called and described by."""
-        return self._opening | self._verbs
-
-    @property
-    def _verbs(self) -> frozenset[str]:
-        """The verbs of its name: in "place_order" and "make_refund" the second word is one too."""
-        first, *rest = parts(self.name) or ("",)
-        if behind := verb_behind(self.name, *self._begun):
-            return frozenset({behind})
-        return frozenset({first, *rest[:1]} if first in LIGHT_VERBS else {first})
-
-    @property
-    def _is_called_by_noun(self) -> bool:
-        return self.spec.changes is None and is_called_by_noun(
-            self.name, self.summary, (self.spec.output_schema or {}).get("type") in ("number", "integer")
-        )
+        return self._commands.called
 
     @property
     def change(self) -> frozenset[str] | None:
         """The verbs that command this tool, if it or its name says that it changes something; else None."""
-        first = (*parts(self.name), "")[0]
-        if self.spec.changes is False or self._is_called_by_noun:
-            return None
-        if self.spec.changes:
-            return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
-        if behind := verb_behind(self.name, *self._begun):
-            groups = [group for group in CHANGES if behind in group]
-            if behind == "return" and is_returned(self.name, self.summary):
-                return frozenset({behind})
-            adds = is_done_to(behind, self.summary) and any(param.shape != "number" for param in self.params)
-            return None if behind in _ONLY_TELLING and not adds else self._verbs.union(*groups)
-        if first == "give":
-            # What is given may be a price or a raise: the description tells.
-            told, given = self._begun[0], is_given(self.summary)
-            return next((g | {first} for g in CHANGES if singular(told) in g and (given or told != first)), None)
-        if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
-            # What is returned may be a book: the description tells.
-            return self._opening | {first}
-        if first == "return" and is_returned(self.name, self.summary):
-            return frozenset({first})
-        if is_of_one(first, self.summary):
-            # Who counts one more does not tell how many there are, nor who lists something for sale what is.
-            return frozenset({first})
-        if (first, *parts(self.name)[1:2]) in _DOING:
-            # What is checked out is not checked.
-            return self._opening | {first}
-        if (otherwise := told_otherwise(first, self.summary)) is not None:
-            return otherwise
-        if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
-            return None
-        adds = first == "add" and len(self.params) >= 2 and all(param.shape == "number" for param in self.params)
-        groups = [group for group in CHANGES if self._verbs & group]
-        if not groups and first.isalpha():
-            return self._told_change(first)
-        return self._opening.union(self._verbs, *groups) if groups and not adds else None
-
-    def _told_change(self, first: str) -> frozenset[str] | None:
-        """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
-        told, article = self._begun
-        telling = first in TELLING_VERBS
-        if told and first in (told, singular(told)):
-            # "Reminds a client": it is called by what it does.
-            no_order = first in _ONLY_TELLING or article in ("of", "for", "in", "on", "at", "between")
-            return None if no_order else frozenset({first})
-        if (
-            told
-            and first.removeprefix(told) in _PARTICLES
-            and told not in PLAIN_VERBS
-            and article in ("a", "an", "the")
-        ):
-            # "Rolls a service back", which is called `rollback`.
-            return frozenset({first, told})
-        if told and first.removeprefix(singular(told)) in _PARTICLES and article in ("a", "an", "the"):
-            return frozenset({first, singular(told)}) if singular(told) not in PLAIN_VERBS else None
-        if singular(told) in _TURNING and not telling and _ON_OFF & {*parts(self.summary)}:
-            # "Turn on the lights", which is called `lights_on`.
-            return _TURNING
-        # "Pays a bill" is no noun, whatever it is called by; "Creates a report" may be what `reports` tells.
-        plural = singular(first) != first and not is_strong(singular(told))
-        if plural or article not in ("a", "an", "the", "one", "this"):
-            return None
-        # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
-        # "creates a summary".
-        verb = singular(told)
-        group = next((group for group in CHANGES if verb in group), frozenset({verb}))
-        if verb == "give" and not telling and _GIVEN.search(self.summary):
-            # "Gives a server another amount", which is called `scale`.
-            return frozenset({first})
-        if is_done_to(verb, self.summary) and (verb == "put" or not telling):
-            # "Adds a comment to a ticket", which is called `comment`; but not what adds a number to another.
-            numbers = bool(self.params) and all(param.shape == "number" for param in self.params)
-            return None if numbers else group | {first}
-        tells = verb in TELLING_VERBS or verb in PLAIN_VERBS or (telling and verb in MAKING_VERBS)
-        known = not telling or any(verb in group for group in CHANGES)
-        # The status that silences an alarm is no order of its own.
-        named = frozenset[str]() if parts(self.name)[-1] in FIGURES else frozenset({first})
-        return group | named if group and known and not tells else None
+        return self._commands.change
 
     @property
     def may_change(self) -> bool:
         """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
-        first = (*parts(self.name), "")[0]
-        if self._is_called_by_noun:
-            return False
-        orders = singular(parts(self.summary)[:1][0]) == first if parts(self.summary) else False
-        return self.change is not None or (self.spec.changes is None and orders and first not in _ONLY_TELLING)
+        return self._commands.may_change
 
     @property
     def lists(self) -> bool:
