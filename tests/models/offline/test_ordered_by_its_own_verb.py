@@ -75,3 +75,51 @@ def show_lights(tank: str) -> str:
 def test_what_is_switched_on_is_not_shown(options: dict[str, Any]) -> None:
     assert made("Show the lights of tank T4", show_lights, **options) == []
     assert made("Switch on the lights of tank T4", show_lights, **options) == [("show_lights", {"tank": "T4"})]
+
+
+def clean_room(room: int) -> str:
+    """Has a room cleaned."""
+    return "cleaned"
+
+
+def hide_post(post: int) -> str:
+    return "hidden"
+
+
+def show_post(post: int) -> str:
+    """Unhides a post."""
+    return "shown"
+
+
+def get_logs(service: str) -> str:
+    """Pulls the logs of a service."""
+    return "all is well"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Is room 201 clean?",
+        "Check room 102",
+        "What is in post 6?",
+        "Show post 6",
+        "Show me post 6",
+        "Is post 6 hidden?",
+    ],
+)
+def test_what_nobody_says_tells_something_is_not_asked(question: str) -> None:
+    """Regression: it was asked whether a room is clean, and it was cleaned."""
+    assert made(question, clean_room, hide_post, show_post) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "call"),
+    [
+        ("Clean room 201", ("clean_room", {"room": 201})),
+        ("Hide post 6", ("hide_post", {"post": 6})),
+        ("Unhide post 6", ("show_post", {"post": 6})),
+        ("Get the logs of service api", ("get_logs", {"service": "api"})),
+    ],
+)
+def test_it_is_done_where_it_is_ordered(order: str, call: tuple[str, dict[str, Any]]) -> None:
+    assert made(order, clean_room, hide_post, show_post, get_logs) == [call]

@@ -60,7 +60,14 @@ def reject_claim(claim: str, reason: str) -> str:
     return "rejected"
 
 
-TOOLS = [list_tickets, assign_ticket, set_priority, book_flight, shut_off, lock_sim, reject_claim]
+@tool(effect="write")
+def clean_room(room: int) -> str:
+    """Cleans a room."""
+    MADE.append(("clean_room", {"room": room}))
+    return "cleaned"
+
+
+TOOLS = [clean_room, list_tickets, assign_ticket, set_priority, book_flight, shut_off, lock_sim, reject_claim]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +80,7 @@ TOOLS = [list_tickets, assign_ticket, set_priority, book_flight, shut_off, lock_
         "Shut off the water of the household",
         "Shut off the water of household",
         "Lock SIM",
+        "Clean 2 rooms",
         'Reject claim K-5 for the reason late"',
         'Reject claim K-5 for the reason "late',
     ],
@@ -89,6 +97,7 @@ def test_nothing_is_changed(order: str) -> None:
     [
         ("Assign ticket 12 to Kim", ("assign_ticket", {"ticket_id": 12, "assignee": "Kim"})),
         ("Book flight LX2 for 2 passengers", ("book_flight", {"flight": "LX2", "passengers": 2})),
+        ("Clean room 2", ("clean_room", {"room": 2})),
         ("Shut off the water of household H-9", ("shut_off", {"household": "H-9"})),
     ],
 )

@@ -119,3 +119,31 @@ def test_of_two_numbers_each_is_what_it_stands_beside() -> None:
 @pytest.mark.parametrize("question", ["Place a bid of 1300 on 101", "Top up 30 on 5551", "Top 5551 up by 30"])
 def test_of_two_numbers_that_nothing_tells_apart_none_is_changed_by(question: str) -> None:
     assert not Agent("offline", tools=[place_bid, top_up]).run_sync(question).tool_calls_made
+
+
+@tool(effect="write")
+def set_limit(account: int, limit: float, days: int = 30) -> str:
+    """Sets the limit of an account."""
+    return "set"
+
+
+@tool(effect="write")
+def change_price(item: int, price: float) -> str:
+    """Changes the price of an item."""
+    return "changed"
+
+
+@pytest.mark.parametrize(
+    ("order", "arguments"),
+    [
+        ("Set the limit of account 4711 to 500", {"account": 4711, "limit": 500}),
+        ("Set the limit of 4711 to 500", {"account": 4711, "limit": 500}),
+        ("Set the limit of account 4711 to 500 for 10 days", {"account": 4711, "limit": 500, "days": 10}),
+        ("Change the price of item 12 to 40", {"item": 12, "price": 40}),
+        ("Change the price of 12 to 40", {"item": 12, "price": 40}),
+    ],
+)
+def test_what_is_set_to_a_number_is_what_stands_before_of(order: str, arguments: dict[str, Any]) -> None:
+    """Regression: the limit of account 500 was set to 4711."""
+    result = Agent("offline", tools=[set_limit, change_price]).run_sync(order)
+    assert [dict(call.arguments) for call in result.tool_calls_made] == [arguments], result.text

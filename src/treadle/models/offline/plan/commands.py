@@ -15,7 +15,7 @@ from treadle.models.offline.grammar.english import (
     TELLING_VERBS,
     word_set,
 )
-from treadle.models.offline.grammar.words import is_function_word, parts, singular
+from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
 from treadle.models.offline.plan.naming import (
     FIGURES,
     is_called_by_noun,
@@ -51,7 +51,7 @@ class Commands:
     """What a tool is called and described by.
 
     `changes` is what it says of itself, None if nothing; `shapes` are those of its parameters, "expression" for one
-    that takes arithmetic.
+    that takes arithmetic, and `takes` the nouns of those that it requires.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Commands:
     changes: bool | None
     shapes: tuple[str, ...]
     returns_number: bool
+    takes: frozenset[str] = frozenset()
 
     @property
     def _begun(self) -> tuple[str, str]:
@@ -157,6 +158,10 @@ class Commands:
         """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
         told, article = self._begun
         telling = first in TELLING_VERBS
+        if not told:
+            # `hide_post`, which takes a post and is not described, does something to it for all that is known.
+            done_to = len(parts(self.name)) > 1 and stem(parts(self.name)[-1]) in self.takes
+            return frozenset({first}) if done_to and first not in TELLING_VERBS | PLAIN_VERBS else None
         if told and first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
             no_order = first in _ONLY_TELLING or article in ("of", "for", "in", "on", "at", "between")
@@ -187,7 +192,7 @@ class Commands:
             return frozenset({first})
         if is_done_to(verb, self.summary) and (verb == "put" or not telling):
             # "Adds a comment to a ticket", which is called `comment`; but not what adds a number to another.
-            return None if self._only_numbers else group | {first}
+            return None if self._only_numbers and verb == "add" else group | {first}
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS
         tells = tells or (telling and verb in MAKING_VERBS and not is_set_going(verb, self.summary))
         known = not telling or any(verb in group for group in CHANGES)

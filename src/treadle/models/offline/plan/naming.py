@@ -54,6 +54,7 @@ _OF_ONE = {
 _CHANGING = frozenset().union(*CHANGES)
 _ARTICLES = word_set("a an the one this all every some any")
 _DONE_TO = word_set("add make run have put")
+_SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
 _AND_TELLS = re.compile(r"\b(?:and|then|to) (\w+)")
 _INFORMING = word_set(
@@ -120,6 +121,12 @@ def is_done_to(verb: str, summary: str) -> bool:
     return verb in _DONE_TO and not _INFORMING & {*parts(summary)}
 
 
+def _is_new(first: str, verb: str) -> bool:
+    """Whether a verb that nobody knows says what is done by a tool whose name need not mean that it tells: `show_post`
+    "Unhides a post", but what `get_logs` "Pulls" is told."""
+    return first in _SHOWING and verb not in TELLING_VERBS | PLAIN_VERBS | MAKING_VERBS
+
+
 def is_set_going(verb: str, summary: str) -> bool:
     """Whether a description that opens with a verb by which tools tell things as well says what is set going or made
     an end of: "Opens a room", but not "Opens a file and returns its lines"."""
@@ -144,7 +151,7 @@ def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozense
     if (
         first not in PLAIN_VERBS
         or article not in ("a", "an", "the")
-        or not (is_strong(verb) or is_done_to(verb, summary) or is_set_going(verb, summary))
+        or not (is_strong(verb) or is_done_to(verb, summary) or is_set_going(verb, summary) or _is_new(first, verb))
     ):
         return None
     return next((group for group in CHANGES if verb in group), frozenset({verb}))

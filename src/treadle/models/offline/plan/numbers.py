@@ -16,6 +16,8 @@ from treadle.models.offline.plan.toolbox import Param
 
 LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
 HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
+_SETTING = word_set("set change update adjust modify raise lower increase reduce reset")
+_SET_TO = re.compile(r"\b([a-z]+) (?:of|for)\b.*\bto\s*[$€£]?(\d)", re.IGNORECASE)
 _ALONE = word_set("since until after before below above over under")
 _COMPARED = re.compile(r"\b(?:between|above|below|than)\s*[$€£]?(?:[\d.,]+\s*\w*\s+and\s+[$€£]?)?$", re.IGNORECASE)
 _INCLUSIVE = re.compile(
@@ -145,6 +147,13 @@ def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if _COMPARED.search(clause.text[: value.start]) and clause.is_yes_or_no:
         return 0.0
     before = clause.words_before(value.start, 2)
+    if clause.opening in _SETTING and (said := _SET_TO.search(clause.text)) is not None:
+        # Of "the limit of 4711" that is set "to 500" 4711 is no limit.
+        own = stem(said[1].lower()) in param.nouns
+        if own and value.start == said.start(2):
+            return 3.0
+        if own and said.end(1) < value.start < said.start(2):
+            return 0.0
     if is_limit(param):
         return _limit(value, clause, cue)
     if before[:1] == ("top",):
@@ -179,7 +188,9 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
         # What is bought at 7 is no seven of it.
         return 0.0
     if unit is None:
-        if before and before[0] == singular(parts(param.name)[-1]) != parts(param.name)[-1]:
+        numbers = sum(each.kind == "number" for each in clause.values)
+        opened = bool(before) and before[0] == clause.opening and numbers > 1
+        if before and not opened and before[0] == singular(parts(param.name)[-1]) != parts(param.name)[-1]:
             # "Day 2" is one of the days, not two of them.
             return 0.0
         # "Pay Nordkraft 62.40": what is paid, and to whom.
@@ -189,6 +200,10 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
             return 0.0
         asked_for = before and before[0] in ("of", "for", "buy", "order", "sell", "ship") and counts(param)
         return cue + least + (0.6 if asked_for else 0.0)
+    last, said = parts(param.name)[-1], next((t.low for t in clause.tokens if t.start >= value.end), "")
+    if "integer" in param.types and family(unit) is None and singular(said) == last != said:
+        # "Two rooms" are not the room that is called 2.
+        return 0.0
     # "Times per day" is told in times.
     stems = param.stems[: param.stems.index("per")] if "per" in param.stems else param.stems
     kind, own = family(unit), {family(word) for word in stems} - {None}

@@ -103,7 +103,10 @@ class KnownTool:
     def _commands(self) -> Commands:
         returns = (self.spec.output_schema or {}).get("type")
         shapes = tuple("expression" if param.is_expression else param.shape for param in self.params)
-        return Commands(self.name, self.summary, self.spec.changes, shapes, returns in ("number", "integer"))
+        takes = frozenset(noun for param in self.required for noun in param.nouns)
+        # "Has a room cleaned" says what is done, as "Have" does, and no small word.
+        summary = re.sub(r"^Has (?=an?\b|the\b)", "Have ", self.summary)
+        return Commands(self.name, summary, self.spec.changes, shapes, returns in ("number", "integer"), takes)
 
     @property
     def called(self) -> frozenset[str]:
