@@ -53,8 +53,12 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
     told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
     if source.text.skip:
         lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
-    if source.text.totals:
+    if set(source.text.totals) - set(proposal.footers):
         lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
+    if proposal.footers:
+        listed = ", ".join(map(scalar, proposal.footers))
+        few = f"lines marked by {listed} are left out: they have fewer fields than there are names"
+        lines.append(_comment(few, "    "))
     lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
     if told:
         lines.append(f"    text: {{{', '.join(told)}}}")

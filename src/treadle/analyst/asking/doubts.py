@@ -145,6 +145,19 @@ def asked_totals(marks: Sequence[str]) -> str:
     return f"there are lines {which}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
 
 
+_SHOWN = 60
+
+
+def asked_short(mark: str, line: str, *, shared: bool) -> str:
+    """Returns the question what a line with fewer fields than the names is."""
+    shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    none = "take it out of the file" if shared else f"add {scalar(mark)} to 'totals' under 'text'"
+    return (
+        f"there is a line with fewer fields than the names, {shown!r}, and the file is refused as long as it is: if it "
+        f"is no row, {none}; if it is one that was cut off, complete it"
+    )
+
+
 def asked_counts(marks: Sequence[str]) -> str:
     """Returns the question whether lines with these texts say how many rows there are."""
     listed = ", ".join(map(scalar, marks))

@@ -15,7 +15,7 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
-from treadle.analyst.reading.totals import USUAL, has_text, marks
+from treadle.analyst.reading.totals import USUAL, has_text, marks, may_be_marked
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import cast, matches, named, quoted
@@ -26,9 +26,12 @@ _ENOUGH = 5
 
 def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
     """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
+    # Which text it is, is asked of the few lines that have any: as many looks at each field take minutes.
+    lines = exp.select("*").from_(table.relation.copy())
+    lines = lines.where(exp.or_(*(may_be_marked(column, among) for column in table.columns)))
     tried = replace(source, text=replace(source.text, totals=among))
     counts = [exp.func("count_if", marked) for marked in marks(tried, list(table.columns))]
-    found = session.run(exp.select(*counts).from_(table.relation.copy()))[0]
+    found = session.run(exp.select(*counts).from_(lines.subquery("lines")))[0]
     return tuple(mark for mark, count in zip(among, found, strict=True) if count)
 
 

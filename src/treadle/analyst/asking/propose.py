@@ -29,6 +29,7 @@ from treadle.analyst.asking.doubts import (
     under_no_name,
     unsigned,
 )
+from treadle.analyst.asking.footers import footers_of, without_short_lines
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import any_text, number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError
@@ -61,10 +62,12 @@ class Proposal(Struct, frozen=True):
     Attributes:
         source: the source.
         guesses: what each column was taken for and why.
+        footers: what marks lines of totals with fewer fields than a row has.
     """
 
     source: Source
     guesses: dict[str, Guess]
+    footers: tuple[str, ...] = ()
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -111,8 +114,14 @@ def propose_frame(name: str, frame: object) -> Source:
 
 def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
     with Session(place, [source], bounds or Bounds(seconds=60)) as session:
-        found = _guessed(session, source, decimal)
-        return _without_totals(session, found, decimal) if source.kind in ("csv", "xlsx") else found
+        if source.kind not in ("csv", "xlsx"):
+            return _guessed(session, source, decimal)
+        short = without_short_lines(session, source) if source.kind == "csv" else []
+        found = _without_totals(session, _guessed(session, source, decimal), decimal)
+        marks, questions = footers_of(session, found.source, short)
+        text = replace(found.source.text, totals=tuple(dict.fromkeys((*found.source.text.totals, *marks))))
+        found = replace(found, source=replace(found.source, text=text), footers=marks)
+        return _asking(found, *questions)
 
 
 def _guessed(session: Session, source: Source, decimal: str | None, proved: TextFormat | None = None) -> Proposal:

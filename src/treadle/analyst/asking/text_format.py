@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from treadle.analyst.asking.columns import special_values
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
-from treadle.analyst.reading.encodings import beginning, is_whole, looks_like
+from treadle.analyst.reading.encodings import beginning, is_whole, looks_like, quoting
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.ruled import is_ruled
-from treadle.analyst.reading.tables import quoting
 
 # Where two are as likely, a comma is that of decimals.
 _DELIMITERS = (";", "\t", "|", ",")
@@ -54,7 +53,7 @@ def text_format(file: Path) -> TextFormat:
     if not (quotes := held or not _is_unquoted(whole, apart, columns)):
         delimiter, width = apart, columns
     skip = _title_lines(lines, delimiter, width, quotes)
-    return TextFormat(delimiter=delimiter, encoding=encoding, quotes=quotes, skip=skip)
+    return TextFormat(delimiter=delimiter, encoding=encoding, quotes=None if quotes else False, skip=skip)
 
 
 def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:

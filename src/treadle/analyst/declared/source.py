@@ -206,7 +206,7 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
         thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
         quotes: whether a field may stand in double quotes, which are none of its text; if not, they are like any other
-            sign.
+            sign. None says that it may, and nobody has said so: what stands in quotes and may be rows is refused.
         ruled: whether the table is drawn, with `|` around every field and lines of dashes, as SAP writes its lists; the
             delimiter and `skip` do not count then.
         skip: how many lines stand before the one with the names of the columns.
@@ -219,10 +219,15 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
-    quotes: bool = True
+    quotes: bool | None = None
     ruled: bool = False
     skip: int = 0
     totals: tuple[str, ...] = ()
+
+    @property
+    def has_quotes(self) -> bool:
+        """Whether a field may stand in double quotes."""
+        return self.quotes is not False
 
 
 class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -292,7 +297,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.text.ruled and self.kind != "csv":
             raise ValueError(f"{told} is no text whose table could be drawn, and takes no text.ruled")
-        if not self.text.quotes and self.kind != "csv":
+        if self.text.quotes is not None and self.kind != "csv":
             raise ValueError(f"{told} has no fields that could stand in quotes, and takes no text.quotes")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")

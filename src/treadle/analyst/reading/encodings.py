@@ -1,8 +1,11 @@
-"""Encodings: which one the beginning of a file of text looks like."""
+"""Encodings: which one the beginning of a file of text looks like, and how it is opened in one."""
 
 import codecs
+import csv
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 _HEAD = 1 << 20
 # One sign in so many is a delimiter, a digit or a line break at least, of which UTF-16 has a byte that is zero.
@@ -33,3 +36,15 @@ def looks_like(head: bytes) -> str:
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8"
+
+
+def opener(file: Path) -> Callable[[str], Any]:
+    """What opens a text file, gzipped or not, in a given encoding."""
+    if file.suffix == ".gz":
+        return lambda encoding: gzip.open(file, "rt", encoding=encoding, newline="")
+    return lambda encoding: file.open(encoding=encoding, newline="")
+
+
+def quoting(quotes: bool) -> Literal[0, 3]:
+    """What the standard library calls it whether fields may stand in quotes."""
+    return csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE

@@ -21,7 +21,7 @@ from treadle.analyst.reading.faults import HELD_DELIMITER
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, literal
+from treadle.analyst.sql.terms import call, literal, scan
 
 _PIECE = 1 << 20
 _LONGEST_END = 8
@@ -87,8 +87,7 @@ def _look(
     names = [exp.to_identifier(f"c{at}") for at in range(width + head.extra)]
     columns = [exp.PropertyEQ(this=name, expression=literal("VARCHAR")) for name in names]
     given = {**options, "nullstr": literal(_NO_NULL), "columns": exp.Struct(expressions=columns)}
-    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in given.items()]
-    rows = exp.Table(this=call("read_csv", literal(str(session.plain(read))), *named))
+    rows = scan("read_csv", [session.plain(read)], given)
     values = [
         exp.Max(this=call("nullif", call("trim", exp.column(f"c{at}"), literal(BLANKS)), literal(""))) for at in places
     ]

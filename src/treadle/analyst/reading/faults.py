@@ -1,11 +1,14 @@
 """Faults: what the engine says went wrong, in words by which a person can put it right."""
 
+import csv
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain, OfSeveral
+from treadle.analyst.declared.scalar import scalar
 from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.encodings import beginning, looks_like, opener
 from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 
@@ -116,13 +119,17 @@ def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
         return ""
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
     read, left_out = copies.get(Path(file[1]), (Path(file[1]), 0))
-    where = f"{read.name}, line {int(line[1]) + left_out}, cannot be read"
+    where = f"{read.name}, line {_line_of(int(line[1]), Path(file[1]), message) + left_out}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
         text = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
-        told_of = f"{where}, because it has {_fields(width[2])} and the line of names {_fields(width[1])}: {_cut(text)}"
-        remedy = HELD_DELIMITER if int(width[2]) > int(width[1]) else "if it is one, complete it"
+        found, names = int(width[2]), int(width[1])
+        if found < names:
+            delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
+            return f"{where}, {too_few(text.split(delimiter[1] if delimiter else None), names, text)}"
+        told_of = f"{where}, because it has {_fields(found)} and the line of names {_fields(names)}: {_cut(text)}"
         return (
-            f"{told_of}; if it is no row, such as one that says how many there are, take it out of the file; {remedy}"
+            f"{told_of}; if it is no row, such as one that says how many there are, take it out of the file; "
+            f"{HELD_DELIMITER}"
         )
     shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])
@@ -130,12 +137,38 @@ def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
     return f"{where}: {shown}{advice}"
 
 
+def too_few(fields: Sequence[str], names: int, text: str) -> str:
+    """Returns what is wrong with a line with fewer fields than there are names, and what to do."""
+    mark = next((field.strip() for field in fields if field.strip()), "")
+    such = f", such as {scalar(mark)}," if any(map(str.isalpha, mark)) or mark[:1] == "*" else ""
+    return (
+        f"because it has {_fields(len(fields))} and the line of names {_fields(names)}: {_cut(text)}; if it is no row, "
+        f"such as one of totals, or one that says how many there are, add a text in it that no row has{such} to "
+        f"'totals' under 'text' (% stands for any text), or take it out of the file; if it is one, complete it"
+    )
+
+
+def _line_of(record: int, file: Path, message: str) -> int:
+    """In which line of a CSV file its nth record begins; the engine counts one with line breaks in it as one."""
+    delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
+    if not delimiter or '  quote = "' not in message:
+        return record
+    try:
+        with opener(file)(looks_like(beginning(file))) as lines:
+            records = csv.reader(lines, delimiter=delimiter[1])
+            for _ in range(record - 1):
+                next(records, None)
+            return records.line_num + 1
+    except (OSError, UnicodeError, csv.Error):
+        return record
+
+
 def _cut(text: str) -> str:
     return f"{text[:120]}…" if len(text) > 120 else text
 
 
-def _fields(count: str) -> str:
-    return "1 field" if count == "1" else f"{count} fields"
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
 
 
 def _unlike(message: str) -> str:

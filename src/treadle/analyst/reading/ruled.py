@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.encodings import opener
 from treadle.analyst.reading.session import Session
-from treadle.analyst.reading.staged import opener
 
 _DRAWN = set("-|+=_ ")
 _LEAST = 5

@@ -103,6 +103,8 @@ class Session:
         self.connections: dict[tuple[str, str], Database] = {}
         self.states: dict[Path, sqlite3.Connection] = {}
         self.sound: set[tuple[Path | int | str, ...]] = set()
+        # Copies of CSV files without their short lines of totals, by file and declaration; None for those without any.
+        self.cut: dict[tuple[object, ...], Path | None] = {}
         # What was made of a file for the engine, with the file and how many of its first lines were left out.
         self.copies: dict[Path, tuple[Path, int]] = {}
 

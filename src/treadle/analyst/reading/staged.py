@@ -6,7 +6,7 @@ The engine would pass the numbers of both through floating point. Neighbour: `ta
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Source
+from treadle.analyst.reading.encodings import opener
 from treadle.analyst.reading.key_values import FIRST_DECIMAL, MOST_WHOLE
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
@@ -123,15 +124,6 @@ def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Ta
     number = exp.Alias(this=exp.Count(this=exp.Star()), alias=exp.to_identifier(weight, quoted=True))
     alike = exp.select(*columns, number).from_(staged).group_by(*columns, quoted(weight)).having("COUNT(*) > 1")
     return Table(alike.subquery("repeated"), dict.fromkeys(wanted, "VARCHAR"), whole=False, weight=weight)
-
-
-def opener(file: Path) -> Callable[[str], Any]:
-    """What opens a text file, gzipped or not, in a given encoding."""
-    import gzip
-
-    if file.suffix == ".gz":
-        return lambda encoding: gzip.open(file, "rt", encoding=encoding, newline="")
-    return lambda encoding: file.open(encoding=encoding, newline="")
 
 
 def _weight(columns: Sequence[str]) -> str:

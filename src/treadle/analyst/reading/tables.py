@@ -11,23 +11,24 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, tee
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source, TextFormat
-from treadle.analyst.reading.encodings import beginning, looks_like
+from treadle.analyst.reading.encodings import beginning, looks_like, opener, quoting
 from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
+from treadle.analyst.reading.footers import without_footers
 from treadle.analyst.reading.held_rows import refuse_held_rows
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
-from treadle.analyst.reading.staged import opener, read_json, read_sqlite
+from treadle.analyst.reading.staged import read_json, read_sqlite
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import without_totals
 from treadle.analyst.reading.uniqueness import unique_columns
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, cast, literal, quoted
+from treadle.analyst.sql.terms import cast, literal, quoted, scan
 from treadle.analyst.sql.types import INTEGERS
 from treadle.tools.errors import nearest
 
@@ -86,16 +87,41 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
     native = _NATIVE_ENCODINGS.get(text.encoding)
     copied = not native or any(_odd_titles(file, text) for file in headers)
     files = [_copied(session, file, text) for file in headers] if copied else list(headers)
+    options = _options(source, columns, {head.end for head in headers.values() if head.end})
+    if not copied:
+        options |= {"skip": literal(text.skip), "encoding": literal(native or "utf-8")}
+    each = list(zip(headers.items(), files, strict=True))
+    cut = [without_footers(session, source, file, read, head, options) for (file, head), read in each]
+    if any(cut):
+        files = [
+            copy or (read if copied else _copied(session, file, text))
+            for copy, ((file, _), read) in zip(cut, each, strict=True)
+        ]
+        options |= {"skip": literal(0), "encoding": literal("utf-8")}
+    for (file, head), read in zip(headers.items(), files, strict=True):
+        refuse_extra_fields(session, source, file, read, head, options)
+        refuse_held_rows(session, source, file, read, head, options)
+    rows = scan("read_csv", [session.plain(file) for file in files], options)
+    return without_totals(Table(rows, dict.fromkeys(columns, "VARCHAR")), source)
+
+
+def _options(source: Source, columns: Sequence[str], ends: set[str]) -> dict[str, "exp.Expr"]:
+    """How the engine reads CSV files in UTF-8 that begin with the names of these columns.
+
+    Raises:
+        AnalystError: their lines end in several ways, of which the engine would take the one within a name.
+    """
+    text = source.text
     options: dict[str, exp.Expr] = {
         "auto_detect": exp.false(),
         "header": exp.true(),
-        "skip": literal(0 if copied else text.skip),
+        "skip": literal(0),
         "delim": literal(text.delimiter),
-        "quote": literal('"' if text.quotes else ""),
-        "escape": literal('"' if text.quotes else ""),
+        "quote": literal('"' if text.has_quotes else ""),
+        "escape": literal('"' if text.has_quotes else ""),
         "nullstr": literal(""),
         "allow_quoted_nulls": exp.false(),
-        "encoding": literal("utf-8" if copied or not native else native),
+        "encoding": literal("utf-8"),
         "columns": exp.Struct(
             expressions=[
                 exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=literal("VARCHAR"))
@@ -103,20 +129,15 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
             ]
         ),
     }
-    ends = {head.end for head in headers.values() if head.end}
     if len(ends) == 1:
         # The engine takes it from the first break of a line that it sees, which may stand within a quoted name.
-        options["new_line"] = literal(ends.pop().replace("\r", r"\r").replace("\n", r"\n"))
+        options["new_line"] = literal(next(iter(ends)).replace("\r", r"\r").replace("\n", r"\n"))
     elif ends and any(_END.search(name) for name in columns):
         raise AnalystError(
             f"source {source.name!r}: a column's name has a line break, and the lines of its files end in several "
             f"ways: save the files alike"
         )
-    for (file, head), read in zip(headers.items(), files, strict=True):
-        refuse_extra_fields(session, source, file, read, head, options)
-        refuse_held_rows(session, source, file, read, head, options)
-    scan = _scan("read_csv", [session.plain(file) for file in files], options)
-    return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
+    return options
 
 
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
@@ -130,15 +151,15 @@ def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
     by_name = types != first and all(found.keys() == first.keys() for found in described.values())
     options: dict[str, exp.Expr] = {"union_by_name": exp.true()} if by_name else {}
-    scan = _scan("read_parquet", [session.plain(file) for file in files], options)
-    return _typed(Table(scan, types, whole=all(found == first for found in described.values())))
+    rows = scan("read_parquet", [session.plain(file) for file in files], options)
+    return _typed(Table(rows, types, whole=all(found == first for found in described.values())))
 
 
 def _refuse_wide(session: Session, source: Source, file: Path, columns: Sequence[str]) -> None:
     """Raises AnalystError if the engine reads decimals as floating-point numbers, for want of digits."""
     if not columns:
         return
-    told = exp.select("name", "precision").from_(_scan("parquet_schema", [session.plain(file)], {}))
+    told = exp.select("name", "precision").from_(scan("parquet_schema", [session.plain(file)], {}))
     told = told.where(f"precision > {_MOST_DIGITS}").where("logical_type LIKE 'Decimal%'")
     wide = {str(name): int(digits) for name, digits in session.run(told)}
     for column in columns:
@@ -201,12 +222,6 @@ READERS: dict[str, Reader] = {
 """The reader of each kind of source that is no database server."""
 
 
-def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
-    paths = exp.Array(expressions=[literal(str(file)) for file in files])
-    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
-    return exp.Table(this=call(function, paths, *named))
-
-
 def _agreed(source: Source, described: Mapping[Path, Mapping[str, str]], demand: Demand) -> dict[str, str]:
     """The types of all columns of several files: of each the first that a file has for it.
 
@@ -265,7 +280,7 @@ def head_of(file: Path, source: Source) -> Head:
             for _ in range(source.text.skip):
                 lines.readline()
             taken, again = tee(lines)
-            rows = csv.reader(taken, delimiter=source.text.delimiter, quoting=quoting(source.text.quotes))
+            rows = csv.reader(taken, delimiter=source.text.delimiter, quoting=quoting(source.text.has_quotes))
             header = next(rows, None)
             read = list(islice(again, rows.line_num))
             extra = max(0, _width_of_next(rows) - len(header or ()))
@@ -304,11 +319,6 @@ def _advice(file: Path, source: Source) -> str:
     return "" if same else f"; declare its 'encoding' under 'text', such as {seen}"
 
 
-def quoting(quotes: bool) -> Literal[0, 3]:
-    """What the standard library calls it whether fields may stand in quotes."""
-    return csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-
-
 def _odd_titles(file: Path, text: TextFormat) -> bool:
     """Whether the engine would skip others than the lines before the one with the columns' names.
 
@@ -318,7 +328,7 @@ def _odd_titles(file: Path, text: TextFormat) -> bool:
         read = [lines.readline() for _ in range(text.skip + 1)]
     ends = [_END.search(line) for line in read]
     return len({found[0] for found in ends if found}) > 1 or (
-        text.quotes and any('"' in line for line in read[: text.skip])
+        text.has_quotes and any('"' in line for line in read[: text.skip])
     )
 
 

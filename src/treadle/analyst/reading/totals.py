@@ -4,13 +4,16 @@ They are told by what is declared under `text.totals`; as rows, they would count
 DuckDB's terms.
 """
 
+import re
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, is_null, literal, quoted
+from treadle.analyst.sql.terms import call, is_null, literal, matches, quoted
 
 USUAL = (
     "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
@@ -49,7 +52,7 @@ def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
             each = [_marked(column, mark) for column in columns]
             found.append(exp.or_(*each))
         elif source.dimensions:
-            each = [is_null(_text(column)) for column in _keys(source)]
+            each = [is_null(_text(column)) for column in key_columns(source)]
             found.append(exp.and_(*each))
     return found
 
@@ -59,12 +62,20 @@ def has_text(column: str) -> "exp.Expr":
     return exp.Not(this=is_null(_text(column)))
 
 
-def _keys(source: Source) -> list[str]:
-    """The columns without any of which a line is no row: a currency stands beside a total too, unless it is all there
-    is."""
+def key_columns(source: Source) -> list[str]:
+    """Returns the columns without any of which a line is no row.
+
+    A currency stands beside a total too, and is none of them unless it is all there is.
+    """
     codes = {item.name for one in source.measures if one.currency and (item := source.find_dimension(one.currency))}
     keys = [item.source_column for item in source.dimensions if item.name not in codes]
     return keys or [item.source_column for item in source.dimensions]
+
+
+def may_be_marked(column: str, marks: Sequence[str]) -> "exp.Expr":
+    """Whether a field is marked by any of these texts, as one look at it tells; NULL for none."""
+    each = "|".join(re.escape(mark).replace("%", ".*") for mark in marks)
+    return matches(call("lower", quoted(column)), f"(?s)[{BLANKS}]*(?:{each})[{BLANKS}:]*")
 
 
 def _marked(column: str, mark: str) -> "exp.Expr":

@@ -4,7 +4,9 @@ An expression that stands in a statement already is copied before it is used aga
 here: as text SQLGlot would parse them, and copy with each where in the text it stood.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from treadle.analyst.sql.lazy import exp
 
@@ -66,6 +68,13 @@ def within(ends: tuple[str, str], value: "exp.Expr", low: "exp.Expr", high: "exp
     if ends == (">=", "<="):
         return exp.Between(this=value, low=low, high=high)
     return exp.and_(compared(ends[0], value, low), compared(ends[1], value.copy(), high), copy=False)
+
+
+def scan(function: str, files: Sequence[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
+    """The rows of files, as one of DuckDB's functions reads them."""
+    paths = exp.Array(expressions=[literal(str(file)) for file in files])
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
+    return exp.Table(this=call(function, paths, *named))
 
 
 def matches(value: "exp.Expr", pattern: str) -> "exp.Expr":

@@ -1,0 +1,61 @@
+"""Footers: what lines of a CSV file with fewer fields than there are names may be, where one is proposed."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from treadle.analyst.asking.doubts import asked_short
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.footers import Line, first_text, leave_out
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.table import Demand
+from treadle.analyst.reading.tables import head_of
+from treadle.analyst.reading.totals import COUNTS, USUAL, WITH_NAMES, marks
+from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
+
+_WORDED = [re.compile(re.escape(mark).replace("%", ".*"), re.DOTALL) for mark in (*WITH_NAMES, *COUNTS)]
+
+
+def without_short_lines(session: Session, source: Source) -> list[Line]:
+    """Has a session read a CSV file without its lines with fewer fields than there are names, and returns these."""
+    try:
+        _count(session, source)
+    except AnalystError:
+        session.check()
+        file = session.files[source.name][0]
+        return [] if source.text.ruled else leave_out(session, source, file, head_of(file, source))
+    return []
+
+
+def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns what surely marks lines with fewer fields than there are names as no rows, and questions about others.
+
+    They are those that say so, unless a row has the same text.
+    """
+    surely: list[str] = []
+    questions: list[str] = []
+    for line in short:
+        text = first_text(line.fields)
+        says_so = text.startswith("*") or text in USUAL or any(form.fullmatch(text) for form in _WORDED)
+        mark = text if text in USUAL else re.sub(r"\d[\d.,]*", "%", text)
+        shared = (not any(map(str.isalpha, text)) and not says_so) or _is_of_a_row(session, source, mark)
+        if says_so and not shared:
+            surely.append(mark)
+        else:
+            questions.append(asked_short(mark, line.text.strip(), shared=shared))
+    return tuple(dict.fromkeys(surely)), tuple(dict.fromkeys(questions))
+
+
+def _is_of_a_row(session: Session, source: Source, mark: str) -> bool:
+    """Whether a line with as many fields as there are names is marked as well."""
+    table = open_table(session, source, Demand((), ()))
+    (marked,) = marks(replace(source, text=replace(source.text, totals=(mark,))), list(table.columns))
+    return bool(session.run(exp.select("1").from_(table.relation.copy()).where(marked).limit(1)))
+
+
+def _count(session: Session, source: Source) -> None:
+    rows = open_table(session, source, Demand((), ())).relation
+    session.run(exp.select(exp.Count(this=exp.Star())).from_(rows.copy()))

@@ -1,0 +1,173 @@
+"""Footers: lines of a CSV file with fewer fields than there are names, as totals and counts of rows often have.
+
+    Account;Amount;Currency
+    1000;1.250,00;EUR
+    Summe;1.250,00
+    *** 1 line
+
+No row has fewer: the engine reads no such line, and one that was cut off is not to be lost. Those that are declared to
+be totals are left out of a copy of the file, where an empty line takes the place of each.
+"""
+
+import csv
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.amounts import BLANKS
+from treadle.analyst.reading.encodings import opener, quoting
+from treadle.analyst.reading.extra_fields import Head
+from treadle.analyst.reading.faults import too_few
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.totals import key_columns
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import scan
+
+_CHECKED = 10_000
+_NOT_READ = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
+
+
+class Line(Struct, frozen=True):
+    """A row of a CSV file, or what stands in the place of one.
+
+    Attributes:
+        number: that of its first line, from 1 on.
+        lines: how many it has.
+        fields: what stands in it.
+        text: it, as it stands in the file.
+    """
+
+    number: int
+    lines: int
+    fields: list[str]
+    text: str
+
+
+def without_footers(
+    session: Session, source: Source, file: Path, read: Path, head: Head, options: Mapping[str, "exp.Expr"]
+) -> Path | None:
+    """Returns a copy of a file, from the names on and in UTF-8, without its short lines of totals; None if it has none.
+
+    Args:
+        session: reads the file, and keeps the copy.
+        source: says what marks lines of totals.
+        file: the file.
+        read: it, or what was made of it for the engine.
+        head: how it begins.
+        options: how the engine reads it.
+
+    Raises:
+        AnalystError: a short line is not declared to be one of totals.
+    """
+    if (file,) in session.cut:
+        return session.cut[file,]
+    known = (file, source.text, tuple(key_columns(source)))
+    if not source.text.totals or source.text.ruled or len(head.names) < 2:
+        return None
+    if known not in session.cut:
+        session.cut[known] = (
+            None if _is_read(session, read, options) else _cut(session, source, file, head, _marked(source, head))
+        )
+    return session.cut[known]
+
+
+def leave_out(session: Session, source: Source, file: Path, head: Head) -> list[Line]:
+    """Has a session read a file without any of its lines with fewer fields than there are names, and returns these."""
+    short: list[Line] = []
+
+    def is_marked(line: Line) -> bool:
+        short.append(line)
+        return True
+
+    session.cut[file,] = _cut(session, source, file, head, is_marked)
+    return short
+
+
+def first_text(fields: Sequence[str]) -> str:
+    """Returns what stands first in a line, as marks are compared with it."""
+    return next(filter(None, map(plain, fields)), "")
+
+
+def plain(text: str) -> str:
+    """Returns a text without what does not count in a mark."""
+    return text.lower().strip(BLANKS).rstrip(f":{BLANKS}")
+
+
+def _is_read(session: Session, file: Path, options: Mapping[str, "exp.Expr"]) -> bool:
+    try:
+        rows = scan("read_csv", [session.plain(file)], options)
+        session.run(exp.select(exp.Count(this=exp.Star())).from_(rows))
+    except AnalystError:
+        session.check()
+        return False
+    return True
+
+
+def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Callable[[Line], bool]) -> Path | None:
+    copy = session.folder / f"cut{len(session.cut)}.csv"
+    session.copies[copy] = (file, source.text.skip)
+    found = False
+    try:
+        with copy.open("w", encoding="utf-8", newline="") as out:
+            for line in _lines(session, source, file):
+                if not _is_short(line, head):
+                    out.write(line.text)
+                elif is_marked(line):
+                    found = True
+                    out.write((head.end or "\n") * line.lines)
+                else:
+                    told = too_few(line.fields, len(head.names), line.text.strip())
+                    where = f"{file.name}, line {line.number}"
+                    raise AnalystError(f"source {source.name!r}: {where}, cannot be read, {told}")
+    except _NOT_READ:
+        # What is wrong with it is told by whoever reads the rows.
+        return None
+    return copy if found else None
+
+
+def _is_short(line: Line, head: Head) -> bool:
+    return 0 < len(line.fields) < len(head.names)
+
+
+def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
+    """What tells whether a short line is one of totals, as `totals.marks` does of rows."""
+    marks = [plain(mark) for mark in source.text.totals]
+    any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
+    forms = [re.compile(form, re.DOTALL) for form in any_text]
+    keys = [head.names.index(column) for column in key_columns(source) if column in head.names]
+
+    def is_marked(line: Line) -> bool:
+        texts = list(map(plain, line.fields))
+        if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in texts):
+            return True
+        return "" in marks and bool(keys) and not any(texts[at] for at in keys if at < len(texts))
+
+    return is_marked
+
+
+def _lines(session: Session, source: Source, file: Path) -> Iterator[Line]:
+    """What stands in a file, from the line of names on; it may raise one of `_NOT_READ`."""
+    encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
+    taken: list[str] = []
+
+    def kept(lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    quotes = quoting(source.text.has_quotes)
+    with opener(file)(encoding) as lines:
+        for _ in range(source.text.skip):
+            lines.readline()
+        number = source.text.skip + 1
+        for count, fields in enumerate(csv.reader(kept(lines), delimiter=source.text.delimiter, quoting=quotes)):
+            if count % _CHECKED == 0:
+                session.check()
+            yield Line(number, len(taken), fields, "".join(taken))
+            number += len(taken)
+            taken.clear()

@@ -1,0 +1,144 @@
+"""Lines of totals and counts with fewer fields than there are names: declared, they are left out; else told apart."""
+
+import gzip
+import re
+import time
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+from depth import deep
+
+from treadle.analyst import AnalystError, Catalog, QueryRequest, QueryResult, query
+from treadle.analyst.asking.check import check
+from treadle.analyst.asking.declaration import declaration
+from treadle.analyst.asking.footing import usual_marks
+from treadle.analyst.asking.propose import propose
+from treadle.analyst.declared.place import Place
+from treadle.analyst.declared.source import Source, TextFormat
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.table import Demand
+from treadle.analyst.reading.totals import USUAL, WITH_NAMES
+from treadle.analyst.remote.opening import open_table
+
+from .conftest import QUICK
+
+NAMES = "BUKRS;HKONT;HSL;WAERS\n"
+ROWS = "1001;0000415000;64,72;EUR\n1002;0000415001;1.392,85;EUR\n"
+MARKS = '["summe", "*** % lines", "stand: %"]'
+
+
+def declared(folder: Path, text: str, totals: str = MARKS, more: str = "", encoding: str = "utf-8") -> Catalog:
+    (folder / "f.csv").write_bytes(text.encode(encoding))
+    (folder / "sources.yaml").write_text(
+        "sources:\n  f:\n    kind: csv\n    path: f.csv\n"
+        f"    text: {{delimiter: ';', decimal: ',', thousands: '.', encoding: {encoding}, totals: {totals}{more}}}\n"
+        "    dimensions: {company: {column: BUKRS}, currency: {column: WAERS}}\n"
+        "    measures: {amount: {column: HSL, currency: currency}}\n"
+    )
+    return Catalog.load(folder / "sources.yaml")
+
+
+def asked(catalog: Catalog) -> QueryResult:
+    return query(catalog, QueryRequest(source="f", dimensions=["company"]), bounds=QUICK)
+
+
+@pytest.mark.parametrize("footer", ["Summe;;1.457,57", "SUMME:", "*** 2 lines", "Stand: 31.01.2024;"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_declared_footer_may_have_fewer_fields(tmp_path: Path, footer: str, encoding: str, end: str) -> None:
+    """The nightly job's file was refused each morning, whatever was declared."""
+    text = f"Liste\n{NAMES}{ROWS}{footer}\n".replace("\n", end)
+    found = asked(declared(tmp_path, text, more=", skip: 1", encoding=encoding))
+    assert (found.totals["amount"], found.source_rows) == (Decimal("1457.57"), 2)
+
+
+def test_a_line_that_was_cut_off_is_told_with_its_number_and_no_row_is_lost(tmp_path: Path) -> None:
+    text = NAMES + '1001;"two\nlines";1,00;EUR\nSumme;;1,00\n1002;00004\nSumme;;1,00\n'
+    with pytest.raises(AnalystError, match=r"f\.csv, line 5, .*it has 2 fields and the line of names 4 .*complete it"):
+        asked(declared(tmp_path, text))
+    with pytest.raises(AnalystError, match=r"f\.csv, line 4, .*no row has, such as Summe, to 'totals' under 'text'"):
+        asked(declared(tmp_path, text, totals="[]"))
+    # What marks it marks rows too: as advice it would lose them.
+    with pytest.raises(AnalystError) as told:
+        asked(declared(tmp_path, NAMES + ROWS + "1001;00004\n", totals="[]"))
+    assert "such as 1001" not in str(told.value)
+
+
+def test_lines_without_a_key_may_have_fewer_fields(tmp_path: Path) -> None:
+    text = NAMES + "1001;1;1,00;EUR\n;;1,00\n ; ;\n1002;1;2,00;EUR\n"
+    assert asked(declared(tmp_path, text, totals='[""]')).totals["amount"] == 3
+
+
+def test_a_packed_file_has_footers_too(tmp_path: Path) -> None:
+    catalog = declared(tmp_path, "")
+    (tmp_path / "f.csv").unlink()
+    (tmp_path / "f.csv.gz").write_bytes(gzip.compress((NAMES + ROWS + "*** 2 lines\n").encode()))
+    yaml = tmp_path / "sources.yaml"
+    yaml.write_text(yaml.read_text().replace("path: f.csv", "path: f.csv.gz"))
+    catalog = Catalog.load(yaml)
+    assert asked(catalog).totals["amount"] == Decimal("1457.57")
+    assert check(catalog, catalog.source("f"), bounds=QUICK).problems == ()
+
+
+@pytest.mark.parametrize("seed", range(deep(8)))
+def test_footers_anywhere_take_no_row_with_them(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    text, amounts = NAMES, []
+    for at in range(chance.randint(1, 30)):
+        if chance.random() < 0.3:
+            text += chance.choice(["Summe;;5,00\n", "*** 3 lines\n", "Summe;;5,00;EUR\n", '"Summe";\n', '"Summe\n";\n'])
+        amounts.append(Decimal(chance.randint(-9999, 9999)) / 100)
+        note = chance.choice(["x", '"a;b"', '"two\nlines"', '""', '"say ""so"""', "Summen"])
+        text += f"{1000 + at};{note};{amounts[-1]};EUR\n".replace(".", ",")
+    found = asked(declared(tmp_path, text))
+    assert (found.totals["amount"], found.source_rows) == (sum(amounts), len(amounts))
+
+
+def test_a_proposal_leaves_out_what_says_that_it_is_no_row(tmp_path: Path) -> None:
+    for name, footer in [("a", "Summe;;1.457,57"), ("b", "*** 2 lines"), ("c", "Anzahl Zeilen: 2;")]:
+        file = tmp_path / f"{name}.csv"
+        file.write_text(f"{NAMES}{ROWS}{footer}\n")
+        proposed = propose(file, QUICK)
+        (tmp_path / f"{name}.yaml").write_text(declaration([(file, proposed[0])], tmp_path))
+        assert "have fewer fields than there are names" in (tmp_path / f"{name}.yaml").read_text()
+        found = query(Catalog.load(tmp_path / f"{name}.yaml"), QueryRequest(source=name), bounds=QUICK)
+        assert (found.totals["hsl"], proposed[0].questions) == (Decimal("1457.57"), ())
+
+
+@pytest.mark.parametrize(
+    ("footer", "rows", "told"),
+    [
+        ("Stand: 31.01.2024", ROWS, r"add \"stand: %\" to 'totals'"),
+        ("1001;00004", ROWS, "take it out of the file"),
+        ("Summe;;1.457,57", ROWS.replace("0000415000", "Summe"), "take it out of the file"),
+    ],
+)
+def test_what_may_be_a_row_is_asked_and_refused_until_it_is_said(
+    tmp_path: Path, footer: str, rows: str, told: str
+) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text(f"{NAMES}{rows}{footer}\n")
+    (proposal,) = propose(file, QUICK)
+    assert any(question.startswith("there is a line with fewer fields") for question in proposal.questions)
+    (tmp_path / "f.yaml").write_text(text := declaration([(file, proposal)], tmp_path))
+    assert re.search(told, text)
+    with pytest.raises(AnalystError, match=r"f\.csv, line 4"):
+        query(Catalog.load(tmp_path / "f.yaml"), QueryRequest(source="f"), bounds=QUICK)
+
+
+def test_all_texts_of_totals_are_looked_for_at_once(tmp_path: Path) -> None:
+    """Each was looked for in each field of each row: a proposal for half a million rows took more than a minute."""
+    line = ";".join(f'"Text {{0}} {at}"' for at in range(10)) + "\n"
+    names = ";".join(f'"N{at}"' for at in range(10)) + "\n"
+    (tmp_path / "f.csv").write_text(names + "".join(line.format(at) for at in range(30_000)))
+    source = Source(name="f", kind="csv", path="f.csv", text=TextFormat(delimiter=";"))
+    with Session(Place(tmp_path), [source]) as session:
+        table = open_table(session, source, Demand((), ()))
+        took = {}
+        for marks in (("summe %",), (*USUAL, *WITH_NAMES)):
+            started = time.monotonic()
+            assert usual_marks(session, source, table, marks) == ()
+            took[len(marks)] = time.monotonic() - started
+    assert took[len(USUAL) + len(WITH_NAMES)] < 12 * took[1]
