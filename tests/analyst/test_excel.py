@@ -204,7 +204,7 @@ def test_a_formula_that_was_never_computed_is_refused(tmp_path: Path) -> None:
         query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"PK\x03\x04 broken"])
+@pytest.mark.parametrize("content", [b"", b"x\0", b"PK\x03\x04 broken"])
 def test_what_is_no_excel_file_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "b.xlsx").write_bytes(content)
     with pytest.raises(AnalystError, match="cannot be read as an Excel file"):

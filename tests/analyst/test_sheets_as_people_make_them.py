@@ -2,6 +2,9 @@
 
 import re
 import zipfile
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ xlsxwriter = pytest.importorskip("xlsxwriter")
 
 
 def book(path: Path, rows: list[list[Any]], merged: tuple[str, ...] = ()) -> None:
-    with xlsxwriter.Workbook(str(path)) as made:
+    with xlsxwriter.Workbook(str(path), {"default_date_format": "dd.mm.yyyy"}) as made:
         sheet = made.add_worksheet("S")
         for at, row in enumerate(rows):
             sheet.write_row(at, 0, row)
@@ -218,3 +221,50 @@ def test_two_tables_side_by_side_are_asked_about(tmp_path: Path) -> None:
 def test_an_empty_column_within_a_table_is_not_asked_about(tmp_path: Path) -> None:
     book(tmp_path / "s.xlsx", BESIDE[:3])
     assert propose(tmp_path / "s.xlsx", QUICK)[0].questions == ()
+
+
+def packed(member: str, content: str = "") -> bytes:
+    written = BytesIO()
+    with zipfile.ZipFile(written, "w") as made:
+        made.writestr(member, content)
+    return written.getvalue()
+
+
+OTHERS = {
+    "o.ods": (packed("mimetype", "application/vnd.oasis.opendocument.spreadsheet"), "an OpenDocument sheet"),
+    "b.xlsb": (packed("xl/workbook.bin"), "a binary Excel file"),
+    "old.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an older Excel file"),
+    "web.xls": (b"\xef\xbb\xbf<html><table></table></html>", "a web page"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_another_kind_of_sheet_is_told_with_what_to_do(tmp_path: Path, name: str) -> None:
+    """The errors of three programs were told, such as that 'xl/workbook.bin' was not found."""
+    content, what = OTHERS[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(AnalystError, match=rf"is {what}.* save it as \.xlsx"):
+        propose(tmp_path / name)
+    source = Source(name="s", kind="xlsx", path=name, measures=(Measure(name="amount"),))
+    with pytest.raises(AnalystError, match=rf"is {what}.* only \.xlsx .*save it as one"):
+        query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK)
+
+
+def test_text_under_the_name_of_a_sheet_is_read_as_text(tmp_path: Path) -> None:
+    """So are lists written to a file that Excel is to open."""
+    (tmp_path / "list.xls").write_bytes("BUKRS\tHSL\n1001\t5,25\n".encode("utf-16"))
+    (proposal,) = propose(tmp_path / "list.xls")
+    assert (proposal.source.kind, proposal.source.text.delimiter) == ("csv", "\t")
+    found = query(Catalog([proposal.source], tmp_path), QueryRequest(source="list"), bounds=QUICK)
+    assert found.totals["hsl"] == Decimal("5.25")
+    source = Source(name="s", kind="xlsx", path="list.xls", measures=(Measure(name="amount"),))
+    with pytest.raises(AnalystError, match="is text, whatever its name says: declare it as 'kind: csv'"):
+        query(Catalog([source], tmp_path), QueryRequest(source="s"), bounds=QUICK)
+
+
+def test_days_in_cells_and_in_texts_of_one_column_are_the_same_days(tmp_path: Path) -> None:
+    """They were two keys, and nothing was said of it."""
+    book(tmp_path / "s.xlsx", [["account", "posted", "amount"], ["1", date(2024, 1, 31), 1], ["1", "31.01.2024", 2]])
+    (proposal,) = propose(tmp_path / "s.xlsx")
+    found = query(Catalog([proposal.source], tmp_path), QueryRequest(source="s", dimensions=["posted"]), bounds=QUICK)
+    assert [row["posted"] for row in found.rows] == [date(2024, 1, 31)]

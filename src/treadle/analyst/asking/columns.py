@@ -189,10 +189,13 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
             "dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period",
             question=_or_weeks(name, periods),
         )  # fmt: skip
-    if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
+    if all(map(_ISO_DAY.fullmatch, distinct)):
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
-    if days := _days(name, distinct):
-        return days
+    # A cell that holds a day stands as this among texts that spell one, and is none to a format of theirs.
+    spelled = {text for text in distinct if not _ISO_DAY.fullmatch(text)}
+    if days := _days(name, spelled):
+        also = f"; some as {min(distinct - spelled)}" if distinct > spelled else ""
+        return replace(days, reason=f"{days.reason}{also}")
     if _PERIODIC.search(name) and all(_YEAR_BEHIND.fullmatch(text) for text in distinct):
         return Guess(
             "dimension", "looks like periods before their years, of which no format makes fiscal periods",
@@ -313,6 +316,7 @@ def is_day(text: str) -> bool:
     return any((day := day_of(text, spelling)) and _likely(day) for spelling in (*_SPELLINGS, "YYYY-MM-DD"))
 
 
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SPELLINGS = (
     "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
     "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",

@@ -16,6 +16,7 @@ from treadle.analyst.reading.totals import COUNTS, USUAL, WITH_NAMES, marks
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 
+_MOST_ASKED = 5
 _WORDED = [re.compile(re.escape(mark).replace("%", ".*"), re.DOTALL) for mark in (*WITH_NAMES, *COUNTS)]
 
 
@@ -26,7 +27,11 @@ def without_short_lines(session: Session, source: Source) -> list[Line]:
     except AnalystError:
         session.check()
         file = session.files[source.name][0]
-        return [] if source.text.ruled else leave_out(session, source, file, head_of(file, source))
+        short = [] if source.text.ruled else leave_out(session, source, file, head_of(file, source))
+        if any("\0" in line.text for line in short):
+            # What was left behind where a machine went down.
+            raise
+        return short
     return []
 
 
@@ -46,7 +51,9 @@ def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple
             surely.append(mark)
         else:
             questions.append(asked_short(mark, line.text.strip(), shared=shared))
-    return tuple(dict.fromkeys(surely)), tuple(dict.fromkeys(questions))
+    asked = list(dict.fromkeys(questions))
+    more = [f"there are {len(asked) - _MOST_ASKED} more lines like these"] if len(asked) > _MOST_ASKED else []
+    return tuple(dict.fromkeys(surely)), (*asked[:_MOST_ASKED], *more)
 
 
 def _is_of_a_row(session: Session, source: Source, mark: str) -> bool:

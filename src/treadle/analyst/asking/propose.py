@@ -38,7 +38,7 @@ from treadle.analyst.declared.place import Place, no_file
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.ctrl_c import ctrl_c
-from treadle.analyst.reading.excel import sheet_names, sheet_of, sheet_rows
+from treadle.analyst.reading.excel import other_kind, sheet_names, sheet_of, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
@@ -53,6 +53,7 @@ _KINDS: dict[str, Kind] = {
     ".jsonl": "json", ".ndjson": "json", ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite",
     ".sqlite3": "sqlite", ".db": "sqlite", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
+_OTHER_SHEETS = (".xls", ".xlsb", ".ods")
 _ROWS = 10_000
 
 
@@ -87,7 +88,13 @@ def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = N
         AnalystError: the file is of no kind that is known by its ending, or cannot be read.
     """
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-    kind = _KINDS.get(suffixes[-1] if suffixes else "")
+    ending = suffixes[-1] if suffixes else ""
+    kind = _KINDS.get(ending)
+    if ending in _OTHER_SHEETS and file.is_file() and (other := other_kind(file)):
+        # Programs write text with tabs under the name of a sheet, so that Excel opens it.
+        if not other.startswith("text"):
+            raise AnalystError(f"{file} is {other}: save it as .xlsx (Excel Workbook), or as CSV")
+        kind = "csv"
     if kind is None:
         raise AnalystError(f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}")
     if not file.is_file():

@@ -26,6 +26,7 @@ from treadle.analyst.sql.lazy import exp
 
 _EXACT = 2**53
 _MOST_SHOWN = 3
+_HEAD = 1024
 
 
 def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
@@ -83,9 +84,34 @@ def sheet_rows(file: Path, sheet: str, told: str) -> list[list[Any]]:
         return list(book.get_sheet_by_name(sheet).to_python(skip_empty_area=False))
 
 
+def other_kind(file: Path) -> str:
+    """Returns what a file is that has the name of a sheet, in words; empty if it may be an Excel workbook."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(_HEAD)
+        if not head.startswith(b"PK"):
+            old = head.startswith(b"\xd0\xcf\x11\xe0") and file.suffix.lower() == ".xls"
+            text = "a web page" if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<" else "text"
+            written = bool(head) and (b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff"))
+            return "an older Excel file (.xls)" if old else f"{text}, whatever its name says" if written else ""
+        with zipfile.ZipFile(file) as book:
+            names = set(book.namelist())
+            if "mimetype" in names and b"opendocument" in book.read("mimetype"):
+                return "an OpenDocument sheet (.ods)"
+    except (OSError, zipfile.BadZipFile):
+        # What is wrong with it is told by whoever reads it.
+        return ""
+    return "a binary Excel file (.xlsb)" if "xl/workbook.bin" in names else ""
+
+
 @contextmanager
 def _reading(file: Path, told: str) -> Iterator[Any]:
     """The reader; what it finds wrong with the file, when it is opened or later, is told as that."""
+    if other := other_kind(file):
+        told_of = f"{told}: {file.name} is {other}"
+        if other.startswith("text"):
+            raise AnalystError(f"{told_of}: declare it as 'kind: csv', with what parts its fields as 'delimiter'")
+        raise AnalystError(f"{told_of}, and only .xlsx and .xlsm files are read: save it as one (Excel Workbook)")
     try:
         calamine = import_module("python_calamine")
     except ImportError as error:
