@@ -59,6 +59,9 @@ class Dress(Struct):
     renamed: bool
     default: Filter | None
     coded: bool
+    footed: bool
+    noted: bool
+    encoding: str
     mixed: bool = False
 
 
@@ -122,6 +125,9 @@ def dress(chance: Random, mapped: bool, converted: bool, periods: Sequence[str] 
         renamed=chance.random() < 0.3,
         default=Filter(dimension="company", value="1002") if chance.random() < 0.15 else None,
         coded=chance.random() < 0.2,
+        footed=kind == "csv" and chance.random() < 0.4,
+        noted=kind == "csv" and chance.random() < 0.4,
+        encoding=chance.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252"]),
     )
 
 
@@ -168,6 +174,8 @@ FORMATS = dict.fromkeys(("fiscal", "dotted", "reporting", "planned", "mixed", "d
 
 
 WAYS = ("plain", "fiscal", "dotted", "reporting", "planned")
+NOTES = ['"two\nlines"', '"a|b"', "", '""', '"say ""so"""', '5" pipe', '"|\n|"', "the Summe"]
+"""What stands in a column that no source declares, `|` for what is between fields."""
 MORE = {"debit": {"dc": "VARCHAR"}, "columns": {"haben": "DECIMAL(18, 2)"}}
 EXPRESSIONS = {
     "debit": 'if(dc = \'H\', -"{0}", "{0}")',
@@ -217,7 +225,8 @@ def dressed(shelf: Shelf, name: str, rows: Sequence[Row], how: Dress, measure: M
             decimal="," if how.german else ".",
             thousands="." if how.german else "",
             skip=2 if how.opened else 0,
-            totals=("Summe%",) if how.totals else (),
+            totals=("Summe%", "*** % lines") if how.totals or how.footed else (),
+            encoding=how.encoding.removesuffix("-sig"),
         )
     return Source(
         name=name,
@@ -238,12 +247,19 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]
         return "" if value is None else f'"{value}"'
 
     lines = [between.join(f'"{one}"' for one in columns), *(between.join(map(cell, row)) for row in rows)]
+    if how.noted:
+        texts = ["note", *(NOTES[at % len(NOTES)].replace("|", between) for at in range(len(rows)))]
+        lines = [f"{line}{between}{text}" for line, text in zip(lines, texts, strict=True)]
+    if how.footed:
+        summed = [None, "Summe:", None, "1", *[None] * (len(columns) - 5)]
+        lines.insert(len(lines) // 3 + 1, between.join(map(cell, summed[:4])))
+        lines += [f"*** {len(rows)} lines", f"Summe{between}"]
     if how.totals:
         summed = [None, "Summe:", None, None, sum((row[4] or Decimal(0) for row in rows), Decimal(0))]
-        lines.insert(len(lines) // 2 + 1, between.join(map(cell, [*summed, *[None] * (len(columns) - 5)])))
+        lines.insert(len(lines) // 2 + 1, between.join(map(cell, [*summed, *[None] * (len(columns) + how.noted - 5)])))
     if how.opened:
         lines[:0] = ["Balances; as of, today", ""]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n", encoding=how.encoding)
 
 
 def _dimension(name: str, column: str, how: Dress) -> Dimension:

@@ -599,3 +599,20 @@ def test_the_match_rate_of_the_worked_example() -> None:
     assert [match_rate(87, 90), match_rate(1, 3), match_rate(9999, 10_000), match_rate(1, 10**7)] == [
         96.7, 33.3, 99.99, 0.0001,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("      amount: {absolute: 0,01}", "a number has a decimal point here, not a comma: such as 0.01"),
+        ("      amount: {absolute: '1.000,00'}", "'1.000,00' is not a number written with a decimal point"),
+        ("\t  amount: {absolute: 1}", "line 6: not valid YAML: there is a tab, where only blanks may stand"),
+    ],
+)
+def test_numbers_and_tabs_are_told_to_who_has_never_seen_such_a_file(tmp_path: Path, written: str, told: str) -> None:
+    """`0,01` in braces was told as the unknown name '01'."""
+    text = f"sources: sources.yaml\nchecks:\n  one:\n    compare: [a, b]\n    measures:\n{written}\n"
+    (tmp_path / "checks.yaml").write_text(text)
+    with pytest.raises(AnalystError) as refused:
+        read_checks(tmp_path / "checks.yaml")
+    assert told in str(refused.value)

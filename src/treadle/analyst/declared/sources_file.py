@@ -93,6 +93,8 @@ class Field:
         for name, field in entries.items():
             if name not in readers:
                 near = nearest(name, readers)
+                if name.isdecimal() and is_null(field):
+                    raise field.error(f"a number has a decimal point here, not a comma: such as 0.{name}", given=name)
                 advice = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(readers))}"
                 raise field.error(f"is not known here; {advice}", given=name, nearest=near, available=sorted(readers))
             values[name] = readers[name](field)
@@ -158,8 +160,9 @@ def opened(path: Path, needed: str) -> Field:
         raise AnalystError(f"{path} is not UTF-8 text: {error}", file=str(path)) from error
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
+        tab = "there is a tab, where only blanks may stand" if r"'\t'" in str(error.problem) else ""
         raise AnalystError(
-            f"{path}, line {line}: not valid YAML: {error.problem}", file=str(path), line=line
+            f"{path}, line {line}: not valid YAML: {tab or error.problem}", file=str(path), line=line
         ) from error
     except YAMLError as error:
         raise AnalystError(f"{path} is not valid YAML: {error}", file=str(path)) from error
@@ -311,7 +314,8 @@ def decimal_of(field: Field) -> Decimal:
     try:
         return Decimal(text[:-1].strip()) / 100 if text.endswith("%") else Decimal(text)
     except InvalidOperation as error:
-        raise field.error(f"{text!r} is not a number") from error
+        told = "written with a decimal point, and without a sign between thousands, such as 1250.50"
+        raise field.error(f"{text!r} is not a number {told}") from error
 
 
 def amount_of(field: Field) -> Decimal:
