@@ -8,7 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from treadle.analyst import Catalog, CompareRequest, Comparison, Measure, QueryRequest, compare, query
+from treadle.analyst import (
+    Catalog,
+    CompareRequest,
+    Comparison,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    query,
+)
 
 D = Decimal
 COLUMNS = ("company", "period", "amount")
@@ -215,3 +225,42 @@ def test_two_days_of_a_month_are_not_called_two_spellings_of_one_period(against:
     assert told("2024-01-30") == told("2024-01-31T10:00:00Z") == told("2024-01-31 01:00:00+01") == []
     assert "declare 'format: fiscal_period' on dimension period" in told("001.2024")[0]
     assert "declare 'format: fiscal_period' on dimension period" in told("202401")[0]
+
+
+@pytest.mark.parametrize(
+    ("eur", "jpy", "told"),
+    [
+        (
+            1,
+            100,
+            ["where currency = JPY, in 3 of the 3 keys that both have with an amount, right is exactly 100 times"],
+        ),
+        (100, 100, ["in 6 of the 6 keys that both have with an amount, right is exactly 100 times"]),
+        (10, 100, ["where currency = EUR, in 3 of the 3 keys", "where currency = JPY, in 3 of the 3 keys"]),
+        (1, 7, []),
+    ],
+)
+def test_a_factor_of_one_currency_is_told_of_that(tmp_path: Path, eur: int, jpy: int, told: list[str]) -> None:
+    """Yen that a system keeps with two decimals: half of the keys match, and nothing was said of the others."""
+    rows = [(str(at), code, times) for at in (1, 2, 3) for code, times in (("EUR", eur), ("JPY", jpy))]
+    sources = []
+    for name, scaled in (("left", False), ("right", True)):
+        text = "account,currency,amount\n"
+        text += "".join(f"{at},{code},{int(at) * 10 * (times if scaled else 1)}\n" for at, code, times in rows)
+        (tmp_path / f"{name}.csv").write_text(text)
+        sources.append(
+            Source(
+                name=name,
+                kind="csv",
+                path=f"{name}.csv",
+                dimensions=(Dimension(name="account"), Dimension(name="currency")),
+                measures=(Measure(name="amount", currency="currency"),),
+            )
+        )
+    found = compare(Catalog(sources, tmp_path), CompareRequest(source_a="left", source_b="right"))
+    messages = [one.message for one in found.warnings if one.kind == "factor"]
+    assert len(messages) == len(told)
+    assert all(message.startswith(begun) for message, begun in zip(messages, told, strict=True))
+    by_account = CompareRequest(source_a="left", source_b="right", dimensions=["account"], filters={"currency": "JPY"})
+    alone = [one.message for one in compare(Catalog(sources, tmp_path), by_account).warnings if one.kind == "factor"]
+    assert len(alone) == (jpy == 100)

@@ -15,7 +15,7 @@ from treadle.analyst.asking.currencies import mixed_currencies
 from treadle.analyst.asking.duplicates import duplicates
 from treadle.analyst.asking.idle_filters import idle_filters
 from treadle.analyst.asking.loading import unfiltered
-from treadle.analyst.asking.patterns import patterns
+from treadle.analyst.asking.patterns import currency_factors, patterns
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.spans import leaves_nothing
 from treadle.analyst.asking.summing import Summed
@@ -71,6 +71,7 @@ def comparison_findings(
             "granularity": _granularity(session, aligned, summary, filters, currency),
             "values that one side lacks": _absent_values(session, aligned, summary, filters, lacking),
             "factors and flipped signs": patterns(session, aligned, whole, filters),
+            "factors of a currency": currency_factors(session, aligned, whole, filters, currency),
             "duplicates": duplicates(session, aligned, whole, filters),
         }
         for what, check in checks.items():

@@ -1,8 +1,9 @@
 """Patterns: one explanation for the keys of both sides, such as a factor, a flipped sign, rows taken in more than once.
 
 A factor and a sign are of all data of a source or of none, and are claimed only where nearly all keys that both sides
-have show them: one key that happens to be tenfold, beside fifty that match, says nothing. So neither is looked for
-where many keys are equal, nor rows taken in more than once where each key has as many on one side as on the other.
+have show them: one key that happens to be tenfold, beside fifty that match, says nothing. All of one currency may show
+a factor by themselves, as systems keep yen with two decimals that they have not. So neither is looked for where many
+keys are equal, nor rows taken in more than once where each key has as many on one side as on the other.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.summing import Summed
+from treadle.analyst.declared.filters import Filter
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.sql.lazy import exp
@@ -70,6 +72,46 @@ def patterns(session: Session, aligned: Aligned, whole: Summed, filters: tuple[s
         yield Claim(kind=kind, facts=facts, filters=filters, proof=proof_of(counted.select("COUNT(*) AS total")))
 
 
+def currency_factors(
+    session: Session, aligned: Aligned, whole: Summed, filters: tuple[str, ...], currency: int | None
+) -> Iterator[Claim]:
+    """Yields the factors between nearly all keys of one currency, where there are several.
+
+    Args:
+        session: where the table `aligned` is.
+        aligned: what is needed to read it.
+        whole: the comparison's figures.
+        filters: the conditions that hold.
+        currency: the number of the key that tells currencies apart; None if there is none.
+    """
+    if currency is None or whole.unequal < 2 or aligned.measure.aggregation == "count":
+        return
+    tests = {key: test for key, test in _tests().items() if key[0] == "factor"}
+    code = exp.column(f"k{currency}")
+    counted = _counted(aligned, None, tests)
+    if not _run(session, counted):
+        return
+    each = counted.select(code, exp.Count(this=exp.Star())).group_by(code.copy())
+    rows = session.run(each)
+    every = sum(row[-1] for row in rows)
+    for at, (_, factor, on_a) in enumerate(tests):
+        if len(rows) < 2 or _nearly_all(sum(row[at] for row in rows), every):
+            # That is told of all of them.
+            continue
+        for count, value, total in sorted((row[at], str(row[-2]), row[-1]) for row in rows if row[-2] is not None):
+            if count < 2 or not _nearly_all(count, total):
+                continue
+            large, small = aligned.names if on_a else aligned.names[::-1]
+            facts = {
+                "count": count, "total": total, "factor": factor, "large": large, "small": small,
+                "measure": aligned.measure.name,
+            }  # fmt: skip
+            where = (*filters, str(Filter(dimension=aligned.keys[currency].name, value=value)))
+            proof = _counted(aligned, None, {("factor", factor, on_a): tests["factor", factor, on_a]})
+            proof = proof.select("COUNT(*) AS total").where(exp.EQ(this=code.copy(), expression=literal(value)))
+            yield Claim(kind="factor", facts=facts, filters=where, proof=proof_of(proof))
+
+
 def _nearly_all(count: int, among: int) -> bool:
     return count * 10 >= among * 9
 
@@ -97,7 +139,8 @@ def _counted(
 
 def _pairs(aligned: Aligned, rows: "exp.Expr | None") -> "exp.Select":
     amounts = [named(exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]), letter) for letter in "ab"]
-    both = exp.select(*amounts, "na", "nb", named(aligned.column("s"), "s")).from_(rows or "aligned")
+    keys = [f"k{at}" for at in range(len(aligned.keys))]
+    both = exp.select(*amounts, "na", "nb", named(aligned.column("s"), "s"), *keys).from_(rows or "aligned")
     both = both.where("na > 0", "nb > 0")
     zero = [exp.NEQ(this=exp.column(letter), expression=literal(0)) for letter in "ab"]
     return exp.select(exp.Count(this=exp.Star())).from_(both.subquery("amounts", copy=False)).where(exp.or_(*zero))
