@@ -198,7 +198,7 @@ def test_several_files_and_hostile_file_names(tmp_path: Path) -> None:
         (
             "k,v\n1,2,3\n",
             r"^source 's': s\.csv, line 2, cannot be read, because it has 3 fields and the line "
-            r"of names 2 fields: 1,2,3; if it is no row, such as one that says how many there are, take it out",
+            r"of names 2 fields: 1,2,3; if it is no row, such as one of totals, or one that says how many",
         ),
         ("k,v\n1,2\nNumber of entries: 1\n", "line 3, .* it has 1 field and .* 2 fields: Number of entries: 1; if"),
         ('k,v\n1,"2\n', r"^source 's': s\.csv, line 2, cannot be read: .*unterminated quote"),

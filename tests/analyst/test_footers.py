@@ -44,7 +44,9 @@ def asked(catalog: Catalog) -> QueryResult:
     return query(catalog, QueryRequest(source="f", dimensions=["company"]), bounds=QUICK)
 
 
-@pytest.mark.parametrize("footer", ["Summe;;1.457,57", "SUMME:", "*** 2 lines", "Stand: 31.01.2024;"])
+@pytest.mark.parametrize(
+    "footer", ["Summe;;1.457,57", "SUMME:", "*** 2 lines", "Stand: 31.01.2024;", "Summe;;1.457,57;EUR;x"]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_declared_footer_may_have_fewer_fields(tmp_path: Path, footer: str, encoding: str, end: str) -> None:
@@ -138,7 +140,8 @@ def test_all_texts_of_totals_are_looked_for_at_once(tmp_path: Path) -> None:
         table = open_table(session, source, Demand((), ()))
         took = {}
         for marks in (("summe %",), (*USUAL, *WITH_NAMES)):
-            started = time.monotonic()
+            # Of this process alone, whatever else the machine does.
+            started = time.process_time()
             assert usual_marks(session, source, table, marks) == ()
-            took[len(marks)] = time.monotonic() - started
-    assert took[len(USUAL) + len(WITH_NAMES)] < 12 * took[1]
+            took[len(marks)] = time.process_time() - started
+    assert took[len(USUAL) + len(WITH_NAMES)] < 20 * took[1], took

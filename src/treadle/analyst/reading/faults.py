@@ -122,29 +122,31 @@ def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
     where = f"{read.name}, line {_line_of(int(line[1]), Path(file[1]), message) + left_out}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
         text = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
-        found, names = int(width[2]), int(width[1])
-        if found < names:
-            delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
-            return f"{where}, {too_few(text.split(delimiter[1] if delimiter else None), names, text)}"
-        told_of = f"{where}, because it has {_fields(found)} and the line of names {_fields(names)}: {_cut(text)}"
-        return (
-            f"{told_of}; if it is no row, such as one that says how many there are, take it out of the file; "
-            f"{HELD_DELIMITER}"
-        )
+        delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
+        first = text.split(delimiter[1] if delimiter else None)
+        return f"{where}, {other_width(first, int(width[2]), int(width[1]), text)}"
     shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])
     advice = "; if quotes are part of its texts, declare 'quotes: false' under 'text'" if quoted else ""
     return f"{where}: {shown}{advice}"
 
 
-def too_few(fields: Sequence[str], names: int, text: str) -> str:
-    """Returns what is wrong with a line with fewer fields than there are names, and what to do."""
+def other_width(fields: Sequence[str], count: int, names: int, text: str) -> str:
+    """Returns what is wrong with a line with more or fewer fields than there are names, and what to do.
+
+    Args:
+        fields: what stands in it, of which the first that is filled counts.
+        count: how many fields it has.
+        names: how many names there are.
+        text: the line.
+    """
     mark = next((field.strip() for field in fields if field.strip()), "")
     such = f", such as {scalar(mark)}," if any(map(str.isalpha, mark)) or mark[:1] == "*" else ""
     return (
-        f"because it has {_fields(len(fields))} and the line of names {_fields(names)}: {_cut(text)}; if it is no row, "
-        f"such as one of totals, or one that says how many there are, add a text in it that no row has{such} to "
-        f"'totals' under 'text' (% stands for any text), or take it out of the file; if it is one, complete it"
+        f"because it has {_fields(count)} and the line of names {_fields(names)}: {_cut(text)}; if it is no row, such "
+        f"as one of totals, or one that says how many there are, add a text in it that no row has{such} to 'totals' "
+        f"under 'text' (% stands for any text), or take it out of the file; "
+        f"{'if it is one, complete it' if count < names else HELD_DELIMITER}"
     )
 
 

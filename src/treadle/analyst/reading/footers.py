@@ -1,12 +1,12 @@
-"""Footers: lines of a CSV file with fewer fields than there are names, as totals and counts of rows often have.
+"""Footers: lines of a CSV file with other fields than there are names, as totals and counts of rows often have.
 
     Account;Amount;Currency
     1000;1.250,00;EUR
     Summe;1.250,00
     *** 1 line
 
-No row has fewer: the engine reads no such line, and one that was cut off is not to be lost. Those that are declared to
-be totals are left out of a copy of the file, where an empty line takes the place of each.
+No row has: the engine reads no such line, and one that was cut off is not to be lost. Those that are declared to be
+totals are left out of a copy of the file, where an empty line takes the place of each.
 """
 
 import csv
@@ -22,7 +22,7 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.encodings import opener, quoting
 from treadle.analyst.reading.extra_fields import Head
-from treadle.analyst.reading.faults import too_few
+from treadle.analyst.reading.faults import other_width
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.totals import key_columns
 from treadle.analyst.sql.lazy import exp
@@ -51,7 +51,7 @@ class Line(Struct, frozen=True):
 def without_footers(
     session: Session, source: Source, file: Path, read: Path, head: Head, options: Mapping[str, "exp.Expr"]
 ) -> Path | None:
-    """Returns a copy of a file, from the names on and in UTF-8, without its short lines of totals; None if it has none.
+    """Returns a copy of a file, from the names on and in UTF-8, without such lines of totals; None if it has none.
 
     Args:
         session: reads the file, and keeps the copy.
@@ -62,7 +62,7 @@ def without_footers(
         options: how the engine reads it.
 
     Raises:
-        AnalystError: a short line is not declared to be one of totals.
+        AnalystError: a line with fewer fields is not declared to be one of totals.
     """
     if (file,) in session.cut:
         return session.cut[file,]
@@ -81,8 +81,9 @@ def leave_out(session: Session, source: Source, file: Path, head: Head) -> list[
     short: list[Line] = []
 
     def is_marked(line: Line) -> bool:
-        short.append(line)
-        return True
+        if is_short := len(line.fields) < len(head.names):
+            short.append(line)
+        return is_short
 
     session.cut[file,] = _cut(session, source, file, head, is_marked)
     return short
@@ -111,17 +112,17 @@ def _is_read(session: Session, file: Path, options: Mapping[str, "exp.Expr"]) ->
 def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Callable[[Line], bool]) -> Path | None:
     copy = session.folder / f"cut{len(session.cut)}.csv"
     session.copies[copy] = (file, source.text.skip)
-    found = False
+    found, width = False, len(head.names)
     try:
         with copy.open("w", encoding="utf-8", newline="") as out:
             for line in _lines(session, source, file):
-                if not _is_short(line, head):
-                    out.write(line.text)
-                elif is_marked(line):
+                if len(line.fields) not in (0, width) and is_marked(line):
                     found = True
                     out.write((head.end or "\n") * line.lines)
+                elif not 0 < len(line.fields) < width:
+                    out.write(line.text)
                 else:
-                    told = too_few(line.fields, len(head.names), line.text.strip())
+                    told = other_width(line.fields, len(line.fields), width, line.text.strip())
                     where = f"{file.name}, line {line.number}"
                     raise AnalystError(f"source {source.name!r}: {where}, cannot be read, {told}")
     except _NOT_READ:
@@ -130,12 +131,8 @@ def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Ca
     return copy if found else None
 
 
-def _is_short(line: Line, head: Head) -> bool:
-    return 0 < len(line.fields) < len(head.names)
-
-
 def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
-    """What tells whether a short line is one of totals, as `totals.marks` does of rows."""
+    """What tells whether a line is one of totals, as `totals.marks` does of rows."""
     marks = [plain(mark) for mark in source.text.totals]
     any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
     forms = [re.compile(form, re.DOTALL) for form in any_text]
