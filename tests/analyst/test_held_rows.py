@@ -20,6 +20,8 @@ from treadle.analyst import (
     QueryResult,
     Source,
     compare,
+    declaration,
+    propose,
     query,
 )
 from treadle.analyst.declared.source import TextFormat
@@ -167,6 +169,9 @@ def test_a_text_whose_lines_look_like_rows_is_one_once_that_is_said(tmp_path: Pa
     declared = replace(source(tmp_path, lines), dimensions=(Dimension(name="account"),))
     with pytest.raises(AnalystError, match=r"line 2 that closes in line 3.* 'quotes: true'"):
         asked(tmp_path, declared)
+    # The data leave open which it is; that one was taken is told beside it.
+    (proposal,) = propose(tmp_path / "f.csv")
+    assert "if they hold lines together, say true" in declaration([(tmp_path / "f.csv", proposal)], tmp_path)
     said = asked(tmp_path, replace(declared, text=replace(declared.text, quotes=True)))
     assert (said.totals["amount"], said.source_rows) == (Decimal(6), 2)
 
@@ -181,3 +186,14 @@ def test_rows_without_an_amount_are_held_as_well(tmp_path: Path, measures: tuple
     apart = replace(declared, text=replace(declared.text, quotes=False))
     with pytest.raises(AnalystError, match="line 5"):
         query(Catalog([apart], tmp_path), QueryRequest(source="f", dimensions=["account"]), bounds=QUICK)
+
+
+def test_rows_held_far_down_are_asked_about_in_a_proposal(tmp_path: Path) -> None:
+    """They were refused, so that there was no declaration in which to say what they are."""
+    rows = "".join(f"{at};{at},00;some text {at}\n" for at in range(70_000))
+    (tmp_path / "f.csv").write_text(f'account;amount;text\n{rows}1;5,00;"paid in parts\n2;3,00;see there"\n')
+    (proposal,) = propose(tmp_path / "f.csv")
+    assert proposal.source.text.quotes is None
+    assert any("a quote opens in line 70002 that closes in line 70003" in one for one in proposal.questions)
+    with pytest.raises(AnalystError, match="'quotes: true'"):
+        asked(tmp_path, proposal.source)

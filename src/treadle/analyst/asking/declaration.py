@@ -53,6 +53,9 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
     told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
     if source.text.skip:
         lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
+    if source.text.quotes is False:
+        signs = "quotes are signs like any other, as each line is a row; if they hold lines together, say true"
+        lines.append(_comment(signs, "    "))
     if set(source.text.totals) - set(proposal.footers):
         lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
     if proposal.footers:

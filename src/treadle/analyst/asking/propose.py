@@ -32,7 +32,7 @@ from treadle.analyst.asking.doubts import (
 from treadle.analyst.asking.footers import footers_of, without_short_lines
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.text_format import any_text, number_signs, side_by_side, text_format, title_rows
-from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError, HeldRows
 from treadle.analyst.declared.formats import parse_format
 from treadle.analyst.declared.place import Place, no_file
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
@@ -123,12 +123,22 @@ def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str 
     with Session(place, [source], bounds or Bounds(seconds=60)) as session:
         if source.kind not in ("csv", "xlsx"):
             return _guessed(session, source, decimal)
-        short = without_short_lines(session, source) if source.kind == "csv" else []
-        found = _without_totals(session, _guessed(session, source, decimal), decimal)
-        marks, questions = footers_of(session, found.source, short)
-        text = replace(found.source.text, totals=tuple(dict.fromkeys((*found.source.text.totals, *marks))))
-        found = replace(found, source=replace(found.source, text=text), footers=marks)
-        return _asking(found, *questions)
+        try:
+            return _looked_at(session, source, decimal)
+        except HeldRows as held:
+            said = replace(source, text=replace(source.text, quotes=True))
+            found = _looked_at(session, said, decimal)
+            open_still = replace(found.source, text=replace(found.source.text, quotes=None))
+            return _asking(replace(found, source=open_still), str(held).partition(": ")[2])
+
+
+def _looked_at(session: Session, source: Source, decimal: str | None) -> Proposal:
+    """What a file or sheet looks like, without the lines that are no rows."""
+    short = without_short_lines(session, source) if source.kind == "csv" else []
+    found = _without_totals(session, _guessed(session, source, decimal), decimal)
+    marks, questions = footers_of(session, found.source, short)
+    text = replace(found.source.text, totals=tuple(dict.fromkeys((*found.source.text.totals, *marks))))
+    return _asking(replace(found, source=replace(found.source, text=text), footers=marks), *questions)
 
 
 def _guessed(session: Session, source: Source, decimal: str | None, proved: TextFormat | None = None) -> Proposal:

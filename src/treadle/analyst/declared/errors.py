@@ -36,6 +36,10 @@ class DiskFull(NotEnoughMemory):
     """There is no more room for what is spilled to disk: less memory at a time would not help."""
 
 
+class HeldRows(AnalystError):
+    """Lines of a file that may be rows stand in one pair of quotes, so that they would be one."""
+
+
 class NotPlain(AnalystError):
     """Some text is not spelled as programs spell numbers, so that it has to be read with more care."""
 

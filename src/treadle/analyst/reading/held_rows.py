@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError, HeldRows
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.encodings import opener
 from treadle.analyst.reading.extra_fields import Head
@@ -54,7 +54,7 @@ def refuse_held_rows(
         options: how the engine reads it.
 
     Raises:
-        AnalystError: it is refused.
+        HeldRows: it is refused.
     """
     delimiter, encoding = options["delim"].this, options["encoding"].this
     figures = [head.names.index(name) for name in _amounts(source) if name in head.names]
@@ -71,7 +71,7 @@ def refuse_held_rows(
     if held := _held(_pieces(session, read, encoding, end), end, lines):
         _, left_out = session.copies.get(read, (file, 0))
         first, last = (number + left_out for number in held)
-        raise AnalystError(
+        raise HeldRows(
             f"source {source.name!r}: in {file.name} a quote opens in line {first} that closes in line {last}, so that "
             f"these lines would be one row, though each has the fields{' and figures' if figures else ''} of one: "
             f"if quotes are part of its texts, declare 'quotes: false' under 'text'; if this is a text of several "
