@@ -3,16 +3,16 @@
 import asyncio
 import re
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
 from treadle import Event, MemoryJournal
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.info import told_by
+from treadle.journal.info import RunInfo, told_by
 from treadle.journal.worker import settled
 from treadle.kernel.events import RunStarted
 
@@ -37,7 +37,8 @@ class Paper:
     """What a journal is like: whether it waits, and at which append it fails, once or from then on, of which runs.
 
     What it raises is `how`: its own error, that of its "driver", or a "cancelled" of its own. It fails where it is
-    written to or, if it `leases`, where it is asked for a lease.
+    written to; if it `leases`, where it is asked for a lease; or where it is asked for anything, if it says when by
+    `asked`: "before" it does what it is asked for, or "after" it has done so.
 
     One that is `late` need not be waited for: so many turns of the loop after it was handed something it is stored, or
     it is only then that it fails. One that `redacts` keeps other words than were said, and writes all figures alike.
@@ -51,6 +52,12 @@ class Paper:
     redacts: bool = False
     how: str = ""
     leases: bool = False
+    asked: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it fails where it is written to, and nowhere else."""
+        return not (self.leases or self.asked)
 
 
 class OfTheDriver(Exception):
@@ -150,11 +157,14 @@ class Recording(SlowJournal):
         return [run for run, events in self._runs.items() if _started(events).parent is None]
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
-        self._fail(source, events)
+        if not self.paper.asked:
+            self._fail(source, events)
+        self._asked("before", source)
         await super().fork(source, seq, run_id, events)
         begun = len(self.order)
         self._kept(run_id, 0, [*self.said.get(source, ())][:seq] + list(events))
         self.whole.append((begun, len(self.order)))
+        self._asked("after", source)
 
     async def delete(self, run_id: str) -> bool:
         events = self.events(run_id)
@@ -163,6 +173,39 @@ class Recording(SlowJournal):
             self.gone[run_id] = events
         return found
 
+    async def read(self, run_id: str, start: int = 0) -> list[Event]:
+        self._asked("before", run_id)
+        found = await super().read(run_id, start)
+        self._asked("after", run_id)
+        return found
+
+    async def list(self, *given: Any, **named: Any) -> list[RunInfo]:
+        self._asked("before", "")
+        found = await super().list(*given, **named)
+        self._asked("after", "")
+        return found
+
+    async def holders(self, *given: Any) -> Any:
+        self._asked("before", "")
+        found = await super().holders(*given)
+        self._asked("after", "")
+        return found
+
+    def let_go(self, run_id: str, *given: Any) -> "Future[None]":
+        self._asked("before", run_id)
+        done = super().let_go(run_id, *given)
+        self._asked("after", run_id)
+        return done
+
+    @contextmanager
+    def well(self) -> Iterator[None]:
+        """While the world itself asks it, which no application does, it does not fail."""
+        paper, self.paper = self.paper, replace(self.paper, fails_at=None)
+        try:
+            yield
+        finally:
+            self.paper = paper
+
     def cut(self, at: int) -> int:
         """After how many events a process may die, from `at` on: a fork is there as a whole, or not at all."""
         return next((end for begun, end in self.whole if begun < at < end), at)
@@ -170,16 +213,25 @@ class Recording(SlowJournal):
     async def hold(self, run_id: str, *given: Any, **named: Any) -> Any:
         if self.paper.leases:
             self._fail(run_id, self.events(run_id))
-        return await super().hold(run_id, *given, **named)
+        self._asked("before", run_id)
+        found = await super().hold(run_id, *given, **named)
+        self._asked("after", run_id)
+        return found
 
     async def append(self, run_id: str, seq: int, events: Any) -> None:
-        if not self.paper.leases:
+        if self.paper.writes:
             self._fail(run_id, events)
+        self._asked("before", run_id, events)
         if self.paper.slow:
             await super().append(run_id, seq, events)
         else:
             await MemoryJournal.append(self, run_id, seq, events)
         self._kept(run_id, seq, events)
+        self._asked("after", run_id)
+
+    def _asked(self, when: str, run_id: str, events: Sequence[Event] = ()) -> None:
+        if self.paper.asked == when:
+            self._fail(run_id, self.events(run_id) or events)
 
     def _kept(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         self.order += [(run_id, event) for event in self._runs.get(run_id, [])[seq : seq + len(events)]]
@@ -187,10 +239,10 @@ class Recording(SlowJournal):
 
     def _fail(self, run_id: str, events: Sequence[Event]) -> None:
         paper = self.paper
-        if paper.fails_at is None or not events:
+        if paper.fails_at is None or not (events or paper.asked):
             return
         first = self._runs.get(run_id) or events
-        below = isinstance(first[0], RunStarted) and first[0].parent is not None
+        below = bool(first) and isinstance(first[0], RunStarted) and first[0].parent is not None
         if paper.whose != "any" and (paper.whose == "below") != below:
             return
         self._appends += 1
@@ -251,8 +303,9 @@ class Promising(Recording):
         try:
             with self._storing:
                 run_id, seq, events, future = self._due.popleft()
-                if not self.paper.leases:
+                if self.paper.writes:
                     self._fail(run_id, events)
+                self._asked("before", run_id, events)
                 at_once(MemoryJournal.append(self, run_id, seq, events))
         except asyncio.CancelledError:
             self._refused += [(run_id, event) for event in events]

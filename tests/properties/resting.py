@@ -172,7 +172,8 @@ async def _another(trial: Any, rest: Rest, rests: tuple[Rest, ...]) -> None:
 async def _move(trial: Any) -> None:
     """All runs go to another journal, as lines, and go on there."""
     journal = trial.journal
-    lines = [line async for line in export_runs(journal)]
+    with journal.well():
+        lines = [line async for line in export_runs(journal)]
     new = journal_of(journal.paper)
     new.heal()
     taken = await import_runs(new, io.BytesIO(b"".join(lines)))
@@ -187,9 +188,10 @@ async def _move(trial: Any) -> None:
 async def _prune(trial: Any) -> None:
     """What docs/deleting.md has a nightly job do."""
     journal = trial.journal
-    async for run_id in _ended(journal):
-        for one in reversed(await family(journal, run_id)):
-            await journal.delete(one)
+    with journal.well():
+        async for run_id in _ended(journal):
+            for one in reversed(await family(journal, run_id)):
+                await journal.delete(one)
 
 
 async def _ended(journal: Any) -> AsyncIterator[str]:

@@ -29,3 +29,13 @@ def test_a_journal_that_fails_at_any_append(setup, paper):
     hold(trial)
     told = any(one.told for one in whole_family(trial))
     assert told == bool(trial.journal.failed), "the journal failed, and nobody was told"
+
+
+@examples(60, shrink=False)
+@given(setups(max_size=4), papers, st.integers(0, 40), st.sampled_from(["before", "after"]))
+def test_a_journal_that_fails_at_anything_that_it_is_asked(setup, paper, fails_at, asked):
+    paper = replace(paper, fails_at=fails_at, asked=asked, leases=False)
+    trial = Trial.of(replace(setup, paper=paper)).carry_out()
+    hold(trial)
+    told = any(one.told for one in whole_family(trial))
+    assert not told or trial.journal.failed, "a journal that was well is said to have failed"

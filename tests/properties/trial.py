@@ -607,6 +607,7 @@ class Trial:
         result = self.last.result
         if result is None or result.stop.reason == "waiting" or self.wrong or result.run_id not in self.journal.runs:
             return
+        self.journal.heal()
         before, agent = len(self.journal.order), self.agent()
         for given in ({}, {"approve": ["nobody"]}, {"results": {"a": 1}}):
             outcome = await self._quietly(agent.resume(result.run_id, deps=self.world, **given))
