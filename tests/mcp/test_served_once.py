@@ -77,6 +77,27 @@ async def test_a_call_with_a_secret_is_known_again_under_its_key():
     assert [amount for amount, _ in till.paid] == [4711]
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_whoever_asks_again_is_told_that_a_purchase_that_was_cut_off_may_have_been_made(mode):
+    """It was told that a person had not answered, whom nobody had asked, or in the newest era that it has to be able to
+    ask its own, and not that a call anew may be a second purchase."""
+    till, whole, left = Till(), MemoryJournal(), MemoryJournal()
+    till.may_end.set()
+    async with Client(server_of([till.pay], journal=whole)) as client:
+        first = await client.call_tool("pay", {"amount": 5}, meta=KEYED)
+    run_id = first.meta["io.treadle/run"]
+    events = await whole.read(run_id)
+    last = next(i for i, event in enumerate(events) if isinstance(event, ToolStarted))
+    await left.append(run_id, 0, events[: last + 1])
+    async with Client(server_of([till.pay], journal=left), mode=mode) as client:
+        again = await client.call_tool("pay", {"amount": 5}, meta=KEYED)
+    assert again.is_error
+    assert words(again) == (
+        f"Run {run_id} was cut off in pay (call): nobody knows whether that took effect, and to call it anew may do it "
+        "twice. Whoever runs this server is to say what came of it."
+    )
+
+
 @pytest.mark.parametrize("kind", [RunStarted, ModelReplied, ToolStarted])
 async def test_a_call_with_a_secret_whose_process_died_is_made_as_it_was_asked_for(kind):
     """It was made with what the journal had put in the place of the secret."""
@@ -228,7 +249,9 @@ async def test_a_purchase_whose_server_was_killed_is_made_once_however_often_it_
     assert [one.kind for one in waiting.pending] == ["interrupted"]
     # The person takes it for not done, and has it made again; whoever serves it knows better.
     result = await agent.resume(waiting, approve=waiting.pending)
-    assert "waits for interrupted" in result.steps[0].calls[0].result.text
+    told = result.steps[0].calls[0].result.text
+    assert "nobody knows whether that took effect, and to call it anew may do it twice" in told
+    assert "who has not answered" not in told
     assert len((tmp_path / "paid").read_text().split()) == 1
     async with SqliteJournal(tmp_path / "journal.db") as journal:
         assert [one.status for one in await journal.list(9)] == ["waiting"]
@@ -258,7 +281,9 @@ async def test_an_answer_for_a_server_that_was_killed_as_it_went_on_by_it_buys_n
     cut_off = await agent.resume(asked, results={asked.pending[0].call_id: "yes"})
     assert [one.kind for one in cut_off.pending] == ["interrupted"]
     result = await agent.resume(cut_off, approve=cut_off.pending)
-    assert "waits for interrupted" in result.steps[0].calls[0].result.text
+    told = result.steps[0].calls[0].result.text
+    assert "nobody knows whether that took effect, and to call it anew may do it twice" in told
+    assert "who has not answered" not in told
     assert len((tmp_path / "paid").read_text().split()) == 1
 
 

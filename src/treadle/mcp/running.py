@@ -115,7 +115,8 @@ class Calls:
             what = f"a call of {params.name} that was asked for over MCP failed"
             log_raised(what, error, getattr(self._agent.journal, "redact", None), level=logging.ERROR)
             return _failed("the call failed; the server's log says why. What it may have done by then is not undone")
-        if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
+        asks = result.stop.reason == "waiting" and _askable(result.pending)
+        if asks and _is_stateless(context) and not _can_ask(context):
             return _cannot_ask(self._with_changes(_waits(result), result), result)
         return self._told(result)
 
@@ -265,8 +266,19 @@ class _Waiting:
 
 
 def _waits(result: RunResult[Any]) -> str:
-    calls = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in result.pending)
-    return f"Run {result.run_id} waits for a person, who has not answered: {calls}."
+    """What it waits for; of a call in doubt, that it may have been made, as whoever reads it may ask for it anew."""
+    asked = _askable(result.pending)
+    in_doubt = ", ".join(f"{one.tool} ({one.call_id})" for one in result.pending if one not in asked)
+    parts = []
+    if asked:
+        calls = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in asked)
+        parts.append(f"Run {result.run_id} waits for a person, who has not answered: {calls}.")
+    if in_doubt:
+        parts.append(
+            f"Run {result.run_id} was cut off in {in_doubt}: nobody knows whether that took effect, and to call it "
+            "anew may do it twice. Whoever runs this server is to say what came of it."
+        )
+    return " ".join(parts) or f"Run {result.run_id} is paused, and goes on when whoever runs this server resumes it."
 
 
 def _cannot_ask(words: str, result: RunResult[Any]) -> Exception:
