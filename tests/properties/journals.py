@@ -192,9 +192,11 @@ class Recording(SlowJournal):
         return found
 
     def let_go(self, run_id: str, *given: Any) -> "Future[None]":
-        self._asked("before", run_id)
+        # It waits for nothing, and so for nothing that could be cancelled.
+        how = self.paper.how.replace("cancelled", "driver")
+        self._asked("before", run_id, how=how)
         done = super().let_go(run_id, *given)
-        self._asked("after", run_id)
+        self._asked("after", run_id, how=how)
         return done
 
     @contextmanager
@@ -229,15 +231,15 @@ class Recording(SlowJournal):
         self._kept(run_id, seq, events)
         self._asked("after", run_id)
 
-    def _asked(self, when: str, run_id: str, events: Sequence[Event] = ()) -> None:
+    def _asked(self, when: str, run_id: str, events: Sequence[Event] = (), how: str | None = None) -> None:
         if self.paper.asked == when:
-            self._fail(run_id, self.events(run_id) or events)
+            self._fail(run_id, self.events(run_id) or events, how)
 
     def _kept(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         self.order += [(run_id, event) for event in self._runs.get(run_id, [])[seq : seq + len(events)]]
         self.said.setdefault(run_id, []).extend(events)
 
-    def _fail(self, run_id: str, events: Sequence[Event]) -> None:
+    def _fail(self, run_id: str, events: Sequence[Event], how: str | None = None) -> None:
         paper = self.paper
         if paper.fails_at is None or not (events or paper.asked):
             return
@@ -248,7 +250,7 @@ class Recording(SlowJournal):
         self._appends += 1
         if self._appends - 1 == paper.fails_at or (paper.for_ever and self._appends - 1 > paper.fails_at):
             self.failed += 1
-            match paper.how:
+            match paper.how if how is None else how:
                 case "driver":
                     raise OfTheDriver("the connection is closed")
                 case "cancelled":
