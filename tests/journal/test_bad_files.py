@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from treadle import Budget
+from treadle import Budget, BudgetUnavailable
 from treadle.journal import JournalUnavailable, SqliteJournal
 from treadle.journal.database import APPLICATION_ID
 from treadle.kernel.errors import Misuse
@@ -317,3 +317,40 @@ def test_what_no_file_can_be_called_is_refused_in_words(path: str) -> None:
     if path is not None:
         with pytest.raises(Misuse, match="Budget takes path= as the path of a file"):
             Budget(tokens=1, path=path)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (0, "Too many open files.*allow it more"),
+        (1, "unable to open database file.*how many files this process has open"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["journal", "budget"])
+async def test_where_too_many_files_are_open_nobody_is_sent_to_look_at_rights_alone(
+    kind: str, left: int, words: str, tmp_path: Path, started: Started, note: Note
+) -> None:
+    """It was to be put at another path, or its rights to be looked at."""
+    resource = pytest.importorskip("resource")
+    await fill(tmp_path / "journal", started, note)
+    Budget(tokens=5, path=tmp_path / "budget").spent()
+    journal, budget = SqliteJournal(tmp_path / "journal"), Budget(tokens=5, path=tmp_path / "budget")
+
+    async def asked() -> None:
+        if kind == "journal":
+            await journal.list()
+        else:
+            budget.spent()
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_one = os.dup(0)
+    os.close(next_one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_one + left, before[1]))
+    try:
+        with pytest.raises((JournalUnavailable, BudgetUnavailable), match=words):
+            await asked()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert await journal.list()
+    assert budget.spent().tokens == 0
+    await journal.close()

@@ -3,6 +3,7 @@
 Synchronous; whoever opens a connection sees to it that one thread at a time uses it.
 """
 
+import errno
 import os
 import sqlite3
 import time
@@ -33,11 +34,20 @@ _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_CORRUPT: ("is damaged", RESCUE),
     sqlite3.SQLITE_READONLY: ("cannot be written", _RIGHTS),
     sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Look at the rights of the file and its folder."),
+    # SQLite does not tell these two apart.
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "Look at the rights of the file and its folder, and at how many files this process has open (ulimit -n).",
+    ),
     sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and {again}."),
     sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
     sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and {again}."),
 }
+
+_NO_MORE_FILES = ("cannot be opened", "Have this process close some, or allow it more (ulimit -n), and {again}.")
+_NOT_MADE = ("cannot be made", "Use another path, or give this user the right to it.")
+_REFUSED: dict[int | None, tuple[str, str]] = {errno.EMFILE: _NO_MORE_FILES, errno.ENFILE: _NO_MORE_FILES}
+"""By the number of the operating system's error."""
 
 
 _MAKING = Lock()
@@ -110,9 +120,9 @@ class FileKind(Struct, frozen=True):
         if isinstance(error, sqlite3.Error):
             raise self.told(path, error) from error
         if isinstance(error, OSError):
-            remedy = "Use another path, or give this user the right to it."
-            what = f"cannot be made ({error.strerror or error}: {error.filename})"
-            raise self.unavailable(path, what, remedy) from error
+            what, remedy = _REFUSED.get(error.errno, _NOT_MADE)
+            what = f"{what} ({error.strerror or error}: {error.filename})"
+            raise self.unavailable(path, what, remedy.format(again=self.again)) from error
 
     def told(self, path: Path, error: sqlite3.Error) -> Exception:
         """What an error of SQLite means."""
