@@ -97,15 +97,18 @@ async def test_a_run_of_which_the_journal_fails_each_time_has_no_other_wait(monk
 ROUTES = ("/api/runs", "/api/runs/{run}", "/api/runs/{run}/steps/0", "/api/conversations", "/api/conversations/plans")
 
 
-async def test_a_journal_that_is_away_is_told_as_that_on_every_route():
+async def test_a_journal_that_is_away_is_told_as_that_on_every_route(caplog):
+    """And why in the log: whoever runs the server read that there had been a 503."""
     journal = Kept()
     async with serving(served([talker(journal)], journal=journal)) as client:
         run_id = await begin(client, "ada", "talker", "hello", conversation="plans")
         await ended(client, "ada", run_id, "finished")
         journal.away = True
-        for route in ROUTES:
+        for route in ("/health", *ROUTES):
+            caplog.clear()
             answer = await client.get(route.format(run=run_id), **as_("ada"))
             assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "unavailable"), (route, answer.text)
+            assert "a request failed: the journal" in caplog.text, route
         journal.away = False
 
 

@@ -114,6 +114,8 @@ def of_journal(error: JournalError) -> Refused:
         return Refused(
             "internal", "the journal's redact function failed", "Whoever runs the server finds it in its log."
         )
+    # Why, and what to do, is for whoever runs the server alone, who has no other place to read it.
+    log.error("a request failed: %s", error)
     return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
 
 
