@@ -415,7 +415,7 @@ class Trial:
         zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
         if ends:
             self.asked_to_stop = True
-            over = self.last_stop(root) is not None
+            over = isinstance(self.ended(root), RunFinished)
             self.taken = await self.caught(self.agent().cancel(root, budget=self.brought().get("budget")))
             if over:
                 # It had ended, and no budget that came then is told of it.
