@@ -380,7 +380,9 @@ def what_is_told_is_true(trial: Trial) -> Iterator[str]:
                 yield from _told(trial, run, step.number, record)
         for event in events:
             if isinstance(event, ToolFinished) and event.is_error and event.content != SEEN:
-                shown = msgspec.json.decode(event.content) if isinstance(event.content, str) else {}
+                # What became of a call in its place is said after it.
+                first = event.content if isinstance(event.content, str) else getattr(event.content[0], "text", "{}")
+                shown = msgspec.json.decode(first)
                 if shown.get("error") is not True or not shown.get("message"):
                     yield f"an error is shown as {event.content!r}"
 
