@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parent))
 
 from depth import deep
 from postgres_server import Server, programs
-from stem import PLAIN, Stem
+from stem import PLAIN, PROGRAMS, Stem
 
 settings.register_profile(
     "dev",
@@ -123,5 +123,17 @@ def stem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
         yield None
         return
     begun = Stem(PLAIN, tmp_path_factory.mktemp("stem"))
+    yield begun
+    begun.end()
+
+
+@pytest.fixture(scope="session")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stem | None]:
+    """What programs are forked from that no warning may come of, in the environment of the tests, in UTF-8."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    begun = Stem(environment, tmp_path_factory.mktemp("strict"), PROGRAMS, ["-W", "error"])
     yield begun
     begun.end()

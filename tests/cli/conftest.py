@@ -2,16 +2,17 @@
 
 import os
 import select
+import shlex
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from stem import PLAIN, Stem
+from stem import PLAIN, Stem, start_in
 
 SCRIPTED = '''
 import asyncio, time
@@ -85,7 +86,7 @@ class Done:
 
 
 class Command:
-    """`treadle`, in a folder of its own: forked where it is called and can be, begun anew where it is started."""
+    """`treadle`, in a folder of its own: forked where that can be, begun anew where it cannot."""
 
     def __init__(self, folder: Path, cache: Path, stem: Stem | None = None) -> None:
         self.folder, self._stem = folder, stem
@@ -101,41 +102,40 @@ class Command:
         return self.folder / "data" / "treadle" / "runs.db"
 
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "treadle", *arguments],
-            cwd=self.folder,
-            env=self.environment | environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return self.begun(arguments, self.environment | environment, **streams, encoding="utf-8")
+
+    def begun(self, arguments: Sequence[str], environment: Mapping[str, str], **options: Any) -> Any:
+        """A process of the command, with options of `subprocess.Popen`."""
+        return start_in(self._stem, ["-m", "treadle", *arguments], self.folder, environment, **options)
 
     def __call__(self, *arguments: str, input: str = "", **environment: str) -> Done:
-        forked = self._stem and self._stem.run(arguments, self.folder, self.environment | environment, input, 60)
-        done = Done(*forked) if forked else self._alone(*arguments, input=input, **environment)
+        with self.start(*arguments, **environment) as process:
+            out, err = process.communicate(input, timeout=60)
+        done = Done(process.returncode, out, err)
         assert "Traceback" not in done.err, done.err
         assert "\x1b" not in done.out + done.err, "escape codes without a terminal"
         return done
 
-    def _alone(self, *arguments: str, input: str, **environment: str) -> Done:
-        with self.start(*arguments, **environment) as process:
-            out, err = process.communicate(input, timeout=60)
-        return Done(process.returncode, out, err)
+    def printed(self, command: str) -> str:
+        """What a line with the command in it prints, on both streams."""
+        words = shlex.split(command)
+        assert words[0] == "treadle", command
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with self.begun(words[1:], self.environment, **streams, encoding="utf-8") as process:
+            return str(process.communicate(timeout=60)[0])
 
 
 class Terminal:
     """`treadle` at a terminal."""
 
     def __init__(self, treadle: Command, *arguments: str, **environment: str) -> None:
-        pty = pytest.importorskip("pty")
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.chdir(treadle.folder)
-            command = [sys.executable, "-m", "treadle", *arguments]
-            os.execve(sys.executable, command, {**treadle.environment, "TERM": "xterm-256color", **environment})
-        self.shown = ""
+        self.terminal, theirs = pytest.importorskip("pty").openpty()
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+        environment = {**treadle.environment, "TERM": "xterm-256color", **environment}
+        self._process = treadle.begun(arguments, environment, **streams, start_new_session=True)
+        os.close(theirs)
+        self.pid, self.shown = self._process.pid, ""
         self._read = 0
 
     def interrupt_until(self, text: str) -> None:
@@ -183,7 +183,7 @@ class Terminal:
                 break
             self.shown += data.decode()
         os.close(self.terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return int(self._process.wait())
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def test_every_command_prints_what_the_page_shows(treadle: Any) -> None:
     shown = [found for block in blocks for found in COMMAND.findall(block)]
     assert len(shown) > 8
     for command, output in shown:
-        assert plain(printed(command, treadle.folder, treadle.environment)) == plain(output), command
+        assert plain(treadle.printed(command)) == plain(output), command
 
 
 def write_page() -> None:

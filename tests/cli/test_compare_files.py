@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -130,10 +129,7 @@ def test_no_name_turns_the_line_round(treadle: Any) -> None:
 
 def at_terminal(treadle: Any, arguments: list[str], **environment: str) -> str:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "treadle", *arguments]
-    with subprocess.Popen(
-        command, cwd=treadle.folder, env=treadle.environment | environment | {"TERM": "xterm"}, stdout=theirs
-    ):
+    with treadle.begun(arguments, treadle.environment | environment | {"TERM": "xterm"}, stdout=theirs):
         os.close(theirs)
         return read_until(ours, None)
 
@@ -177,10 +173,9 @@ def test_what_is_done_is_shown_and_ctrl_c_stops_it(treadle: Any, tmp_path: Path,
     before = sorted(treadle.folder.iterdir())
     ours, theirs = pty.openpty()
     environment = treadle.environment | {"TERM": "xterm", "TMPDIR": str(spill), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "treadle", "compare", "a", "b", "--sources", "sources.yaml", "--csv", "o.csv"]
-    with subprocess.Popen(
-        command, cwd=treadle.folder, env=environment, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True
-    ) as process:
+    command = ["compare", "a", "b", "--sources", "sources.yaml", "--csv", "o.csv"]
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": theirs}
+    with treadle.begun(command, environment, **streams, start_new_session=True) as process:
         os.close(theirs)
         shown = read_until(ours, "adding up both sides")
         assert "Ctrl-C stops" in shown

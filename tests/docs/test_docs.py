@@ -1,8 +1,9 @@
 """The documentation is true: every python block in it runs, and every page can be found.
 
 The blocks of a page run in order, in one namespace, in a process of their own with no keys and an empty folder to write
-to, as a reader would who pastes them one after the other. `await` may stand at the top level. A block that cannot run
-here says why in a comment right before it, `<!-- skip: reason -->`, and is reported as skipped.
+to, as a reader would who pastes them one after the other: one that is forked from another, which has loaded the public
+names. `await` may stand at the top level. A block that cannot run here says why in a comment right before it,
+`<!-- skip: reason -->`, and is reported as skipped.
 
 The pages about models talk to a server on loopback that plays back what providers said (see `conftest.py`): the
 environment says where it is, and it stands where a page writes the address of a server of one's own. So it is with the
@@ -14,7 +15,6 @@ pages that keep runs in PostgreSQL, and a database.
 import os
 import re
 import subprocess
-import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from pages import PAGES, ROOT, blocks, name_of
+from stem import Stem, run_in
 
 SECONDS_A_PAGE = 120
 TALKING = [
@@ -46,48 +47,48 @@ STORING = [ROOT / "docs" / "workers.md"]
 RUN = Path(__file__).parent / "page_run.py"
 
 
-def run_apart(page: Path, folder: Path, models: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+def run_apart(
+    stem: Stem | None, page: Path, folder: Path, models: Mapping[str, str] = {}
+) -> "subprocess.CompletedProcess[str]":
     """Runs a page in a process of its own, in `folder`, which is its home too, with no keys but those in `models`."""
     secret = re.compile("API_KEY|TOKEN|BASE_URL|OLLAMA_HOST")
     environment = {name: value for name, value in os.environ.items() if not secret.search(name)}
     environment |= {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "PYTHONIOENCODING": "utf-8", **models}
-    command = [sys.executable, "-W", "error", str(RUN), str(page)]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_A_PAGE, encoding="utf-8"
-    )
+    words = [str(RUN), str(page)]
+    return run_in(stem, words, folder, environment, options=["-W", "error"], seconds=SECONDS_A_PAGE)
 
 
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page not in (*TALKING, *STORING, *IN_POSTGRES)], ids=name_of
 )
-def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
-    assert_ran(run_apart(page, tmp_path))
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, strict: Stem | None) -> None:
+    assert_ran(run_apart(strict, page, tmp_path))
 
 
 @pytest.mark.parametrize("replies", ["recorded", "made"])
 @pytest.mark.parametrize("page", TALKING, ids=name_of)
 def test_every_block_of_a_page_about_models_runs_against_the_replay_server(
-    page: Path, replies: str, tmp_path: Path, replay: Callable[[str], dict[str, str]]
+    page: Path, replies: str, tmp_path: Path, strict: Stem | None, replay: Callable[[str], dict[str, str]]
 ) -> None:
-    assert_ran(run_apart(page, tmp_path, replay(replies)))
+    assert_ran(run_apart(strict, page, tmp_path, replay(replies)))
 
 
 @pytest.mark.parametrize("page", IN_POSTGRES, ids=name_of)
 def test_every_block_of_a_page_about_postgres_runs_against_a_real_server(
-    page: Path, tmp_path: Path, server: Any
+    page: Path, tmp_path: Path, strict: Stem | None, server: Any
 ) -> None:
     server.execute("CREATE DATABASE treadle")
     try:
-        assert_ran(run_apart(page, tmp_path, server.environment()))
+        assert_ran(run_apart(strict, page, tmp_path, server.environment()))
     finally:
         server.execute("DROP DATABASE treadle WITH (FORCE)")
 
 
 @pytest.mark.parametrize("page", STORING, ids=name_of)
 def test_every_block_of_a_page_about_workers_runs_over_a_real_database(
-    page: Path, tmp_path: Path, database: str
+    page: Path, tmp_path: Path, strict: Stem | None, database: str
 ) -> None:
-    assert_ran(run_apart(page, tmp_path, {"LOCAL_DATABASE": database}))
+    assert_ran(run_apart(strict, page, tmp_path, {"LOCAL_DATABASE": database}))
 
 
 def assert_ran(done: subprocess.CompletedProcess[str]) -> None:
@@ -118,14 +119,15 @@ def test_the_navigation_lists_every_page_and_no_other() -> None:
     assert sorted(leaves(site["nav"])) == sorted(pages)
 
 
-def page_of(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+def page_of(strict: Stem | None, tmp_path: Path, text: str) -> "subprocess.CompletedProcess[str]":
     page = tmp_path / "page.md"
     page.write_text(textwrap.dedent(text), encoding="utf-8")
-    return run_apart(page, tmp_path)
+    return run_apart(strict, page, tmp_path)
 
 
-def test_blocks_share_a_namespace_and_may_await(tmp_path: Path) -> None:
+def test_blocks_share_a_namespace_and_may_await(tmp_path: Path, strict: Stem | None) -> None:
     done = page_of(
+        strict,
         tmp_path,
         """
         ```python
@@ -145,8 +147,9 @@ def test_blocks_share_a_namespace_and_may_await(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "held __main__\n"), done.stderr
 
 
-def test_only_python_blocks_run_and_not_those_marked(tmp_path: Path) -> None:
+def test_only_python_blocks_run_and_not_those_marked(tmp_path: Path, strict: Stem | None) -> None:
     done = page_of(
+        strict,
         tmp_path,
         """
         ```console
@@ -181,15 +184,19 @@ def test_only_python_blocks_run_and_not_those_marked(tmp_path: Path) -> None:
         ("await missing", 4, "NameError"),
     ],
 )
-def test_a_block_that_fails_is_named_by_file_and_line(tmp_path: Path, code: str, line: int, says: str) -> None:
+def test_a_block_that_fails_is_named_by_file_and_line(
+    tmp_path: Path, strict: Stem | None, code: str, line: int, says: str
+) -> None:
     (tmp_path / "page.md").write_text(f"# A page\n\n```python\n{code}\n```\n", encoding="utf-8")
-    done = run_apart(tmp_path / "page.md", tmp_path)
+    done = run_apart(strict, tmp_path / "page.md", tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{tmp_path / 'page.md'}:{line}: this block fails\n")
     assert says in done.stderr
 
 
-def test_a_key_in_the_environment_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_the_environment_is_not_seen(
+    tmp_path: Path, strict: Stem | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
-    done = page_of(tmp_path, '```python\nimport os\nprint("ANTHROPIC_API_KEY" in os.environ)\n```')
+    done = page_of(strict, tmp_path, '```python\nimport os\nprint("ANTHROPIC_API_KEY" in os.environ)\n```')
     assert done.stdout == "False\n", done.stderr

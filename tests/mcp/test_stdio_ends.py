@@ -16,6 +16,7 @@ import anyio
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
+from stem import Stem, run_in, start_in, surroundings
 
 from treadle.mcp import outstanding
 from treadle.mcp.outstanding import Heard, Outstanding, Told
@@ -84,14 +85,13 @@ class Served:
 
 @contextmanager
 def served(
-    folder: Path, *, run: Sequence[str] = ("-m", "treadle", "mcp", "--tools", "shop"), **capabilities: Any
-) -> Iterator[Served]:
+    stem: Stem | None, folder: Path, *, run: Sequence[str] = ("-m", "treadle", "mcp", "--tools", "shop"),
+    **capabilities: Any,
+) -> Iterator[Served]:  # fmt: skip
     (folder / "shop.py").write_text(TOOLS, encoding="utf-8")
-    environment = {**os.environ, "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)}
-    with subprocess.Popen(
-        [sys.executable, *run],
-        cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+    environment = {**surroundings(), "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)}
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start_in(stem, run, folder, environment, **streams) as process:
         one = Served(process)
         try:
             one.asks("initialize", **{**HELLO, "capabilities": capabilities})
@@ -106,20 +106,18 @@ def until_begun(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def runs_of(folder: Path) -> list[str]:
+def runs_of(stem: Stem | None, folder: Path) -> list[str]:
     """How the runs in the journal stand."""
-    done = subprocess.run(
-        [sys.executable, "-m", "treadle", "runs", "--json"],
-        env={**os.environ, "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)},
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+    environment = {**surroundings(), "TREADLE_JOURNAL": str(folder / "runs.db"), "HOME": str(folder)}
+    done = run_in(stem, ["-m", "treadle", "runs", "--json"], folder, environment)
+    done.check_returncode()
     return [one["status"] for one in json.loads(done.stdout)]
 
 
 @pytest.mark.parametrize("calling", [False, True], ids=["idle", "in a call"])
-def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: bool) -> None:
+def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: bool, stem: Stem | None) -> None:
     """It waited for one more line of its client, or for a second Ctrl-C."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         if calling:
             server.asks("tools/call", name="pay", arguments={"amount": 1})
             until_begun(tmp_path)
@@ -130,9 +128,9 @@ def test_ctrl_c_ends_it_though_its_input_stays_open(tmp_path: Path, calling: boo
         assert server.errors.read().split() == [b"interrupted"]
 
 
-def test_ctrl_c_is_one_too_where_nobody_can_be_told(tmp_path: Path) -> None:
+def test_ctrl_c_is_one_too_where_nobody_can_be_told(tmp_path: Path, stem: Stem | None) -> None:
     """A client that had closed standard error was told of a fault, 1: click took it for the end of the output."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         server.errors.close()
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(20) == 130
@@ -154,15 +152,15 @@ outstanding.Heard.receive = receive
 sys.argv = ["treadle", "mcp", "--tools", "shop"]
 runpy.run_module("treadle", run_name="__main__")
 """
-    with served(tmp_path, run=("-c", as_it_comes)) as server:
+    with served(None, tmp_path, run=("-c", as_it_comes)) as server:
         server.asks("tools/list")
         assert server.process.wait(20) == 130
         assert server.errors.read().split() == [b"interrupted"]
 
 
-def test_one_whose_answers_nobody_reads_ends_as_any_command(tmp_path: Path) -> None:
+def test_one_whose_answers_nobody_reads_ends_as_any_command(tmp_path: Path, stem: Stem | None) -> None:
     """It said that it was at fault, and where its input stayed open it did not end."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         server.output.close()
         with suppress(BrokenPipeError):
             server.asks("tools/list")
@@ -170,8 +168,8 @@ def test_one_whose_answers_nobody_reads_ends_as_any_command(tmp_path: Path) -> N
         assert server.errors.read() == b""
 
 
-def test_much_that_comes_at_once_is_read_whole_and_its_end_too(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+def test_much_that_comes_at_once_is_read_whole_and_its_end_too(tmp_path: Path, stem: Stem | None) -> None:
+    with served(stem, tmp_path) as server:
         for amount in range(40):
             server.asks("tools/call", name="pay", arguments={"amount": amount, "note": "x" * 10_000})
         assert {server.hears()["id"] for _ in range(40)} == set(range(2, 42))
@@ -179,9 +177,9 @@ def test_much_that_comes_at_once_is_read_whole_and_its_end_too(tmp_path: Path) -
         assert server.process.wait(20) == 0
 
 
-def test_a_client_that_says_no_more_is_answered(tmp_path: Path) -> None:
+def test_a_client_that_says_no_more_is_answered(tmp_path: Path, stem: Stem | None) -> None:
     """By a pipe, as of `printf`, it was told "Connection closed": its calls were cancelled as its input ended."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         for item in ("nut", "bolt"):
             server.calls("ship", item=item)
         server.asks("tools/list")
@@ -190,8 +188,8 @@ def test_a_client_that_says_no_more_is_answered(tmp_path: Path) -> None:
     assert told[4]["result"]["tools"]
 
 
-def test_a_call_that_was_cancelled_is_not_waited_for(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+def test_a_call_that_was_cancelled_is_not_waited_for(tmp_path: Path, stem: Stem | None) -> None:
+    with served(stem, tmp_path) as server:
         server.calls("ship", item="nut", seconds=600)
         until_begun(tmp_path)
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
@@ -201,32 +199,32 @@ def test_a_call_that_was_cancelled_is_not_waited_for(tmp_path: Path) -> None:
         assert time.monotonic() - began < 10
 
 
-def test_a_client_that_has_gone_has_its_calls_cancelled(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+def test_a_client_that_has_gone_has_its_calls_cancelled(tmp_path: Path, stem: Stem | None) -> None:
+    with served(stem, tmp_path) as server:
         server.calls("ship", item="nut", seconds=600)
         until_begun(tmp_path)
         server.output.close()
         server.input.close()
         server.process.wait(10)
     assert not (tmp_path / "shipped").exists()
-    assert runs_of(tmp_path) == ["cancelled"]
+    assert runs_of(stem, tmp_path) == ["cancelled"]
 
 
 @pytest.mark.parametrize("asked", [False, True], ids=["before it is asked", "as it is asked"])
-def test_a_client_that_says_no_more_cannot_agree(tmp_path: Path, asked: bool) -> None:
-    with served(tmp_path, elicitation={}) as server:
+def test_a_client_that_says_no_more_cannot_agree(tmp_path: Path, asked: bool, stem: Stem | None) -> None:
+    with served(stem, tmp_path, elicitation={}) as server:
         server.calls("burn", item="nut")
         if asked:
             assert server.hears()["method"] == "elicitation/create"
         told = server.hears_to_the_end()
     told = {number: one for number, one in told.items() if "method" not in one}
     assert "waits for a person, who has not answered" in told[2]["result"]["content"][0]["text"]
-    assert runs_of(tmp_path) == ["waiting"]
+    assert runs_of(stem, tmp_path) == ["waiting"]
 
 
-def test_a_client_whose_patience_has_ended_ends_a_call_and_its_run(tmp_path: Path) -> None:
+def test_a_client_whose_patience_has_ended_ends_a_call_and_its_run(tmp_path: Path, stem: Stem | None) -> None:
     """So a client is to end what goes on after its input. The run was left as one whose process has died."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         server.calls("ship", item="nut", seconds=600)
         until_begun(tmp_path)
         server.input.close()
@@ -235,16 +233,18 @@ def test_a_client_whose_patience_has_ended_ends_a_call_and_its_run(tmp_path: Pat
         server.process.terminate()
         assert server.process.wait(20) == -signal.SIGTERM
         assert server.errors.read() == b""
-    assert runs_of(tmp_path) == ["cancelled"]
+    assert runs_of(stem, tmp_path) == ["cancelled"]
 
 
-def test_a_server_whose_client_reads_no_more_and_is_there_is_told_once_to_stop(tmp_path: Path) -> None:
+def test_a_server_whose_client_reads_no_more_and_is_there_is_told_once_to_stop(
+    tmp_path: Path, stem: Stem | None
+) -> None:
     """The thread that waited for its client to read was waited for: it took a second SIGTERM."""
     impatient = (
         "import runpy, sys; from treadle.mcp import outstanding; outstanding.GRACE = 0.5; "
         "sys.argv = ['treadle', 'mcp', '--tools', 'shop']; runpy.run_module('treadle', run_name='__main__')"
     )
-    with served(tmp_path, run=("-c", impatient)) as server:
+    with served(stem, tmp_path, run=("-c", impatient)) as server:
         for _ in range(4):
             server.calls("ship", item="n" * 40_000, seconds=0)
         until_begun(tmp_path)
@@ -281,9 +281,9 @@ UNREADABLE = [
 ]  # fmt: skip
 
 
-def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, stem: Stem | None) -> None:
     """It was passed over, and its client waited for an answer. A call behind each shows what was said before it."""
-    with served(tmp_path) as server:
+    with served(stem, tmp_path) as server:
         for line, refused, words in UNREADABLE:
             server.input.write(line.encode() + b"\n")
             server.calls("ship", item=line, seconds=0)

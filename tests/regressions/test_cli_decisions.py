@@ -33,7 +33,7 @@ import sys
 import time
 
 import pytest
-from stem import PLAIN
+from stem import PLAIN, run_in
 
 BANK = '''
 import sys, time
@@ -130,20 +130,15 @@ class Desk:
 
     def run(self, name):
         """The id of a run of the agent `name`, carried as far as it goes."""
-        done = subprocess.run(
-            [sys.executable, "bank.py", name], cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            timeout=60, check=True,
-        )  # fmt: skip
+        done = self._ran([str(self.folder / "bank.py"), name])
+        done.check_returncode()
         return done.stdout.split()[0]
 
     def __call__(self, *arguments, input=""):
-        words = [sys.executable, "-m", "treadle", *arguments]
-        if forked := self.stem and self.stem.run(arguments, self.folder, self.environment, input, 60):
-            return subprocess.CompletedProcess(words, *forked)
-        return subprocess.run(
-            words, cwd=self.folder, env=self.environment, input=input,
-            capture_output=True, text=True, encoding="utf-8", timeout=60,
-        )  # fmt: skip
+        return self._ran(["-m", "treadle", *arguments], input)
+
+    def _ran(self, words, input=""):
+        return run_in(self.stem, words, self.folder, self.environment, input=input)
 
     @property
     def notes(self):

@@ -81,7 +81,7 @@ def by_header(request):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("more", [(), ("--leave",)])
-def test_killed_between_the_request_and_its_answer_the_same_request_begins_nothing(tmp_path, monkeypatch, more):
+def test_killed_between_the_request_and_its_answer_the_same_request_begins_nothing(tmp_path, monkeypatch, more, stem):
     monkeypatch.setattr(restarts, "AGENTS", AGENTS)
     posts = [
         ("/api/runs", {"agent": "payer", "input": "one"}, KEY),
@@ -89,7 +89,7 @@ def test_killed_between_the_request_and_its_answer_the_same_request_begins_nothi
         ("/v1/responses", {"model": "payer", "input": "three", "stream": True}, {}),
         ("/ag-ui/payer", front("four"), {}),
     ]
-    first, ids = restarts.Process(tmp_path), []
+    first, ids = restarts.Process(stem, tmp_path), []
     try:
         for path, body, headers in posts:
             with first.client.stream("POST", path, json=body, headers=headers) as answer:
@@ -99,7 +99,7 @@ def test_killed_between_the_request_and_its_answer_the_same_request_begins_nothi
     finally:
         assert first.end(signal.SIGKILL) == -signal.SIGKILL
     (tmp_path / "go").touch()
-    second = restarts.Process(tmp_path, *more)
+    second = restarts.Process(stem, tmp_path, *more)
     try:
         for (path, body, headers), run_id in zip(posts, ids, strict=True):
             answer = second.client.post(path, json=body, headers={**headers, **(RETRY if "three" in str(body) else {})})

@@ -4,13 +4,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import httpx2
 import pytest
 from click.testing import CliRunner
+from stem import Stem, start_in, surroundings
 
 from treadle.cli.commands.serve import serve
 
@@ -44,13 +44,13 @@ payer = Agent(ScriptedModel(turn, usage=Usage(1000, 100), price=Price(3, 15)), n
 class Process:
     """`treadle serve` in a process of its own."""
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, stem: Stem | None, folder: Path, *more: str) -> None:
         (folder / "agents.py").write_text(AGENTS)
-        command = [sys.executable, "-m", "treadle", "serve", "--agent", str(folder / "agents.py"), "--port", "0", *more]
-        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        command = ["-m", "treadle", "serve", "--agent", str(folder / "agents.py"), "--port", "0", *more]
+        env = {**surroundings(), "PYTHONUNBUFFERED": "1"}
         env.pop("TREADLE_TOKEN", None)
-        self.process = subprocess.Popen(
-            [*command, "--journal", str(folder / "runs.db"), "-q"], stdout=subprocess.PIPE, text=True, env=env
+        self.process = start_in(
+            stem, [*command, "--journal", str(folder / "runs.db"), "-q"], folder, env, stdout=subprocess.PIPE, text=True
         )
         line = self.process.stdout.readline()
         self.client = httpx2.Client(base_url=line.split(" at ")[1].split(" with ")[0], timeout=20)
@@ -109,8 +109,8 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
-    first = Process(tmp_path)
+def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path, stem):
+    first = Process(stem, tmp_path)
     try:
         (tmp_path / "go0").touch()
         run_id = first.client.post("/api/runs", json={"agent": "payer", "input": "go"}).json()["id"]
@@ -120,7 +120,7 @@ def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
         assert first.end(signal.SIGKILL) == -signal.SIGKILL
     (tmp_path / "go1").touch()
     (tmp_path / "go2").touch()
-    second = Process(tmp_path)
+    second = Process(stem, tmp_path)
     try:
         # Nobody knows what the call did that was under way: it is not made again by itself.
         waiting = until(lambda: (one := second.get(f"/api/runs/{run_id}"))["status"] == "waiting" and one)
@@ -149,8 +149,8 @@ def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path):
-    first = Process(tmp_path)
+def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path, stem):
+    first = Process(stem, tmp_path)
     run_id = first.client.post("/api/runs", json={"agent": "payer", "input": "go"}).json()["id"]
     until(lambda: lines(tmp_path / "paid") == ["0"])
     first.process.send_signal(signal.SIGTERM)
@@ -161,7 +161,7 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
     assert lines(tmp_path / "asked") == ["0"]
     for number in (1, 2):
         (tmp_path / f"go{number}").touch()
-    second = Process(tmp_path)
+    second = Process(stem, tmp_path)
     try:
         done = until(lambda: (one := second.get(f"/api/runs/{run_id}"))["status"] == "finished" and one)
         assert done["text"] == "done"
@@ -172,9 +172,9 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_told_to_stop_again_and_again_until_it_is_gone_it_ends_well(tmp_path):
+def test_told_to_stop_again_and_again_until_it_is_gone_it_ends_well(tmp_path, stem):
     """In its last moment, when its event loop was closed, the signal was obeyed as in any program."""
-    told = Process(tmp_path)
+    told = Process(stem, tmp_path)
     while told.process.poll() is None:
         told.process.send_signal(signal.SIGTERM)
         time.sleep(0.001)

@@ -12,12 +12,12 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+from stem import start_in, surroundings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -49,7 +49,7 @@ agent = Agent(Hangs([]), name="agent")
 class Process:
     """`treadle serve` in a process of its own, and what it logs."""
 
-    def __init__(self, folder, *more):
+    def __init__(self, stem, folder, *more):
         (folder / "agents.py").write_text(AGENTS)
         self.log, self.hangs = folder / "log", folder / "hangs"
         given = [
@@ -61,9 +61,9 @@ class Process:
             f"{folder}/runs.db",
         ]
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "treadle", "serve", "--port", "0", *given, *more], stdout=subprocess.PIPE,
-                stderr=log, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            self.process = start_in(
+                stem, ["-m", "treadle", "serve", "--port", "0", *given, *more], folder,
+                {**surroundings(), "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         address = self.process.stdout.readline().split(" at ")[1].split(" with ")[0]
         self.client = httpx2.Client(base_url=address, timeout=60)
@@ -81,12 +81,12 @@ class Process:
 
 
 @pytest.fixture
-def serves(tmp_path):
+def serves(tmp_path, stem):
     """Starts a server, which is gone when the test is."""
     started = []
 
     def start(*more):
-        started.append(Process(tmp_path, *more))
+        started.append(Process(stem, tmp_path, *more))
         return started[-1]
 
     yield start
