@@ -38,7 +38,8 @@ import click.shell_completion, shlex, tomllib, treadle.tools.builtin
 import treadle.cli.agents, treadle.cli.answer, treadle.cli.completion, treadle.cli.skills, treadle.cli.story
 import treadle.cli.table, treadle.cli.toolset, treadle.cli.trust, treadle.cli.waiting, treadle.cli.watch
 import contextlib, importlib
-for name in ("treadle.serve", "treadle.cli.commands.serve", "uvicorn", "treadle.mcp.serve", "mcp", "psycopg"):
+for name in ("treadle.serve", "treadle.cli.commands.serve", "uvicorn", "treadle.mcp.serve", "mcp",
+             "psycopg", "treadle.workers", "treadle.cli.commands.worker", "procrastinate"):
     with contextlib.suppress(ImportError):
         importlib.import_module(name)
 """

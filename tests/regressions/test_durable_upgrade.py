@@ -14,6 +14,7 @@ journals that are kept in `tests/journal/recorded` stand for it.
 import io
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -151,12 +152,19 @@ def program(source, text, *arguments):
     return ran.stdout
 
 
-@pytest.fixture
-def left(earlier, tmp_path):
+@pytest.fixture(scope="module")
+def begun(earlier, tmp_path_factory):
     """A folder with what runs of the earlier commit have left behind."""
+    folder = tmp_path_factory.mktemp("begun")
     for name in ("waits", "asks", "limited", "killed", "below"):
-        program(earlier, BEGINS, tmp_path, "dies", name)
-    return tmp_path
+        program(earlier, BEGINS, folder, "dies", name)
+    return folder
+
+
+@pytest.fixture
+def left(begun, tmp_path):
+    """A copy of that folder."""
+    return Path(shutil.copytree(begun, tmp_path / "left"))
 
 
 def did(folder):

@@ -11,6 +11,7 @@ from needs import need
 
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
 from fleet import AGENT
+from stem import run_in, surroundings
 
 from treadle.cli.app import run
 
@@ -18,19 +19,15 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def treadle(database):
+def treadle(database, stem, tmp_path):
     """Runs the command line with the database as its journal."""
     database.execute("CREATE TABLE effects (run_id text, number int, pid int)")
-    environment = os.environ | {
+    environment = surroundings() | {
         "TREADLE_JOURNAL": database.url, "FLEET_URL": database.url, "FLEET_SECONDS": "0.01",
-        "PYTHONIOENCODING": "utf-8",
     }  # fmt: skip
 
     def typed(*arguments, **more):
-        command = [sys.executable, "-m", "treadle", *arguments]
-        return subprocess.run(
-            command, env=environment | more, capture_output=True, text=True, timeout=60, encoding="utf-8"
-        )
+        return run_in(stem, ["-m", "treadle", *arguments], tmp_path, environment | more)
 
     return typed
 
