@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,6 +39,26 @@ def pytest_configure() -> None:
     """Lets Ctrl-C reach the commands that tests start: a job in the background begins with it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _read_certificates_once()
+
+
+def _read_certificates_once() -> None:
+    """Thousands of clients are made here, and each would read all the certificates of the system anew."""
+    try:
+        import httpcore2
+    except ImportError:
+        return
+    if (made := getattr(httpcore2, "default_ssl_context", None)) is None:
+        return
+
+    @cache
+    def read(trust_env: bool, file: str | None, folder: str | None) -> object:
+        return made(_trust_env=trust_env)
+
+    def known(*, _trust_env: bool = True) -> object:
+        return read(_trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+    httpcore2.default_ssl_context = known
 
 
 @pytest.hookimpl(optionalhook=True)
