@@ -34,6 +34,7 @@ from pathlib import Path
 
 import pytest
 from play import Bank, copied, told, within
+from stem import start_in
 
 import treadle
 from treadle import (
@@ -895,16 +896,11 @@ asyncio.run(main())
 """
 
 
-def process(place, per="", mode=""):
+def process(stem, place, per="", mode=""):
     """A process that spends, waiting for a word to begin."""
-    environment = os.environ | {"PYTHONPATH": str(Path(treadle.__file__).parents[1])}
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(SPENDS), place, per, mode],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    words, environment = ["-c", textwrap.dedent(SPENDS), place, per, mode], os.environ | {"PYTHONIOENCODING": "utf-8"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return start_in(stem, words, Path.cwd(), environment, options=["-W", "error"], **pipes)
 
 
 def begin(*processes):
@@ -916,8 +912,8 @@ def begin(*processes):
 
 
 @pytest.mark.parametrize("per", ["", "user"])
-def test_processes_together_never_exceed_a_budget(place, per):
-    processes = [process(place, per) for _ in range(3)]
+def test_processes_together_never_exceed_a_budget(place, per, strict):
+    processes = [process(strict, place, per) for _ in range(3)]
     begin(*processes)
     said = [one.communicate(timeout=120)[0] for one in processes]
     assert [one.returncode for one in processes] == [0, 0, 0]
@@ -930,8 +926,8 @@ def test_processes_together_never_exceed_a_budget(place, per):
     budget.close()
 
 
-def test_what_a_killed_process_set_aside_stays(place):
-    with process(place, mode="hangs") as one:
+def test_what_a_killed_process_set_aside_stays(place, strict):
+    with process(strict, place, mode="hangs") as one:
         begin(one)
         for _ in range(3):
             assert one.stdout.readline() == "calling\n"
