@@ -7,11 +7,12 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from stem import Stem, start_in, surroundings
 
 from treadle import Agent
 from treadle.journal import PostgresJournal
@@ -57,6 +58,7 @@ class Fleet:
         concurrency: runs under way at once in each worker.
         temporal: the address of a Temporal cluster, for a queue there.
         agent: the file of the agent of the workers.
+        stem: what the workers are forked from; without it each begins anew.
     """
 
     def __init__(
@@ -69,8 +71,9 @@ class Fleet:
         concurrency: int = 8,
         temporal: str = "",
         agent: Path = AGENT,
+        stem: Stem | None = None,
     ) -> None:
-        self.agent = agent
+        self.agent, self.stem = agent, stem
         self.url, self.execute, self.temporal = url, execute, temporal
         self.heartbeat, self.seconds, self.concurrency = heartbeat, seconds, concurrency
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -78,14 +81,14 @@ class Fleet:
 
     def start(self, *more: str, log: Path | None = None) -> subprocess.Popen[bytes]:
         """One more worker."""
-        environment = os.environ | {"FLEET_URL": self.url, "FLEET_SECONDS": str(self.seconds)}
+        environment = surroundings() | {"FLEET_URL": self.url, "FLEET_SECONDS": str(self.seconds)}
         command = [
-            sys.executable, "-m", "treadle", "worker", "--agent", f"{self.agent}:agent", "--journal", self.url,
+            "-m", "treadle", "worker", "--agent", f"{self.agent}:agent", "--journal", self.url,
             "--heartbeat", str(self.heartbeat), "--concurrency", str(self.concurrency), "--quiet", *more,
             *(["--queue", f"temporal://{self.temporal}"] if self.temporal else []),
         ]  # fmt: skip
         with open(log or os.devnull, "ab") as output:
-            worker = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+            worker = start_in(self.stem, command, Path.cwd(), environment, stdout=output, stderr=output)
         self.workers.append(worker)
         return worker
 

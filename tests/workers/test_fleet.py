@@ -14,8 +14,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def fleet(database):
-    made = Fleet(database.url, database.execute, heartbeat=1.0, seconds=0.05)
+def fleet(database, stem):
+    made = Fleet(database.url, database.execute, heartbeat=1.0, seconds=0.05, stem=stem)
     yield made
     made.end()
 
@@ -28,9 +28,9 @@ async def test_three_workers_one_killed_one_stopped_and_every_run_ends_once(flee
     assert 0 <= told.missing <= 2 * fleet.concurrency
 
 
-async def test_it_is_the_same_where_temporal_brings_the_runs(database, cluster):
+async def test_it_is_the_same_where_temporal_brings_the_runs(database, cluster, stem):
     address = cluster.service_client.config.target_host
-    fleet = Fleet(database.url, database.execute, heartbeat=1.0, seconds=0.05, temporal=address)
+    fleet = Fleet(database.url, database.execute, heartbeat=1.0, seconds=0.05, temporal=address, stem=stem)
     try:
         told = await show(fleet, 40)
     finally:

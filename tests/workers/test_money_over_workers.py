@@ -46,7 +46,9 @@ async def worst():
 
 
 @pytest.mark.parametrize("place", ["a file", "the database"])
-async def test_in_three_processes_with_exactly_enough_money_all_runs_finish(database, tmp_path, monkeypatch, place):
+async def test_in_three_processes_with_exactly_enough_money_all_runs_finish(
+    database, tmp_path, monkeypatch, place, stem
+):
     aside = await worst()
     assert aside > 10 * TAKEN
     usd = (RUNS - 1) * TAKEN + aside
@@ -58,7 +60,9 @@ async def test_in_three_processes_with_exactly_enough_money_all_runs_finish(data
     pids.touch()
     monkeypatch.setenv("PURSE_PIDS", str(pids))
     agent_file = Path(__file__).with_name("purse_agent.py")
-    fleet = Fleet(database.url, database.execute, heartbeat=5.0, seconds=0.02, concurrency=4, agent=agent_file)
+    fleet = Fleet(
+        database.url, database.execute, heartbeat=5.0, seconds=0.02, concurrency=4, agent=agent_file, stem=stem
+    )
     names = ("anna", "ben")
     # Who submits shares the purses: whose a run is stands in the budget and in the journal.
     agent = Agent(ScriptedModel([]), name="fleet", journal=PostgresJournal(database.url))
@@ -84,7 +88,7 @@ async def test_in_three_processes_with_exactly_enough_money_all_runs_finish(data
     budget.close()
 
 
-async def test_a_worker_that_is_killed_forgets_nothing_and_holds_nothing_back(database, tmp_path, monkeypatch):
+async def test_a_worker_that_is_killed_forgets_nothing_and_holds_nothing_back(database, tmp_path, monkeypatch, stem):
     """What was under way in it may have been paid for: that counts at its worst, and every run finishes elsewhere."""
     aside = await worst()
     usd = (RUNS - 1) * TAKEN + (1 + KILLED) * aside
@@ -94,7 +98,9 @@ async def test_a_worker_that_is_killed_forgets_nothing_and_holds_nothing_back(da
     for name, value in {"PATH": database.url, "USD": usd, "PIDS": pids, "SECONDS": 0.2}.items():
         monkeypatch.setenv(f"PURSE_{name}", str(value))
     agent_file = Path(__file__).with_name("purse_agent.py")
-    fleet = Fleet(database.url, database.execute, heartbeat=2.0, seconds=0.02, concurrency=KILLED, agent=agent_file)
+    fleet = Fleet(
+        database.url, database.execute, heartbeat=2.0, seconds=0.02, concurrency=KILLED, agent=agent_file, stem=stem
+    )
     # How long a reply may be is said by who submits.
     settings = ModelSettings(max_tokens=1000)
     agent = Agent(ScriptedModel([]), name="fleet", journal=PostgresJournal(database.url), settings=settings)
