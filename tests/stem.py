@@ -109,6 +109,9 @@ time.tzset()
 tempfile.tempdir = None
 if session:
     os.setsid()
+    if os.isatty(0):
+        import fcntl, termios
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 if os.isatty(1):
     sys.stdout.reconfigure(line_buffering=True)
 if environment.get("PYTHONUNBUFFERED"):
@@ -209,7 +212,8 @@ class Stem:
             words: What would be said after Python's own name and options.
             folder: Where it is run.
             environment: All of its own.
-            options: Further ones of `subprocess.Popen`: its streams, `text`, `start_new_session`.
+            options: Further ones of `subprocess.Popen`: its streams, `text`, `start_new_session`; a terminal that is
+                read from is that of the session then.
         """
         if _of_python(environment) != self.own:
             return None
