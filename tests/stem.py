@@ -6,7 +6,8 @@ loads the module of its command itself. Where nothing can be forked there is non
 
 It ends as a process ends that has waited for its threads, called what was to be called at its end and written all: what
 is loaded is left where it is, as to take the whole library apart took longer than most commands. That too is seen in
-the commands that are started as processes of their own.
+the commands that a shell begins, which are begun anew, as are those that ask what is loaded or what a signal does
+while it is.
 """
 
 import json
