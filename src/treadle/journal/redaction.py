@@ -99,10 +99,16 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
 SIGNED: frozenset[str] = frozenset({"signature", "thoughtSignature", "thought_signature"})
-OWN_KEPT: frozenset[str] = SIGNED | {"type", "id", "call_id", "tool_use_id", "encrypted_content", "encrypted_index"}
+OWN_KEPT: frozenset[str] = SIGNED | {"type", "id", "call_id", "tool_use_id", "redactedContent"}
 """Of what only the provider understands, what is not passed through it: words, ids, what it encrypted and signed."""
-GIVEN: frozenset[str] = frozenset({"input", "arguments", "args", "output", "response", "result"})
-"""Of that, where a tool that the provider ran has its own data, with whatever names."""
+ENCRYPTED = "encrypted"
+"""How what it encrypted is called, as `encrypted_content`; or the kind of a part that has it as its `data`."""
+BY_ID = "calls"
+"""Of that, what goes back with calls, each by the id of its call."""
+GIVEN: frozenset[str] = frozenset(
+    {"input", "arguments", "args", "output", "response", "result", "attributes", "metadata", "env"}
+)
+"""Of that, where a tool that the provider ran, or whoever gave it files, has data of their own, with whatever names."""
 
 ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ToolReacted, ApprovalDecided, Awaited})
 """Whose `arguments` are JSON, in which each text is passed through it."""
@@ -181,13 +187,19 @@ def _own(value: Any, redact: Redact) -> Any:
         return value if all(map(_is, items, value)) else type(value)(items)
     if not isinstance(value, Mapping):
         return _any(value, redact)
-    pairs = {_any(name, redact): _field(name, one, redact) for name, one in value.items()}
+    sealed = {"data"} if str(value.get("type")).endswith(ENCRYPTED) else set[str]()
+    pairs = {
+        _any(name, redact): one if name in sealed and isinstance(one, str) else _field(name, one, redact)
+        for name, one in value.items()
+    }
     return value if pairs == value else {name: one for name, one in pairs.items() if name not in SIGNED}
 
 
 def _field(name: str, value: Any, redact: Redact) -> Any:
-    if name in OWN_KEPT and isinstance(value, str):
+    if (name in OWN_KEPT or name.startswith(ENCRYPTED)) and isinstance(value, str):
         return value
+    if name == BY_ID and isinstance(value, Mapping):
+        return {call_id: _own(one, redact) for call_id, one in value.items()}
     return _any(value, redact) if name in GIVEN else _own(value, redact)
 
 
