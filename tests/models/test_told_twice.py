@@ -489,3 +489,13 @@ async def test_thinking_of_claudes_that_is_begun_twice_goes_back_once(serve, pai
     (sent,) = [one for one in json.loads(server.requests[1].body)["messages"] if one["role"] == "assistant"]
     thoughts = [part for part in sent["content"] if part["type"] == "thinking"]
     assert thoughts == [{"type": "thinking", "thinking": "I pay.", "signature": "c2lnbmVk"}]
+
+
+@pytest.mark.parametrize("pieces", [[], PIECES[:1]])
+@pytest.mark.parametrize("output", [[], [SAID]])
+async def test_a_response_that_is_cut_off_as_a_call_begins_is_one_that_was_cut_off(serve, paid, pay, output, pieces):
+    """It was an event that is not as the protocol has it: nobody heard of the limit, nor of what was said before."""
+    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": output}
+    server = serve(streaming(BEGUN, *pieces, {"type": "response.incomplete", "response": body_of("responses") | ended}))
+    result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
+    assert (result.stop.reason, result.stop.detail, paid) == ("length", "max_output_tokens", [])

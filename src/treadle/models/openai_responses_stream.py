@@ -281,11 +281,13 @@ class ResponsesDecoder:
         calls = [fields for fields in output if fields.get("type") == "function_call"]
         # Servers name calls there that they never declared done, or leave out what they did declare.
         leaves_out = len(calls) < len({call_id_of(item.fields) for item in begun})
+        # One that was cut off leaves out what it had no room for.
+        is_promised = leaves_out and status != "incomplete"
         for item in begun:
             given = next((fields for fields in calls if fields.get("call_id") == call_id_of(item.fields)), None)
             if item.completed and given is not None and is_bare(item.fields.get("arguments") or ""):
                 item.fields = given
-            elif not item.completed and given is None and leaves_out and item.is_silent():
+            elif not item.completed and given is None and is_promised and item.is_silent():
                 raise ValueError("a call that was begun has neither arguments nor an end, and no part in the response")
             elif not item.completed:
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
