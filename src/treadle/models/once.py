@@ -8,11 +8,14 @@ streams that give each call an id of its own.
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
+from typing import Any, Final
 
 import msgspec
 
 from treadle.kernel.messages import AssistantPart, ToolCall
+
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 Told = tuple[str, str, str]
 """The id that a call was given, its name and its arguments."""
@@ -81,14 +84,26 @@ def ids_told(calls: Sequence[Told], ids: Sequence[str]) -> list[str]:
 
 
 def as_told(arguments: str) -> str:
-    """What arguments say, however it is written: a gateway that reads and writes them sets other spaces and escapes."""
+    """What arguments say, however it is written.
+
+    A gateway that reads and writes them sets other spaces and escapes, and may write 10.0 as 10.
+    """
     if is_bare(arguments):
         return ""
     try:
-        value = json.loads(arguments, parse_int="\0{}".format, parse_float="\0{}".format)
+        value = json.loads(arguments, parse_int=_number, parse_float=_number)
         return json.dumps(value, sort_keys=True)
     except (ValueError, RecursionError):
         return arguments
+
+
+def _number(digits: str) -> str:
+    """What the digits of a number come to; unlike every text that somebody would write."""
+    try:
+        value = Decimal(digits)
+    except InvalidOperation:
+        return f"\0{digits}"
+    return f"\0{value.normalize(_EXACT) if value else 0}"
 
 
 def _same(call_id: str, name: str, arguments: str) -> Told:
