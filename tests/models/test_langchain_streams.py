@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from treadle import Agent, Limits, Retries, tool
 from treadle.kernel.events import ModelFailed
-from treadle.models import ProtocolError
+from treadle.models import ProtocolError, ToolCallCompleted
 from treadle.models.langchain import LangChainModel
 
 pytestmark = pytest.mark.anyio
@@ -79,8 +79,9 @@ def pay(paid: list[str]) -> Any:
     return pay
 
 
-async def run(turns: list[Any], *tools: Any, kind: str = "says", **options: Any) -> Any:
-    return await Agent(LangChainModel(Says(turns=turns, kind=kind)), tools=tools, retries=SOON, **options).run("go")
+async def run(turns: list[Any], *tools: Any, kind: str = "says", on_event: Any = None, **options: Any) -> Any:
+    agent = Agent(LangChainModel(Says(turns=turns, kind=kind)), tools=tools, retries=SOON, **options)
+    return await agent.run("go", on_event=on_event)
 
 
 @pytest.mark.parametrize("kind", ["openai-chat", "anthropic-chat", "chat-ollama"])
@@ -125,15 +126,22 @@ async def test_a_response_that_was_not_completed_is_not_used(status, paid, pay):
         ([said("", (0, "a", "pay", "")), said("", (0, None, "pay", PAY_A))], ["A"]),
         ([said("", (0, "a", None, '{"to"')), said("", (0, None, "pay", ': "A"}'))], ["A"]),
         ([said("", (0, "a", "pay", '{"to": "A')), said("", (0, None, None, '"}'))], ["A"]),
+        (
+            [said("", (0, "a", "pay", '{"to": ')), said("", (0, None, None, '"A"}')), said("", (0, None, None, PAY_A))],
+            ["A"],
+        ),
+        ([said("", (None, "a", "pay", PAY_A)), said("", (None, "a", None, '{"to":"A"}'))], ["A"]),
         ([said("", (0, "a", "pay", '{"to": "A'))], []),
         ([said("", (0, "a", None, PAY_A))], []),
     ],
 )
 async def test_each_call_is_made_once_however_its_pieces_came(pieces, made, paid, pay):
-    result = await run([[*pieces, CALLS], DONE], pay)
+    told: list[Any] = []
+    result = await run([[*pieces, CALLS], DONE], pay, on_event=told.append)
     assert (result.text, sorted(paid)) == ("Done.", made)
     ids = [call.id for call in result.tool_calls_made]
     assert len(set(ids)) == len(ids)
+    assert [one.id for one in told if isinstance(one, ToolCallCompleted)] == ids
 
 
 async def test_a_stream_without_any_chunk_is_asked_for_again():

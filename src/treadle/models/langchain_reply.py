@@ -20,7 +20,7 @@ from treadle.models.counts import told_usage
 from treadle.models.errors import UnsoundReply
 from treadle.models.guarded import ended_early
 from treadle.models.langchain_messages import assistant_message, calls_of, refusal_in, said
-from treadle.models.once import ids_told
+from treadle.models.once import are_told_again, ids_told
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -161,8 +161,8 @@ class Reading:
         calls = made or self._whole
         content = merge_content(*self._contents) if self._contents else ""
         message = assistant_message(content, self._extra, calls, streamed=True)
-        left_out = {call.id for call in calls} - {call.id for call in message.calls}
-        events += [ToolCallCompleted(call.id) for call in self._calls if call.id not in left_out]
+        stand = {call.id for call in message.calls}
+        events += [ToolCallCompleted(call.id) for call in self._calls if call.id in stand]
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
         if message.calls and finish == "stop":
             finish = "tool_calls"
@@ -193,6 +193,8 @@ class Reading:
             self._calls.append(call)
         call.named(name)
         text = _text(piece, "args")
+        if are_told_again(call.pieces, text):
+            return []
         call.pieces.append(text)
         if not call.started and call.name and text:
             return call.start()
