@@ -304,7 +304,7 @@ async def test_thinking_and_text_in_blocks_are_told_apart_and_sent_back() -> Non
         Thinking(data="xyz"),
         Text("I add"),
         ToolCall("c1", "add", '{"a": 1, "b": 2}'),
-        Opaque("langchain", {"type": "web_search_result", "value": [1], "index": 4}),
+        Opaque("langchain:chunks", {"type": "web_search_result", "value": [1], "index": 4}),
     )
     again = model.sent[1][0][1].content
     assert again[0] == {"type": "thinking", "thinking": "1 and 2", "signature": "sig"}
@@ -354,6 +354,24 @@ async def test_usage_is_added_up_over_the_chunks_with_its_details() -> None:
     assert (await reply_of(chunk("x")))[1].usage is None
 
 
+async def test_what_only_one_kind_of_chat_model_understands_goes_to_no_other() -> None:
+    """A search of Claude's was sent to OpenAI's, which refuse what they do not know."""
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    claude = Chunks(
+        kind="anthropic-chat",
+        turns=[[chunk([found]), chunk("It rains.", response_metadata={"stop_reason": "end_turn"})]],
+    )
+    first = await Agent(LangChainModel(claude)).run("?")
+    old = AssistantMessage((Opaque("langchain", {"type": "of nobody knows whom"}), Text("Yes.")))
+    for kind, sent in [("openai-chat", []), ("anthropic-chat", ["web_search_tool_result"])]:
+        other = Chunks(kind=kind, turns=[[chunk("Done.", response_metadata={"finish_reason": "stop"})]])
+        conversation = Conversation([*first.messages, old])
+        assert (await Agent(LangChainModel(other)).run("And?", conversation=conversation)).text == "Done."
+        blocks = [one for said in other.sent[-1][0] if isinstance(said.content, list) for one in said.content]
+        assert [one["type"] for one in blocks if one["type"] != "text"] == [*sent, "of nobody knows whom"]
+    assert to_langchain(first.messages)[-1].content[0] == found
+
+
 @pytest.mark.parametrize(
     ("reported", "usage"),
     [
@@ -361,6 +379,7 @@ async def test_usage_is_added_up_over_the_chunks_with_its_details() -> None:
         ({"input_tokens": 100, "output_tokens": None}, Usage(100, 0, estimated=True)),
         ({"input_tokens": 100}, Usage(100, 0, estimated=True)),
         ({"output_tokens": 9}, Usage(0, 9, estimated=True)),
+        ({"input_tokens": 0, "output_tokens": 9}, Usage(0, 9, estimated=True)),
         ({"input_tokens": 100, "output_tokens": 9, "input_token_details": {"cache_read": None}}, Usage(100, 9)),
         ({"input_tokens": 100, "output_tokens": 9, "input_token_details": 3}, Usage(100, 9)),
         ({"input_tokens": None, "output_tokens": None}, None),
@@ -487,6 +506,13 @@ def raised(cls: type[Exception], words: str = "no", response: Response | None = 
     return error
 
 
+def streamed(body: Any, **fields: Any) -> Exception:
+    """What the official clients raise for an error in a stream, which began with `status`."""
+    error = raised(Exception, str(body))
+    vars(error).update(body=body, **{f"{name}_code": value for name, value in fields.items()})
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -506,6 +532,11 @@ def raised(cls: type[Exception], words: str = "no", response: Response | None = 
         (ConnectionResetError("gone"), ConnectionFailed),
         (TimeoutError(), ModelTimeout),
         (KeyError("a fault of its own"), ModelError),
+        (streamed({"message": "the server is overloaded", "type": "server_error", "code": None}), Overloaded),
+        (
+            streamed({"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}, status=200),
+            RateLimited,
+        ),
     ],
 )
 async def test_errors_are_typed(error: Exception, kind: type[ModelError]) -> None:

@@ -24,7 +24,7 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.extra import REPLIES, check_extra
-from treadle.models.failures import error_for, redact
+from treadle.models.failures import codes_of, error_for, redact, text_of_error
 from treadle.models.fixed import billed
 from treadle.models.guarded import ended_early
 from treadle.models.hosts import Host
@@ -134,7 +134,7 @@ class LangChainModel:
         self.price = own_price(self.name, price)
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
-        self._history = langchain_history()
+        self._history = langchain_history(self._kind)
         self._tells_end = self._kind in TELL_THE_END
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class LangChainModel:
             request = answerable(request)
         options = self._options(request.settings)
         bound = self._bound(request)
-        reading = Reading(self.name, tells_end=self._tells_end)
+        reading = Reading(self.name, tells_end=self._tells_end, kind=self._kind)
         try:
             with self._history.follow(request.run_id, request.messages) as trail:
                 converted = list(trail.made)
@@ -256,6 +256,11 @@ def told(name: str, error: Exception) -> ModelError:
     kind = next((KINDS[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in KINDS), None)
     if isinstance(status, int) and status >= 400 and kind is not ContextOverflow:
         return error_for(name, words, status=status, headers=headers)
+    body = getattr(error, "body", None)
+    if kind is None and isinstance(body, dict):
+        # The official clients have no class of their own for what a provider says in its stream.
+        inner = body.get("error")
+        return error_for(name, text_of_error(body), code=codes_of(inner if isinstance(inner, dict) else body))
     if kind is None:
         return ModelError(f"{name} raised {type(error).__name__}: {words}")
     return kind(f"{name}: {words}", status=status if isinstance(status, int) else None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
 LANGCHAIN: Final = "langchain"
-"""What an `Opaque` part's provider is called that a LangChain model wrote."""
+"""What an `Opaque` part's provider is called that a LangChain model wrote, before its kind where that is known."""
 SHOWN: Final = {"image": "image", "image_url": "image", "audio": "sound", "video": "video"}
 """The blocks that are for people, and what they see or hear of them."""
 
@@ -50,13 +50,15 @@ CALL_BLOCKS: Final = frozenset(
 """Content blocks that repeat what stands in a message's `tool_calls`."""
 
 
-def to_langchain(messages: Iterable[Message], *, sendable: bool = False) -> "list[BaseMessage]":
+def to_langchain(messages: Iterable[Message], *, sendable: bool = False, kind: str = "") -> "list[BaseMessage]":
     """`messages` as LangChain's `SystemMessage`, `HumanMessage`, `AIMessage` and `ToolMessage`.
 
     Args:
         messages: the history.
         sendable: whether they are for a provider. Arguments that are no JSON object then stand among `tool_calls`,
             wrapped in one, as some providers refuse the result of an invalid call; else in `invalid_tool_calls`.
+        kind: the `_llm_type` of the chat model they are for, which is not given what only another kind understands;
+            empty if they are for any.
     """
     from langchain_core import messages as theirs
 
@@ -68,7 +70,7 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False) -> "lis
             case UserMessage():
                 out.append(theirs.HumanMessage(content=_content(message.content)))
             case AssistantMessage():
-                out.append(_assistant(message, sendable))
+                out.append(_assistant(message, sendable, kind))
             case ToolMessage():
                 content = message.content
                 if sendable and all(isinstance(part, Text) for part in content):
@@ -88,11 +90,11 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False) -> "lis
     return out
 
 
-def langchain_history() -> "History[list[Any]]":
-    """A history kept as LangChain's messages for a provider; bounded, by about the bytes that they hold."""
+def langchain_history(kind: str) -> "History[list[Any]]":
+    """A history kept as LangChain's messages for a chat model of `kind`; bounded, by about the bytes that they hold."""
 
     def put(group: Sequence[Message], made: list[Any]) -> None:
-        made += to_langchain(group, sendable=True)
+        made += to_langchain(group, sendable=True, kind=kind)
 
     def weigh(made: list[Any], start: int) -> int:
         return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
@@ -146,9 +148,9 @@ def _ours(message: "BaseMessage", number: int, names: Mapping[str, str]) -> Mess
 
 
 def assistant_message(
-    content: Any, extra: Mapping[str, Any], calls: Sequence[ToolCall], *, streamed: bool = False
+    content: Any, extra: Mapping[str, Any], calls: Sequence[ToolCall], *, streamed: bool = False, kind: str = ""
 ) -> AssistantMessage:
-    """What a chat model said, from its content, its `additional_kwargs` and its calls.
+    """What a chat model, of `kind` if that is known, said: from its content, its `additional_kwargs` and its calls.
 
     A call stands where the content has a block for it, else at the end. If the content was streamed, texts that follow
     one another are pieces of one.
@@ -163,7 +165,7 @@ def assistant_message(
         if isinstance(block, dict) and block.get("type") in CALL_BLOCKS:
             found: AssistantPart | None = _taken(waiting, block.get("id") or block.get("call_id") or "")
         else:
-            found = said(block)
+            found = said(block, kind)
         last = parts[-1] if parts else None
         if streamed and isinstance(found, Text) and isinstance(last, Text):
             parts[-1] = Text(last.text + found.text)
@@ -204,8 +206,8 @@ def refusal_in(block: Any) -> str:
     return str(block.get("refusal") or "") if refused else ""
 
 
-def said(block: Any) -> AssistantPart | None:
-    """The part that a content block is; None for an empty one."""
+def said(block: Any, kind: str = "") -> AssistantPart | None:
+    """The part that a content block of a chat model of `kind` is; None for an empty one."""
     if isinstance(block, str):
         return Text(block) if block else None
     if refusal := refusal_in(block):
@@ -219,8 +221,17 @@ def said(block: Any) -> AssistantPart | None:
             return Thinking(data=block.get("data"))
         case "reasoning":
             return _reasoning(block)
-        case kind:
-            return Opaque(LANGCHAIN, block, SHOWN.get(kind, ""))
+        case other:
+            return Opaque(_provider(kind), block, SHOWN.get(other, ""))
+
+
+def _provider(kind: str) -> str:
+    return f"{LANGCHAIN}:{kind}" if kind else LANGCHAIN
+
+
+def _is_for(provider: str, kind: str) -> bool:
+    """Whether what `provider` alone understands may go to a chat model of `kind`."""
+    return provider in (LANGCHAIN, _provider(kind)) or (not kind and provider.startswith(f"{LANGCHAIN}:"))
 
 
 def calls_of(message: "AIMessage") -> list[ToolCall]:
@@ -269,7 +280,7 @@ def _raw_calls(raw: Any) -> dict[str, ToolCall]:
         return {}
 
 
-def _assistant(message: AssistantMessage, sendable: bool) -> "BaseMessage":
+def _assistant(message: AssistantMessage, sendable: bool, kind: str) -> "BaseMessage":
     from langchain_core.messages import AIMessage
 
     blocks: list[dict[Any, Any]] = []
@@ -287,7 +298,7 @@ def _assistant(message: AssistantMessage, sendable: bool) -> "BaseMessage":
                 else:
                     extra["reasoning_content"] = extra.get("reasoning_content", "") + part.text
             case Opaque():
-                if part.provider == LANGCHAIN:
+                if _is_for(part.provider, kind):
                     blocks.append(part.value)
                 elif told := told_of(part, message):
                     blocks.append({"type": "text", "text": told})

@@ -75,10 +75,11 @@ class Reading:
     Args:
         name: the model's name, for errors.
         tells_end: whether the integration says why each reply ended: one without such a word is not whole.
+        kind: the chat model's, who alone understands some of it.
     """
 
-    def __init__(self, name: str = "", *, tells_end: bool = False) -> None:
-        self._name, self._tells_end = name, tells_end
+    def __init__(self, name: str = "", *, tells_end: bool = False, kind: str = "") -> None:
+        self._name, self._tells_end, self._kind = name, tells_end, kind
         self._contents: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
@@ -118,7 +119,9 @@ class Reading:
         if usage is not None:
             self._usage = usage if self._usage is None else self._usage + usage
             counts = _mapping(message.usage_metadata)
-            self._counted |= {name for name in COUNTED if counts.get(name) is not None}
+            # No request is of 0 tokens: some integrations add up what was not told.
+            told = {name for name in COUNTED if counts.get(name) is not None}
+            self._counted |= told if counts.get("input_tokens") else told - {"input_tokens"}
             events.append(self._so_far())
         if not events and not self._begun:
             # Its provider has read the request, which is paid for where nothing more comes.
@@ -160,7 +163,7 @@ class Reading:
         made = [ToolCall(id, call.name, call.arguments) for id, call in zip(ids, self._calls, strict=True)]
         calls = made or self._whole
         content = merge_content(*self._contents) if self._contents else ""
-        message = assistant_message(content, self._extra, calls, streamed=True)
+        message = assistant_message(content, self._extra, calls, streamed=True, kind=self._kind)
         stand = {call.id for call in message.calls}
         events += [ToolCallCompleted(call.id) for call in self._calls if call.id in stand]
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
