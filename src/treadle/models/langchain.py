@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
+from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import answerable
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -27,8 +27,9 @@ from treadle.models.extra import REPLIES, check_extra
 from treadle.models.failures import codes_of, error_for, redact, text_of_error
 from treadle.models.fixed import billed
 from treadle.models.guarded import ended_early
+from treadle.models.history import History
 from treadle.models.hosts import Host
-from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
+from treadle.models.langchain_messages import from_langchain, to_langchain
 from treadle.models.langchain_reply import Reading
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelRequest
@@ -134,7 +135,7 @@ class LangChainModel:
         self.price = own_price(self.name, price)
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
-        self._history = langchain_history(self._kind)
+        self._history = _history_for(self._kind)
         self._tells_end = self._kind in TELL_THE_END
 
     def __repr__(self) -> str:
@@ -275,6 +276,18 @@ async def _closable(chunks: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         close = getattr(chunks, "aclose", None)
         if close is not None:
             await close()
+
+
+def _history_for(kind: str) -> History[list[Any]]:
+    """A history kept as LangChain's messages for a chat model of `kind`; bounded, by about the bytes that they hold."""
+
+    def put(group: Sequence[Message], made: list[Any]) -> None:
+        made += to_langchain(group, sendable=True, kind=kind)
+
+    def weigh(made: list[Any], start: int) -> int:
+        return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
+
+    return History(list, put, weigh=weigh)
 
 
 def _tool(spec: ToolSpec) -> Json:

@@ -31,7 +31,6 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import OWN_CALLS
 from treadle.models.checked import is_object
-from treadle.models.history import History
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -88,18 +87,6 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False, kind: s
             case _:
                 assert_never(message)
     return out
-
-
-def langchain_history(kind: str) -> "History[list[Any]]":
-    """A history kept as LangChain's messages for a chat model of `kind`; bounded, by about the bytes that they hold."""
-
-    def put(group: Sequence[Message], made: list[Any]) -> None:
-        made += to_langchain(group, sendable=True, kind=kind)
-
-    def weigh(made: list[Any], start: int) -> int:
-        return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
-
-    return History(list, put, weigh=weigh)
 
 
 def from_langchain(messages: "Iterable[BaseMessage]") -> list[Message]:
