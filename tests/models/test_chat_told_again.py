@@ -135,6 +135,25 @@ async def test_a_call_is_complete_with_its_arguments_where_each_chunk_says_that_
     assert pieces == [ToolCallDelta("a", '{"to": '), ToolCallDelta("a", '"A"}'), ToolCallCompleted("a")]
 
 
+@pytest.mark.parametrize("arguments", ["", "{}", '{"to": "A"}'])
+async def test_a_call_that_comes_with_the_end_is_complete_with_or_without_arguments(serve, arguments):
+    """Servers that write a call in one piece say in it why the reply ended; without arguments it was not complete."""
+    whole = {"index": 0, "id": "a", "function": {"name": "pay", "arguments": arguments}}
+    model = OpenAIChatModel(
+        "m", base_url=serve(replies([chunk({"tool_calls": [whole]}, "stop")], DONE)).url, api_key="k"
+    )
+
+    @tool
+    def pay(to: str = "nobody") -> str:
+        """Pays."""
+        return to
+
+    told = []
+    assert (await Agent(model, tools=[pay], retries=0).run("go", on_event=told.append)).text == "Done."
+    pieces = [one for one in told if isinstance(one, ToolCallDelta | ToolCallCompleted)]
+    assert pieces == [*([ToolCallDelta("a", arguments)] if arguments else []), ToolCallCompleted("a")]
+
+
 @pytest.mark.parametrize("field", ["delta", "message"])
 @pytest.mark.parametrize("again", ['{"to":"Zo\u00eb","n":1.0}', '{ "n": 1, "to": "Zo\\u00eb" }'])
 async def test_a_call_that_is_told_once_more_in_other_spaces_and_escapes_is_made_once(serve, field, again):

@@ -135,6 +135,7 @@ class ChatDecoder:
         events: list[ModelEvent] = []
         if data == DONE:
             self._whole = True
+            self._complete(events, ended=True)
             return events
         self._about(data)
         try:
@@ -247,9 +248,12 @@ class ChatDecoder:
             self._finish = finish
             says = bool(delta and _says(delta))
             self._check_left_behind(says)
-            if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
-                # Where each chunk says that it is the last, arguments come after it.
-                self._calls.complete(events, ended=self._body or not says)
+            # Where each chunk says that it is the last, arguments come after it.
+            self._complete(events, ended=self._body or not says)
+
+    def _complete(self, events: list[ModelEvent], ended: bool) -> None:
+        if FINISHES.get(self._finish.lower()) in ("stop", "tool_calls"):
+            self._calls.complete(events, ended)
 
     def _is_told_again(self, choice: Json, delta: Json) -> bool:
         """Whether it is all of the reply once more, which some servers tell at its end, as a `message`."""
