@@ -8,7 +8,7 @@ from stream_writers import writers
 
 from treadle import Agent, Retries, Usage, tool
 from treadle.kernel.events import ModelFailed
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
 from treadle.models import (
     AnthropicModel,
     BedrockModel,
@@ -499,3 +499,39 @@ async def test_a_response_that_is_cut_off_as_a_call_begins_is_one_that_was_cut_o
     server = serve(streaming(BEGUN, *pieces, {"type": "response.incomplete", "response": body_of("responses") | ended}))
     result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
     assert (result.stop.reason, result.stop.detail, paid) == ("length", "max_output_tokens", [])
+
+
+THOUGHT = {
+    "type": "reasoning",
+    "id": "rs",
+    "summary": [{"type": "summary_text", "text": "Hm."}],
+    "encrypted_content": "E",
+}
+THOUGHTS = [
+    {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "id": "rs", "summary": []}},
+    {"type": "response.reasoning_summary_text.delta", "output_index": 0, "item_id": "rs", "delta": "Hm."},
+    {"type": "response.output_item.done", "output_index": 0, "item": THOUGHT},
+]
+BARE = CALL | {"arguments": ""}
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "events", "output"),
+    [
+        (THOUGHTS, [BEGUN, *PIECES], [CALL]),
+        (THOUGHTS, [BEGUN, *PIECES], [BARE]),
+        (THOUGHTS[:2], [BEGUN, ENDED], [THOUGHT, BARE]),
+        (THOUGHTS[:2], [BEGUN, *PIECES], [THOUGHT]),
+    ],
+    ids=["no thought", "no thought, no arguments", "arguments before alone", "a thought alone"],
+)
+async def test_what_the_end_of_a_response_leaves_out_stands_as_it_was_told(serve, paid, pay, thoughts, events, output):
+    """Its thoughts were lost, and a call was made without its arguments, which stood in another place there."""
+    events = [*thoughts, *[one | {"output_index": 1} for one in events]]
+    last = {"type": "response.completed", "response": body_of("responses") | {"output": output}}
+    first, done = streaming(*events, last), answering(body_of("responses", "Done."))
+    server = serve(lambda peer: (done if peer.number else first)(peer))
+    result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+    (thinking,) = [part for part in result.messages[1].content if isinstance(part, Thinking)]
+    assert (thinking.text, thinking.data) == ("Hm.", "E")

@@ -291,14 +291,30 @@ class ResponsesDecoder:
                 raise ValueError("a call that was begun has neither arguments nor an end, and no part in the response")
             elif not item.completed:
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
+        leaves_out = self._leaves_thoughts_out(output) or leaves_out
         self._output = [] if is_whole or leaves_out else output
         return events
 
+    def _leaves_thoughts_out(self, output: Sequence[Json]) -> bool:
+        """Whether less was thought in the closing event than was told; what is in it of a thought is its last word."""
+        told = [fields for fields in output if fields.get("type") == "reasoning"]
+        items = [item for item in self._items if item.fields.get("type") == "reasoning"]
+        for item in items:
+            if not item.completed:
+                same = (fields for fields in told if fields.get("id") and fields["id"] == item.fields.get("id"))
+                item.fields = next(same, item.fields)
+        return sum(bool(thinking_in(item.whole()).text) for item in items) > len(told)
+
     def _last_word(self, place: int, fields: Json) -> Json:
         """An item of the closing event, with what its deltas added up to where the server leaves that out."""
-        item = self._find({"output_index": place, "item": fields})
+        call_id = fields.get("call_id")
+        # Its place is another than it was where something before it is left out.
+        named = (one for one in self._items if call_id and one.fields.get("call_id") == call_id)
+        item = next(named, None) or self._find({"output_index": place, "item": fields})
         if item is None or any(item.fields.get(name) != fields.get(name) for name in ("type", "call_id")):
             return fields
+        if item.completed and not fields.get("arguments") and item.fields.get("arguments"):
+            return fields | {"arguments": item.fields["arguments"]}
         return item.last_word(fields)
 
     def _only_told_here(self, output: Sequence[Json]) -> list[ModelEvent]:
