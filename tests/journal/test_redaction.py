@@ -352,6 +352,12 @@ FOUND = {
 CITED = {"type": "text", "text": CARD, "citations": [{"cited_text": CARD, "encrypted_index": f"Eo{CARD}"}]}
 SIGNED = {"type": "reasoning.text", "text": "It is none.", "signature": f"s{CARD}", "index": 1}
 SEALED = {"message": {"reasoning_details": [{"type": "reasoning.encrypted", "data": f"Eq{CARD}", "id": "r"}]}}
+RUNS = {
+    "type": "code_interpreter_call",
+    "id": "ci",
+    "container_id": f"cntr_{CARD}",
+    "outputs": [{"file_id": f"f{CARD}"}],
+}
 RUN = {"type": "code_execution_tool_result", "content": {"type": "x", "encrypted_stdout": f"Eq{CARD}"}}
 KEPT_OF_CALL = {"message": {}, "calls": {f"call_{CARD}": {"thought_signature": "s"}}}
 LABELLED = {"type": "file_search_call", "results": [{"file_id": "f", "attributes": {"id": CARD, "type": CARD}}]}
@@ -373,10 +379,25 @@ DETAILS = [SIGNED | {"text": f"It is {CARD}.", "index": 0}, SIGNED]
         ),
         (SEALED, SEALED),
         (RUN, RUN),
+        (RUNS | {"code": CARD}, RUNS | {"code": "[card]"}),
+        (
+            {"toolUse": {"toolUseId": CARD, "input": {"id": CARD}}},
+            {"toolUse": {"toolUseId": CARD, "input": {"id": "[card]"}}},
+        ),
         (KEPT_OF_CALL, KEPT_OF_CALL),
         (LABELLED, LABELLED | {"results": [{"file_id": "f", "attributes": {"id": "[card]", "type": "[card]"}}]}),
     ],
-    ids=["found in the web", "cited", "thinking", "sealed thinking", "run", "kept of a call", "labels of a file"],
+    ids=[
+        "found in the web",
+        "cited",
+        "thinking",
+        "sealed thinking",
+        "run",
+        "runs",
+        "used",
+        "kept of a call",
+        "labels of a file",
+    ],
 )
 def test_what_a_provider_encrypted_or_signed_is_not_spoilt_in_what_only_it_understands(
     value: Any, written: Any

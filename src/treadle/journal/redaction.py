@@ -99,7 +99,10 @@ KEPT: Mapping[type[Struct], frozenset[str]] = {
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
 SIGNED: frozenset[str] = frozenset({"signature", "thoughtSignature", "thought_signature"})
-OWN_KEPT: frozenset[str] = SIGNED | {"type", "id", "call_id", "tool_use_id", "redactedContent"}
+OWN_KEPT: frozenset[str] = SIGNED | {
+    *("type", "id", "call_id", "tool_use_id", "toolUseId", "approval_request_id", "container_id", "file_id"),
+    "redactedContent",
+}
 """Of what only the provider understands, what is not passed through it: words, ids, what it encrypted and signed."""
 ENCRYPTED = "encrypted"
 """How what it encrypted is called, as `encrypted_content`; or the kind of a part that has it as its `data`."""
