@@ -24,7 +24,6 @@ from treadle.models.offline.plan.naming import (
     is_of_one,
     is_returned,
     is_set_going,
-    is_strong,
     told_otherwise,
     verb_behind,
 )
@@ -51,7 +50,8 @@ class Commands:
     """What a tool is called and described by.
 
     `changes` is what it says of itself, None if nothing; `shapes` are those of its parameters, "expression" for one
-    that takes arithmetic, and `takes` the nouns of those that it requires.
+    that takes arithmetic, and `takes` the nouns of those that it requires; `also` are the verbs that its description
+    joins to the one that opens it.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Commands:
     shapes: tuple[str, ...]
     returns_number: bool
     takes: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
 
     @property
     def _begun(self) -> tuple[str, str]:
@@ -77,7 +78,7 @@ class Commands:
         plain = plain or is_function_word(verb)
         if plain or article not in ("a", "an", "the"):
             return frozenset()
-        return _TURNING if verb in _TURNING else frozenset({verb})
+        return _TURNING if verb in _TURNING else self.also | {verb}
 
     @cached_property
     def called(self) -> frozenset[str]:
@@ -105,7 +106,7 @@ class Commands:
         """The verbs that command the tool, if it or its name says that it changes something; else None."""
         verbs = self._commanding
         # `show_room`, "Opens a room", is not ordered by what only asks to be told.
-        return verbs and (verbs - self._asking or verbs)
+        return verbs and self.also | (verbs - self._asking or verbs)
 
     @property
     def _asking(self) -> frozenset[str]:
@@ -179,20 +180,22 @@ class Commands:
         if singular(told) in _TURNING and not telling and _ON_OFF & {*parts(self.summary)}:
             # "Turn on the lights", which is called `lights_on`.
             return _TURNING
-        # "Pays a bill" is no noun, whatever it is called by; "Creates a report" may be what `reports` tells.
-        plural = singular(first) != first and not is_strong(singular(told))
-        if plural or article not in ("a", "an", "the", "one", "this"):
+        # "Pays a bill" and "Milks a goat" are no nouns, whatever they are called by; "Creates a report" may be what
+        # `reports` tells.
+        verb = singular(told)
+        done = is_done_to(verb, self.summary) or is_set_going(verb, self.summary)
+        plural = singular(first) != first and verb in MAKING_VERBS | TELLING_VERBS | PLAIN_VERBS
+        if (plural and not done) or article not in ("a", "an", "the", "one", "this"):
             return None
         # "Enrols a member", which is called `join`; but `orders` may be "orders of a customer", and what summarizes
         # "creates a summary".
-        verb = singular(told)
         group = next((group for group in CHANGES if verb in group), frozenset({verb}))
         if verb == "give" and not telling and _GIVEN.search(self.summary):
             # "Gives a server another amount", which is called `scale`.
             return frozenset({first})
         if is_done_to(verb, self.summary) and (verb == "put" or not telling):
             # "Adds a comment to a ticket", which is called `comment`; but not what adds a number to another.
-            return None if self._only_numbers and verb == "add" else group | {first}
+            return None if self._only_numbers and verb in ("add", "raise") else group | {first}
         tells = verb in TELLING_VERBS or verb in PLAIN_VERBS
         tells = tells or (telling and verb in MAKING_VERBS and not is_set_going(verb, self.summary))
         known = not telling or any(verb in group for group in CHANGES)

@@ -53,7 +53,7 @@ _OF_ONE = {
 }
 _CHANGING = frozenset().union(*CHANGES)
 _ARTICLES = word_set("a an the one this all every some any")
-_DONE_TO = word_set("add make run have put")
+_DONE_TO = word_set("add raise make run have put")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
 _AND_TELLS = re.compile(r"\b(?:and|then|to) (\w+)")
@@ -132,7 +132,8 @@ def is_set_going(verb: str, summary: str) -> bool:
     an end of: "Opens a room", but not "Opens a file and returns its lines"."""
     words = {*parts(summary)}
     telling = any(singular(word[1]) in TELLING_VERBS for word in _AND_TELLS.finditer(summary.lower()))
-    return verb in _GOING and not _INFORMING & words and not telling
+    going = verb in _GOING or (verb == "turn" and bool(words & {"on", "off"}))
+    return going and not _INFORMING & words and not telling
 
 
 def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozenset[str] | None:

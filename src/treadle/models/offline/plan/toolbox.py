@@ -16,6 +16,7 @@ from treadle.models.offline.grammar.english import EXPRESSION_WORDS, PLAIN_VERBS
 from treadle.models.offline.grammar.question import Clause, read_clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
 from treadle.models.offline.plan.commands import Commands
+from treadle.models.offline.plan.deeds import read_deed
 from treadle.models.offline.plan.naming import owner_told
 from treadle.models.offline.plan.outputs import Output, read_outputs
 from treadle.models.offline.plan.schemas import Shape, resolve, shape_of, types_of
@@ -104,9 +105,8 @@ class KnownTool:
         returns = (self.spec.output_schema or {}).get("type")
         shapes = tuple("expression" if param.is_expression else param.shape for param in self.params)
         takes = frozenset(noun for param in self.required for noun in param.nouns)
-        # "Has a room cleaned" says what is done, as "Have" does, and no small word.
-        summary = re.sub(r"^Has (?=an?\b|the\b)", "Have ", self.summary)
-        return Commands(self.name, summary, self.spec.changes, shapes, returns in ("number", "integer"), takes)
+        summary, also = read_deed(self.summary)
+        return Commands(self.name, summary, self.spec.changes, shapes, returns in ("number", "integer"), takes, also)
 
     @property
     def called(self) -> frozenset[str]:

@@ -1,0 +1,67 @@
+"""A description as if it opened with the one verb for what is done: "Opens the gate" for "Used to open or close the
+gate".
+
+Called by `toolbox`; `commands` and `naming` read what comes of it.
+"""
+
+import re
+
+from treadle.models.offline.grammar.english import CHANGES, MAKING_VERBS, PLAIN_VERBS, TELLING_VERBS
+from treadle.models.offline.grammar.words import is_function_word, is_verb, singular
+
+_DETERMINER = r"(?=\s+(?:an?|the|one|this|that|all|every|each|some|any|another|its|your|their)\b)"
+# What may stand before the verb and says nothing of what is done.
+_BEFORE = re.compile(
+    r"(?:(?:please|either|this|it|can|will|may|to)\s+"
+    r"|(?:(?:an?|the|this)\s+)?(?:tool|function|helper|method|command|endpoint|action)\s+(?:that|which|to)\s+"
+    r"|(?:is\s+)?used\s+to\s+|(?:lets|let|allows|allow|enables|enable)\s+(?:you|us|one|users?)\s+(?:to\s+)?"
+    r"|(?!(?:ear|dai|hour|night|week|month|quarter|year)ly\b)[a-z]+ly\s+)*",
+    re.IGNORECASE,
+)
+_JOINT = r"(?:\s*,\s*(?:and|or)\s+|\s*[,/]\s*|\s+(?:and/or|and|or)\s+)"
+_VERBS = re.compile(rf"\W?([a-z]+(?:\)[a-z]+)?(?:{_JOINT}[a-z]+)*){_DETERMINER}", re.IGNORECASE)
+# "Opens gates": a verb, as no noun in the plural stands before another.
+_PLURAL = re.compile(r"([a-z]+s)\s+([a-z]+)\b", re.IGNORECASE)
+_CHANGING = frozenset().union(*CHANGES)
+_DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
+_SPLIT = re.compile(_JOINT, re.IGNORECASE)
+_EITHER = re.compile(r"\bor\b|/", re.IGNORECASE)
+# "Has a room cleaned" says what is done, as "Have" does, and no small word.
+_HAS = re.compile(r"has(?=\s+(?:an?|the)\b)", re.IGNORECASE)
+_CONTROL = re.compile(r"(?:[a-z]+\s+){0,2}(?:control|controller|trigger|button)\s+(?:for|of)\b", re.IGNORECASE)
+
+
+def read_deed(summary: str) -> tuple[str, frozenset[str]]:
+    """The description, with one verb for what is done as its first word if it says so, and the other verbs for it.
+
+    Args:
+        summary: the first sentence of what a tool says of itself.
+    """
+    summary = _HAS.sub("Have", summary, count=1) if _HAS.match(summary) else summary
+    if (noun := _CONTROL.match(summary)) is not None:
+        return f"Controls the{summary[noun.end() :]}", frozenset()
+    opened = _BEFORE.match(summary)
+    start = opened.end() if opened is not None else 0
+    found = _VERBS.match(summary, start)
+    if found is None:
+        plural = _PLURAL.match(summary, start)
+        doing = plural is not None and singular(plural[1].lower()) in _DOING and singular(plural[2]) != plural[2]
+        return (f"{plural[1]} the {summary[plural.start(2) :]}" if plural and doing else summary), frozenset()
+    said = [word.replace(")", "") for word in _SPLIT.split(found[1])]
+    either = _EITHER.search(found[1]) is not None
+    known = either or len(said) == 1 or any(is_verb(word) or singular(word.lower()) in _CHANGING for word in said)
+    if not known or any(is_function_word(word) for word in said):
+        # "Cars and vans a shop has", "What a room costs"
+        return summary, frozenset()
+    done = [word for word in said if _is_done(singular(word.lower()))]
+    reads = len(done) < len(said) and not either
+    if not done or (reads and all(singular(word.lower()) in MAKING_VERBS for word in done)):
+        # "Opens and reads a file" tells what is in it.
+        return (summary[start:] if len(said) == 1 else summary), frozenset()
+    # "Lowers the gate" can be no sum, as "Raises" can.
+    first, *others = sorted(done, key=lambda word: singular(word.lower()) in TELLING_VERBS)
+    return first + summary[found.end() :], frozenset(singular(word.lower()) for word in others)
+
+
+def _is_done(verb: str) -> bool:
+    return verb in MAKING_VERBS or verb not in TELLING_VERBS | PLAIN_VERBS
