@@ -55,6 +55,28 @@ def test_a_reason_that_no_tool_takes_is_said_to_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "reason",
+    [
+        "the customer moved away",
+        "it's broken",
+        "they're late",
+        "the printer is out of paper",
+        "it is no longer needed",
+        "it doesn't work",
+        "Nordwind is bankrupt",
+        "the reader lost it",
+        "Ann Lee waits for it",
+        "the delivery date is wrong",
+        "the guests complained about the noise",
+        "my plans changed",
+        "I found a better price",
+    ],
+)
+def test_a_plain_sentence_is_a_reason(reason: str) -> None:
+    assert asked(f"Cancel order 7 because {reason}.")[0] == [{"order_id": 7, "reason": reason}]
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "Cancel order 7 because it is late, but only if it has not shipped",
@@ -68,6 +90,21 @@ def test_a_reason_that_no_tool_takes_is_said_to_be_left_out() -> None:
         "Cancel order 7 because it is late. No, wait.",
         "Should we cancel order 7 because it is late?",
         "Reject the claim because it came too late",
+        "Cancel order 7 because it is late sounds wrong",
+        "Cancel order 7 because it is late is what he said",
+        "Cancel order 7 because it is late forget it",
+        "Cancel order 7 because it is late provided that Ann agrees",
+        "Cancel order 7 because it is late in case Ann agrees",
+        "Cancel order 7 because it is late on Monday",
+        "Cancel order 7 because it is late although paid",
+        "Cancel order 7 because it is late I guess",
+        "Cancel order 7 because it is late, just kidding",
+        "Cancel order 7 because the customer moved away is not an option",
+        "Cancel order 7 because the boiler hangs pending approval",
+        "Cancel order 7 because of the rain makes no sense",
+        "Cancel order 7 because it might be late",
+        "Cancel order 7 because why not",
+        "Cancel order 7 just because it is late",
     ],
 )
 def test_what_is_more_than_a_reason_makes_it_no_order(question: str) -> None:
