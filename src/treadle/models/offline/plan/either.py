@@ -45,6 +45,10 @@ def which_is_which(
         joined = re.fullmatch(r"\s*(?:,|&|and|,\s*and)\s*", clause.text[left.end : right.start], re.IGNORECASE)
         turned = fit.get((first.name, other.start), 0.0), fit.get((second.name, one.start), 0.0)
         taken = fit[first.name, one.start] + fit[second.name, other.start]
+        beside = joined or not clause.text[left.end : right.start].strip()
+        if ordered and beside and _unnumbered(first) != _unnumbered(second):
+            # "Set limit 4711 500": a word before both is not for one of them.
+            return one, other, first, second
         # Of a change it is not enough which was said first: "Bid 300 on 100".
         if (
             (joined or (ordered and sum(turned) >= taken))
