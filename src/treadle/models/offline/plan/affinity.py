@@ -53,6 +53,8 @@ _PATHS = frozenset(
     for word in sorted(word_set("repo repository path file filename folder directory dir branch ref image model route"))
 )
 _TOWNS = word_set("city town country")
+# These are called by plain words.
+_ROOMS = word_set("room building")
 _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
 
@@ -276,10 +278,11 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         score = 0.7
     if place and before and before[0] in ("in", "at", "near", "to", "from", "for", "of"):
         score += 0.6
-    inside = before == ("the",) and clause.words_before(value.start, 2)[1:] in (("in",), ("at",))
+    led = ("in", "at", "of", "for") if _any(_ROOMS, param.nouns) else ("in", "at")
+    inside = before == ("the",) and any(word in led for word in clause.words_before(value.start, 2)[1:])
     ends = not clause.words_after(value.end, 1) and value.text not in _NO_PLACES
     if place and not person and value.kind == "phrase" and inside and ends:
-        # "The lamp in the kitchen"
+        # "The lamp in the kitchen", "the humidity of the kitchen", but no weather "of the oven"
         score += 0.9
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
     author = _any(word_set("author writer"), param.nouns)

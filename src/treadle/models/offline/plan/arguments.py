@@ -12,7 +12,7 @@ from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import TIMES, is_computing
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import closest, likeness, singular, stem
+from treadle.models.offline.grammar.words import closest, likeness, stem
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.bounds import find_bounds
 from treadle.models.offline.plan.calendar import Spelling, in_numbers
@@ -333,7 +333,7 @@ class _Filler:
                 strange = names and value.kind == "phrase" and self.vocabulary.is_listed(param.nouns)
                 if strange and closest(value.text, names) is None:
                     continue
-                if value.kind == "phrase" and {value.text.lower(), singular(value.text.lower())} & self.box.choices:
+                if value.kind == "phrase" and self.box.is_choice_of_another(param, value.text.lower()):
                     continue
                 if is_strange(self.tool, param, value, self.clause):
                     continue

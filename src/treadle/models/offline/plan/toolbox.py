@@ -14,7 +14,7 @@ from typing import Any
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.offline.grammar.english import EXPRESSION_WORDS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause, read_clause
-from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.commands import Commands
 from treadle.models.offline.plan.deeds import read_deed
 from treadle.models.offline.plan.naming import owner_told
@@ -58,6 +58,11 @@ class Param:
         """The stems of the name's words and of its description."""
         return frozenset(self.stems) | _content(self.description)
 
+    @cached_property
+    def choices(self) -> frozenset[str]:
+        """The names that it offers to choose from, in lower case."""
+        return frozenset(each.lower() for each in self.enum if isinstance(each, str))
+
     @property
     def is_expression(self) -> bool:
         """Whether it takes an arithmetic expression."""
@@ -98,7 +103,7 @@ class KnownTool:
     @cached_property
     def choices(self) -> frozenset[str]:
         """The names that it offers to choose from, in lower case."""
-        return frozenset(each.lower() for p in self.params for each in p.enum if isinstance(each, str))
+        return frozenset(each for param in self.params for each in param.choices)
 
     @cached_property
     def _commands(self) -> Commands:
@@ -238,14 +243,18 @@ class Toolbox:
     def __init__(self, specs: Sequence[ToolSpec]) -> None:
         self.tools = tuple(read_tool(spec) for spec in specs)
         self._rarity: dict[str, float] = {}
-        # What a tool offers as a choice is the name of nothing else.
-        self.choices = frozenset(name for tool in self.tools for name in tool.choices)
         called = [words for tool in self.tools for words in (tool.name_stems, *(p.nouns for p in tool.params))]
         self._nouns = frozenset(word for words in called for word in words)
 
     def read(self, text: str, today: date | None) -> Clause:
         """Reads a clause, in which what the tools are called by is no name."""
         return read_clause(text, today, self._nouns)
+
+    def is_choice_of_another(self, param: Param, text: str) -> bool:
+        """Whether a tool offers `text` to choose from, and none does so for what is called as a parameter is: what is a
+        choice is the name of nothing of another kind."""
+        offered = [each for tool in self.tools for each in tool.params if {text, singular(text)} & each.choices]
+        return bool(offered) and not any(each.nouns[-1:] == param.nouns[-1:] for each in offered)
 
     def rarity(self, word: str) -> float:
         """How much the stem `word` tells the tools apart: more, the fewer tools it speaks for."""
