@@ -10,8 +10,9 @@ from datetime import date
 from treadle.models.offline.grammar.english import PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, split_clauses
-from treadle.models.offline.grammar.words import is_function_word, is_verb
+from treadle.models.offline.grammar.words import is_function_word, is_verb, stem
 from treadle.models.offline.plan.account import account
+from treadle.models.offline.plan.affinity import is_free_text
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
 from treadle.models.offline.plan.outcome import Goal
@@ -22,6 +23,7 @@ _COURTESIES = word_set(
     "now will can could would that's that is all for me us"
 )
 
+_QUOTES = re.compile(r"[\"“”«»`‘]|(?<!\w)'")
 _TAKES_BACK = re.compile(
     r"\W*(?:(?:and|but|or|no|oh|sorry|wait|please|then)\W+)*(?:cancel|stop|undo|revert|abort|drop|forget|scratch|ignore|"
     r"skip|delete|take back|call off) (?:that|this)(?: back| again| off)?\W*$",
@@ -46,7 +48,7 @@ class Goals:
             forced: whether a tool must be called even if none is about the question.
         """
         goals: list[Goal] = []
-        for part in split_clauses(question):
+        for part in (order for piece in split_clauses(question) for order in self._orders(piece)):
             clause = self.box.read(part, self.today)
             pair = self._two_heads(clause)
             undone = _TAKES_BACK.match(part) is not None and _may_take_back(goals, clause)
@@ -69,6 +71,24 @@ class Goals:
             elif any(not is_idle(token.text) for token in clause.tokens) or _may_take_back(goals, clause):
                 goals.append(Goal(clause))
         return goals
+
+    def _orders(self, part: str) -> list[str]:
+        """The orders of a part that joins two by what tools are called by: "Discharge Rex and move Bo to cage 8"."""
+        changing = [tool for tool in self.box.tools if tool.change is not None]
+        things = {word for tool in self.box.tools for param in tool.params for word in param.nouns}
+        verbs = [verb for tool in changing for verb in sorted(tool.called) if stem(verb) not in things]
+        if self.box.read(part, self.today).opening not in verbs or _QUOTES.search(part):
+            return [part]
+        joint = re.compile(rf"\s*(?:,|,? and|,? then|,? and then)\s+(?=(?:{'|'.join(map(re.escape, verbs))})\s)")
+        pieces = joint.split(part)
+        for piece in pieces if len(pieces) > 1 else ():
+            choice = self.chooser.choose(self.box.read(piece, self.today))
+            if choice is None or choice.tool not in changing or choice.filling.missing:
+                return [part]
+            if any(is_free_text(param) for param in choice.tool.params if param.name in choice.filling.arguments):
+                # What somebody is to be told may go on.
+                return [part]
+        return pieces
 
     def _unread(self, clause: Clause) -> KnownTool | None:
         """A list that is worth reading before a clause is given up: it names what nobody has told of yet."""
