@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from zoneinfo import available_timezones
 
-from treadle.models.offline.grammar.currencies import currency_of
+from treadle.models.offline.grammar.currencies import CODES, currency_of
 from treadle.models.offline.grammar.english import (
     PERSON_WORDS,
     PLACE_WORDS,
@@ -51,6 +51,10 @@ _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digi
 _PATHS = frozenset(
     stem(word)
     for word in sorted(word_set("repo repository path file filename folder directory dir branch ref image model route"))
+)
+_CURRENCY = re.compile(
+    r"[$€£](?=\d)|(?<=\d)[€£$]|[^\W\d_]{4,}"
+    rf"|(?:(?<=\d )|(?<=\d)|(?<!\w)(?=[A-Z]{{3}} \d))(?:{'|'.join(sorted(CODES)).upper()})(?!\w)"
 )
 _TOWNS = word_set("city town country")
 # These are called by plain words.
@@ -325,9 +329,10 @@ def cue_of(param: Param, value: Value, clause: Clause) -> float:
 
 
 def currencies_in(clause: Clause, names: tuple[str, ...]) -> list[Value]:
-    """The currencies that a clause names by a word ("euros") or a sign; if `names` are known, those of them."""
+    """The currencies that a clause names by a word ("euros"), a sign, or a code beside an amount; if `names` are known,
+    those of them."""
     found = []
-    for match in re.finditer(r"[$€£](?=\d)|(?<=\d)[€£$]|[^\W\d_]{4,}", clause.text):
+    for match in _CURRENCY.finditer(clause.text):
         code = currency_of(match.group())
         if code is not None and (not names or code in names):
             found.append(Value(code, "code", match.start(), match.end()))
