@@ -191,3 +191,19 @@ def test_orders_that_differ_in_their_values_are_one_each(order: str, done: list[
 def test_a_note_may_stand_behind_a_colon() -> None:
     asked("Log a call with customer 88: asked for a discount", log_call)
     assert CHANGED == [(88, "asked for a discount")]
+
+
+def test_where_a_thing_is_a_harbor_tells_and_not_a_berth_alone() -> None:
+    boats = [{"boat": "Alba", "harbor": "Kiel", "berth": 12}, {"boat": "Cora", "harbor": "Rostock", "berth": 8}]
+
+    def list_harbored() -> list[dict[str, Any]]:
+        """All boats with their harbor."""
+        return [{"boat": each["boat"], "harbor": each["harbor"]} for each in boats]
+
+    def list_berthed() -> list[dict[str, Any]]:
+        """All boats with harbor and berth."""
+        return boats
+
+    assert "harbor Rostock" in asked("Where is Cora?", tool(effect="read")(list_harbored)).text
+    both = asked("Where is Cora?", tool(effect="read")(list_berthed)).text
+    assert "Rostock" in both or DECLINED.search(both)

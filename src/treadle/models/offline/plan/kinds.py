@@ -58,7 +58,8 @@ _PLACED = PLACE_WORDS | word_set(
     "address area street road building floor wing hall shelf rack aisle bin bay row slot locker cabinet drawer gate "
     "terminal platform desk seat position latitude longitude lat lon lng path file folder directory url link page line "
     "branch state province continent planet venue home office store shop depot hub dock port berth track field zip "
-    "postcode postal found stored located parked at in on department dept team unit section host server node cluster"
+    "postcode postal found stored located parked at in on department dept team unit section host server node cluster "
+    "harbor harbour marina"
 )
 _IN = re.compile(r"\b(?:in|at|on|near|behind|under|from|to)\b", re.IGNORECASE)
 _COSTS = re.compile(r"\b(?:costs?|price|total|how much|come to|pay)\b", re.IGNORECASE)
