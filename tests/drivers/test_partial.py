@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, PartialArguments, tool
+from treadle import Agent, PartialArguments, SubRunEvent, handoff, tool
 from treadle.drivers.partial import Partial
 from treadle.kernel.calls import parsed
 from treadle.models import (
@@ -46,6 +46,40 @@ async def test_partial_arguments_are_events_of_the_stream(anyio_backend):
     assert seen[0] == {}
     assert {"path": "a.txt", "text": "hel"} in seen
     assert seen[-1] == {"path": "a.txt", "text": "hello"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_partial_arguments_of_agents_below_are_events_of_the_stream(anyio_backend):
+    @tool
+    def write(path: str) -> str:
+        """Write."""
+        return "written"
+
+    def writer(name: str, path: str) -> Agent:
+        return Agent(ScriptedModel([[("write", {"path": path})], "done"], chunk=4), name=name, tools=[write])
+
+    deep = Agent(
+        ScriptedModel([[("transfer_to_ann", {})]]), name="deep", tools=[handoff(writer("ann", "of ann, and long"))]
+    )
+    above = Agent(
+        ScriptedModel([[("deep", {"task": "Write."}), ("bob", {"task": "Write."})], "done"]),
+        tools=[deep.as_tool(), writer("bob", "of bob, and long").as_tool()],
+    )
+    read: dict[tuple[str, ...], list[object]] = {}
+    async with above.stream("go", partial_arguments=True) as run:
+        async for event in run:
+            path: tuple[str, ...] = ()
+            while isinstance(event, SubRunEvent):
+                path, event = (*path, event.agent), event.event
+            if isinstance(event, PartialArguments) and event.name == "write":
+                assert event.id == "call_0_0"
+                read.setdefault(path, []).append(event.arguments)
+
+    assert {path: seen[-1] for path, seen in read.items()} == {
+        ("deep", "ann"): {"path": "of ann, and long"},
+        ("bob",): {"path": "of bob, and long"},
+    }
 
 
 @given(st.dictionaries(st.text(), values), st.integers(1, 9))

@@ -7,6 +7,8 @@ from threading import get_ident
 from types import TracebackType
 from typing import Generic
 
+from msgspec.structs import replace
+
 from treadle.drivers.beginning import Begun
 from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
@@ -71,6 +73,17 @@ class Pieces:
             yield "\n\n"
         self._said = self._saying = True
         yield text
+
+
+def _readable(partial: Partial, event: RunEvent, run_id: str = "") -> RunEvent | None:
+    """What can be read of a call's arguments after that event, told as it was: from below where it came from below."""
+    match event:
+        case ToolCallStarted() | ToolCallDelta() | ToolCallCompleted():
+            return partial.hear(event, run_id)
+        case SubRunEvent(run_id=below, event=inner):
+            readable = _readable(partial, inner, below)
+            return None if readable is None else replace(event, event=readable)
+    return None
 
 
 class LiveRun(Generic[Output]):
@@ -224,10 +237,9 @@ class LiveRun(Generic[Output]):
 
     def _heard(self, event: RunEvent) -> None:
         self._events.append(event)
-        if self._partial is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
-            readable = self._partial.hear(event)
-            if readable is not None:
-                self._events.append(readable)
+        readable = None if self._partial is None else _readable(self._partial, event)
+        if readable is not None:
+            self._events.append(readable)
         if get_ident() == self._thread:
             self._news.set()
         elif self._loop is not None:

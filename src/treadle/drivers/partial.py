@@ -35,30 +35,38 @@ class PartialArguments(Struct, frozen=True):
 
 
 class Partial:
-    """Collects the pieces of the calls of a reply."""
+    """Collects the pieces of the calls of replies, of a run and of those below it."""
 
     __slots__ = ("_calls",)
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[str, list[str], int, int]] = {}
+        self._calls: dict[tuple[str, str], tuple[str, list[str], int, int]] = {}
 
-    def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> PartialArguments | None:
-        """Takes a piece; what can be read by now, if there is more to read than before."""
+    def hear(
+        self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted, run_id: str = ""
+    ) -> PartialArguments | None:
+        """Takes a piece; what can be read by now, if there is more to read than before.
+
+        Args:
+            event: the piece.
+            run_id: whose call it is: runs at work beside each other may have calls of one id.
+        """
+        key = run_id, event.id
         if isinstance(event, ToolCallStarted):
-            self._calls[event.id] = (event.name, [], 0, 0)
+            self._calls[key] = (event.name, [], 0, 0)
             return None
-        if event.id not in self._calls:
+        if key not in self._calls:
             return None
-        name, pieces, length, read = self._calls[event.id]
+        name, pieces, length, read = self._calls[key]
         if isinstance(event, ToolCallDelta):
             pieces.append(event.json)
             length += len(event.json)
             if length < read * GROWTH:
-                self._calls[event.id] = (name, pieces, length, read)
+                self._calls[key] = (name, pieces, length, read)
                 return None
-            self._calls[event.id] = (name, pieces, length, length)
+            self._calls[key] = (name, pieces, length, length)
         else:
-            del self._calls[event.id]
+            del self._calls[key]
         return _read(event.id, name, "".join(pieces))
 
 
