@@ -1,8 +1,11 @@
 """What a run says that ended because its answers were sent back: of answers, and not of tools that it did not call."""
 
+import asyncio
 from typing import Any
 
-from treadle import Agent, tool
+import pytest
+
+from treadle import Agent, MemoryJournal, replay, step_count, tool
 from treadle.testing import ScriptedModel
 
 
@@ -36,3 +39,34 @@ def test_where_a_tool_had_a_part_in_it_that_is_told() -> None:
     stop = agent.run_sync("Well?").stop
     assert (stop.reason, stop.detail) == ("consecutive_errors", "everything went wrong in 3 steps in a row.")
     assert "a tool or its description" in stop.advice
+
+
+@pytest.mark.parametrize("mode", ["prompted", "tool"])
+@pytest.mark.parametrize("crashed", [False, True])
+def test_an_answer_that_was_sent_back_is_no_output_where_a_condition_ends_the_run(mode: Any, crashed: bool) -> None:
+    said: Any = "7" if mode == "prompted" else [("final_answer", {"result": 7})]
+    made = {"output": int, "output_mode": mode, "on_answer": lambda answer, context: "It is even."}
+    journal = MemoryJournal()
+    agent: Agent[Any, Any] = Agent(ScriptedModel([said]), stop_when=step_count(1), journal=journal, **made)
+    result = agent.run_sync("How many?")
+    if crashed:
+        journal = MemoryJournal()
+        asyncio.run(journal.append(result.run_id, 0, result.events[:-1]))
+        agent = Agent(ScriptedModel([]), stop_when=step_count(1), journal=journal, **made)
+        result = asyncio.run(agent.resume(result.run_id, takeover=True))
+    assert (result.stop.reason, result.output) == ("condition", None)
+    assert result.stop.detail == "step_count(1); there is no output: the last reply was sent back"
+    assert asyncio.run(agent.replay(result.run_id)).same
+    assert asyncio.run(replay(journal, result.run_id)).same
+
+
+def test_an_answer_after_one_that_was_sent_back_is_the_output() -> None:
+    script = [[("final_answer", {"result": 7})], [("final_answer", {"result": 8})]]
+    agent = Agent(
+        ScriptedModel(script),
+        output=int,
+        output_mode="tool",
+        on_answer=lambda answer, context: "It is even." if answer % 2 else None,
+        stop_when=step_count(3),
+    )
+    assert agent.run_sync("How many?").output == 8

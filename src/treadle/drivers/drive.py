@@ -28,7 +28,7 @@ from treadle.drivers.driven import ENDS_A_TASK, cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.outcome import handed_on
-from treadle.drivers.output import answer_in
+from treadle.drivers.output import answer_in, sent_back
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run
 from treadle.drivers.stock import serving, take_stock
@@ -339,6 +339,7 @@ async def finish(run: Run, command: Finish) -> None:
     # An output that was read may be None, as that of `output=int | None`.
     found = output is None or stop.reason == "external_tool" or event.output is not None
     answer: Any = state.text
+    refused = False
     try:
         if output is None or stop.reason == "external_tool":
             pass
@@ -346,7 +347,8 @@ async def finish(run: Run, command: Finish) -> None:
             event, found = replace(event, output=handed_on(run.config, state)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
             answer, json = answer_in(state.steps[-1], output)
-            event, found = replace(event, output=json), True
+            if not (refused := stop.reason == "condition" and sent_back(state)):
+                event, found = replace(event, output=json), True
     except ValueError as error:
         event, found = replace(event, output=None), False
         if answered and output is not None:
@@ -361,7 +363,8 @@ async def finish(run: Run, command: Finish) -> None:
             # Somebody said something meanwhile, which was taken: the model is to answer that too.
             return
     if stop.finished and not found and output is not None:
-        what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"
-        detail = f"{stop.detail}; there is no output: {what} no {output.name}".lstrip("; ")
+        holds = "what came back of the hand-off is" if state.handed_on else "the last reply holds"
+        why = "the last reply was sent back" if refused else f"{holds} no {output.name}"
+        detail = f"{stop.detail}; there is no output: {why}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)

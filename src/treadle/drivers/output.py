@@ -117,6 +117,12 @@ def answer_in(step: Step, kind: AnswerType) -> Answer:
     return kind.read(message)
 
 
+def sent_back(state: RunState) -> bool:
+    """Whether the last reply was an answer of which the model was told why it could not stand."""
+    last = state.steps[-1] if state.steps else None
+    return last is not None and not last.calls and state.accounts.errors > last.decision.errors
+
+
 def answer_said(state: RunState) -> str:
     """The typed answer of a run in the model's own JSON, without what else it said; where there is none, the text."""
     if state.output is None:
