@@ -111,6 +111,18 @@ async def test_forgetting(path: Path) -> None:
     assert (await use(skill, "forget", id=10**30))["available"] == [3, 1]
 
 
+def test_only_a_note_makes_the_file(path: Path) -> None:
+    store = MemoryStore(path)
+    with pytest.raises(ToolError, match="no note 3"):
+        store.forget("ada", 3)
+    with pytest.raises(ToolError, match="no note 4"):
+        store.edit("ada", 4, "tea")
+    assert store.search("ada", "tea") == []
+    assert not path.exists()
+    store.add("ada", "tea")
+    assert path.exists()
+
+
 async def test_owners_are_apart_and_may_come_from_the_context(path: Path) -> None:
     skill = memory_skill(path, owner=lambda context: context.deps.user)
     ada, bob = (ToolContext(deps=SimpleNamespace(user=name)) for name in ("ada", "bob"))

@@ -104,6 +104,7 @@ class MemoryStore:
         owner = _checked_owner(owner)
         fresh = None if text is None else self._checked(text)
         encoded = None if tags is None else _encoded(tags)
+        self._require_file(id)
         with written(self.path, self._full_text) as connection:
             before = _row(connection, owner, id)
             wanted, listed = before[1] if fresh is None else fresh, before[2] if encoded is None else encoded
@@ -127,6 +128,7 @@ class MemoryStore:
             ToolError: the owner has not all of them; none is removed.
         """
         owner = _checked_owner(owner)
+        self._require_file(*ids)
         with written(self.path, self._full_text) as connection:
             for number in dict.fromkeys(ids):
                 _row(connection, owner, number)
@@ -163,6 +165,11 @@ class MemoryStore:
             if connection is None:
                 return {}
             return dict(connection.execute("SELECT owner, count(*) FROM notes GROUP BY owner ORDER BY owner"))
+
+    def _require_file(self, *ids: int) -> None:
+        """What changes notes that there are makes no file."""
+        if ids and not self.path.exists():
+            raise _no_note(ids[0], [])
 
     def _checked(self, text: str) -> str:
         text = _plain(text).strip()
@@ -234,11 +241,14 @@ def _row(connection: sqlite3.Connection, owner: str, id: int) -> Row:
         (owner, id if known else 0),
     ).fetchone()
     if row is None:
-        there = [number for (number, *_) in _newest(connection, owner, 20)]
-        raise ToolError(
-            f"there is no note {id}; it may have been forgotten already", argument="id", given=id, available=there
-        )
+        raise _no_note(id, [number for (number, *_) in _newest(connection, owner, 20)])
     return row
+
+
+def _no_note(id: int, there: list[int]) -> ToolError:
+    return ToolError(
+        f"there is no note {id}; it may have been forgotten already", argument="id", given=id, available=there
+    )
 
 
 def _newest(connection: sqlite3.Connection, owner: str, limit: int) -> list[Row]:
