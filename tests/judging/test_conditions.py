@@ -2,13 +2,17 @@
 
 import asyncio
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from treadle import (
+    Agent,
     Condition,
     Decision,
+    Price,
     RunState,
+    SqliteJournal,
     Step,
     Usage,
     condition,
@@ -27,6 +31,7 @@ from treadle.kernel.calls import CallRecord, Calls
 from treadle.kernel.log import Log
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.kernel.stop import Verdict
+from treadle.testing import ScriptedModel
 
 
 def step(number=0, text="", names=(), is_error=False):
@@ -66,6 +71,8 @@ TRUE, FALSE = condition(lambda state: True), condition(lambda state: False)
         (text_contains("answer", ignore_case=True), state(step(text="ANSWER")), state(step(text="answe r"))),
         (cost_over(1), state(cost=Decimal("1.01")), state(cost=Decimal(1))),
         (cost_over(0), state(cost=Decimal("0.01")), state()),
+        (cost_over(Decimal("0.003")), state(cost=Decimal("0.0030000001")), state(cost=Decimal("0.0030"))),
+        (cost_over(0.3), state(cost=Decimal("0.30000000000000001")), state(cost=Decimal("0.3"))),
         (tokens_over(10), state(usage=Usage(6, 5)), state(usage=Usage(5, 5))),
         (elapsed_over(5), state(resumed_at=10.0, now=15.5), state(resumed_at=10.0, now=15.0)),
         (elapsed_over(5), state(earlier=3.0, resumed_at=10.0, now=12.5), state(earlier=3.0, resumed_at=10.0, now=9.0)),
@@ -292,3 +299,20 @@ def test_a_condition_without_a_look_says_so():
 def test_the_record_keeps_value_and_bound():
     (check,) = tokens_over(10).look(state(usage=Usage(6, 5))).checks
     assert (check.name, check.value, check.bound, check.met) == ("tokens_over(10)", 11, 10, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("met", [cost_over(Decimal("0.001")), elapsed_over(Decimal("0"))])
+async def test_a_bound_that_is_a_decimal_is_read_back_and_replayed_as_it_was_recorded(
+    anyio_backend: str, met: Condition, tmp_path: Path
+) -> None:
+    model = ScriptedModel(["hm"], price=Price(3, 15), usage=Usage(1000, 100))
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        # An answer that is sent back, so that the condition is looked at.
+        agent = Agent(model, stop_when=met, on_answer=lambda answer, context: "No.", journal=journal)
+        result = await agent.run("Well?")
+        again = await agent.resume(result.run_id)
+        assert result.stop.reason == "condition"
+        assert again.decision == result.decision
+        assert (await agent.replay(result.run_id)).same

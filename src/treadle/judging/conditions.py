@@ -68,10 +68,12 @@ class Named(Condition):
         self,
         name: str,
         function: Callable[[RunState], tuple[bool, float | int | str | None]],
-        bound: float | int | str | None = None,
+        bound: Decimal | float | int | str | None = None,
         reason: StopReason = "condition",
     ) -> None:
-        self.name, self.function, self.bound, self.reason = name, function, bound, reason
+        # As a journal reads it back: what is recorded of a look must be what a replay finds.
+        self.bound = float(bound) if isinstance(bound, Decimal) else bound
+        self.name, self.function, self.reason = name, function, reason
 
     def look(self, state: RunState) -> Verdict:
         met, value = self.function(state)
@@ -291,13 +293,14 @@ def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
     return Named(f"text_contains({text!r})", look, text)
 
 
-def cost_over(usd: float) -> Condition:
+def cost_over(usd: Decimal | float) -> Condition:
     """More than `usd` dollars have been spent. Where the model's price is unknown this never holds."""
     _require_amount("cost_over", usd)
+    # A float is taken as it is written: 0.1 is ten cents.
+    most = Decimal(str(usd))
 
     def look(state: RunState) -> tuple[bool, float | None]:
-        spent = None if state.cost is None else float(state.cost)
-        return spent is not None and spent > usd, spent
+        return (False, None) if state.cost is None else (state.cost > most, float(state.cost))
 
     return Named(f"cost_over({usd})", look, usd)
 
@@ -310,7 +313,7 @@ def tokens_over(tokens: int) -> Condition:
     )
 
 
-def elapsed_over(seconds: float) -> Condition:
+def elapsed_over(seconds: Decimal | float) -> Condition:
     """The run has been under way for more than `seconds` seconds, pauses not counted; it cancels nothing."""
     _require_amount("elapsed_over", seconds)
     return Named(f"elapsed_over({seconds})", lambda state: (state.elapsed > seconds, round(state.elapsed, 3)), seconds)
