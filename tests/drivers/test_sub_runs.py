@@ -129,6 +129,30 @@ async def test_children_share_tokens_and_money(limit):
     assert result.sub_steps > 10
 
 
+@pytest.mark.parametrize(("resource", "most_at_once"), [(None, 3), ("till", 1)])
+async def test_agents_called_in_one_reply_work_side_by_side_but_for_what_a_resource_keeps_apart(resource, most_at_once):
+    at_once, most = 0, 0
+
+    @tool(resource=resource)
+    async def pay(to: str) -> str:
+        """Pays."""
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.02)
+        at_once -= 1
+        return "paid"
+
+    clerks = [
+        Agent(ScriptedModel([[("pay", {"to": name})], "done"]), name=name, tools=[pay])
+        for name in ("ann", "bob", "eve")
+    ]
+    calls = [(clerk.name, {"task": "Pay."}) for clerk in clerks]
+    head = Agent(ScriptedModel([calls, "done"]), tools=[clerk.as_tool() for clerk in clerks])
+    assert (await head.run("go")).finished
+    assert most == most_at_once
+
+
 async def test_cancelling_the_parent_cancels_the_child():
     reached = asyncio.Event()
     journal = MemoryJournal()
