@@ -70,6 +70,34 @@ def test_a_line_that_was_cut_off_is_told_with_its_number_and_no_row_is_lost(tmp_
     assert "such as 1001" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("lines", "totals", "told"),
+    [
+        ("3;Summe;Sohn;4,00;EUR\nSumme;;3,00\n", MARKS, "the text that it begins with"),
+        ("3;Total; Energies;4,00;EUR\n", "[total]", "the text that it begins with"),
+        ('3;"pipe;4,00;EUR\n4;c;5,00;EUR\nSumme;;12,00\n', '["%summe%"]', "line 4, .*'quotes: false'"),
+        ('3;"pipe;4,00;EUR\n4;c;5,00;EUR\n*** 4 lines\n', '["% lines"]', "line 4, .*'quotes: false'"),
+        ('3;"pipe;4,00;EUR\nSumme;;7,00;EUR\n4;c;5,00";EUR\n', '["%summe%"]', "opens in line 4 that closes in line 6"),
+    ],
+)
+def test_no_row_is_left_out_with_a_text_of_it_that_reads_like_a_mark(
+    tmp_path: Path, lines: str, totals: str, told: str
+) -> None:
+    """A text with the delimiter in it has a mark for a field, and one quote all up to the next, or to the end."""
+    text = NAMES + "1;a;1,00;EUR\n2;b;2,00;EUR\n" + lines
+    with pytest.raises(AnalystError, match=told):
+        asked(declared(tmp_path, text, totals=totals))
+
+
+@pytest.mark.parametrize(
+    ("rows", "footer"), [("", "Summe;;3,00;EUR;"), ("", "Summe;;;;;;;"), (";", "Summe;;3,00;EUR"), (";", "Summe;3,00")]
+)
+def test_a_declared_footer_may_have_other_empty_fields_at_its_end(tmp_path: Path, rows: str, footer: str) -> None:
+    """It was refused, with the advice to declare what was declared."""
+    found = asked(declared(tmp_path, f"{NAMES}1;a;1,00;EUR{rows}\n2;b;2,00;EUR{rows}\n{footer}\n"))
+    assert (found.totals["amount"], found.source_rows) == (3, 2)
+
+
 def test_lines_without_a_key_may_have_fewer_fields(tmp_path: Path) -> None:
     text = NAMES + "1001;1;1,00;EUR\n;;1,00\n ; ;\n1002;1;2,00;EUR\n"
     assert asked(declared(tmp_path, text, totals='[""]')).totals["amount"] == 3

@@ -74,6 +74,13 @@ def refuse_extra_fields(
     session.sound.add((file, *places))
 
 
+def all_fields(head: Head, options: Mapping[str, "exp.Expr"]) -> dict[str, "exp.Expr"]:
+    """Returns how the engine reads each field of a line, so that it takes none that has others than the first row."""
+    names = [exp.to_identifier(f"c{at}") for at in range(len(head.names) + head.extra)]
+    columns = [exp.PropertyEQ(this=name, expression=literal("VARCHAR")) for name in names]
+    return {**options, "nullstr": literal(_NO_NULL), "columns": exp.Struct(expressions=columns)}
+
+
 def _look(
     session: Session,
     source: Source,
@@ -84,10 +91,7 @@ def _look(
     places: Sequence[int],
 ) -> None:
     width = len(head.names)
-    names = [exp.to_identifier(f"c{at}") for at in range(width + head.extra)]
-    columns = [exp.PropertyEQ(this=name, expression=literal("VARCHAR")) for name in names]
-    given = {**options, "nullstr": literal(_NO_NULL), "columns": exp.Struct(expressions=columns)}
-    rows = scan("read_csv", [session.plain(read)], given)
+    rows = scan("read_csv", [session.plain(read)], all_fields(head, options))
     values = [
         exp.Max(this=call("nullif", call("trim", exp.column(f"c{at}"), literal(BLANKS)), literal(""))) for at in places
     ]

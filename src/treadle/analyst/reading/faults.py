@@ -141,10 +141,11 @@ def other_width(fields: Sequence[str], count: int, names: int, text: str) -> str
         text: the line.
     """
     mark = next((field.strip() for field in fields if field.strip()), "")
+    which = "a text in it that no row has" if count < names else "the text that it begins with if no row has that"
     such = f", such as {scalar(mark)}," if any(map(str.isalpha, mark)) or mark[:1] == "*" else ""
     return (
         f"because it has {_fields(count)} and the line of names {_fields(names)}: {_cut(text)}; if it is no row, such "
-        f"as one of totals, or one that says how many there are, add a text in it that no row has{such} to 'totals' "
+        f"as one of totals, or one that says how many there are, add {which}{such} to 'totals' "
         f"under 'text' (% stands for any text), or take it out of the file; "
         f"{'if it is one, complete it' if count < names else HELD_DELIMITER}"
     )

@@ -12,7 +12,7 @@ totals are left out of a copy of the file, where an empty line takes the place o
 import csv
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.encodings import opener, quoting
-from treadle.analyst.reading.extra_fields import Head
+from treadle.analyst.reading.extra_fields import Head, all_fields
 from treadle.analyst.reading.faults import other_width
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.totals import key_columns
@@ -71,7 +71,7 @@ def without_footers(
         return None
     if known not in session.cut:
         session.cut[known] = (
-            None if _is_read(session, read, options) else _cut(session, source, file, head, _marked(source, head))
+            None if _is_read(session, read, head, options) else _cut(session, source, file, head, _marked(source, head))
         )
     return session.cut[known]
 
@@ -99,9 +99,9 @@ def plain(text: str) -> str:
     return text.lower().strip(BLANKS).rstrip(f":{BLANKS}")
 
 
-def _is_read(session: Session, file: Path, options: Mapping[str, "exp.Expr"]) -> bool:
+def _is_read(session: Session, file: Path, head: Head, options: Mapping[str, "exp.Expr"]) -> bool:
     try:
-        rows = scan("read_csv", [session.plain(file)], options)
+        rows = scan("read_csv", [session.plain(file)], all_fields(head, options))
         session.run(exp.select(exp.Count(this=exp.Star())).from_(rows))
     except AnalystError:
         session.check()
@@ -113,13 +113,15 @@ def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Ca
     copy = session.folder / f"cut{len(session.cut)}.csv"
     session.copies[copy] = (file, source.text.skip)
     found, width = False, len(head.names)
+    widths = {width, width + head.extra}
     try:
         with copy.open("w", encoding="utf-8", newline="") as out:
             for line in _lines(session, source, file):
-                if len(line.fields) not in (0, width) and is_marked(line):
+                is_whole = len(line.fields) in (0, width + head.extra) or _holds_rows(source, line, widths)
+                if not is_whole and is_marked(line):
                     found = True
                     out.write((head.end or "\n") * line.lines)
-                elif not 0 < len(line.fields) < width:
+                elif is_whole or len(line.fields) >= width:
                     out.write(line.text)
                 else:
                     told = other_width(line.fields, len(line.fields), width, line.text.strip())
@@ -131,8 +133,21 @@ def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Ca
     return copy if found else None
 
 
+def _holds_rows(source: Source, line: Line, widths: Collection[int]) -> bool:
+    """Whether lines stand in one pair of quotes, or behind one that is never closed, of which any may be a row."""
+    if line.lines < 2:
+        return False
+    alone = re.split(r"[\r\n]+", line.text)
+    read = [csv.reader(alone, delimiter=source.text.delimiter, quoting=csv.QUOTE_NONE)]
+    read += [csv.reader([one], delimiter=source.text.delimiter) for one in alone if source.text.has_quotes]
+    return any(len(fields) in widths for rows in read for fields in rows)
+
+
 def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
-    """What tells whether a line is one of totals, as `totals.marks` does of rows."""
+    """What tells whether a line is one of totals, as `totals.marks` does of rows.
+
+    One with more fields may be a row of which a text has the delimiter in it: a mark is what it begins with, or none.
+    """
     marks = [plain(mark) for mark in source.text.totals]
     any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
     forms = [re.compile(form, re.DOTALL) for form in any_text]
@@ -140,7 +155,8 @@ def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
 
     def is_marked(line: Line) -> bool:
         texts = list(map(plain, line.fields))
-        if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in texts):
+        looked = texts if len(texts) <= len(head.names) + head.extra else [first_text(line.fields)]
+        if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in looked):
             return True
         return "" in marks and bool(keys) and not any(texts[at] for at in keys if at < len(texts))
 
