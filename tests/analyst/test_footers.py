@@ -129,12 +129,17 @@ def test_footers_anywhere_take_no_row_with_them(tmp_path: Path, seed: int) -> No
 
 
 def test_a_proposal_leaves_out_what_says_that_it_is_no_row(tmp_path: Path) -> None:
-    for name, footer in [("a", "Summe;;1.457,57"), ("b", "*** 2 lines"), ("c", "Anzahl Zeilen: 2;")]:
+    for name, footer in [
+        ("a", "Summe;;1.457,57"),
+        ("b", "*** 2 lines"),
+        ("c", "Anzahl Zeilen: 2;"),
+        ("d", "Summe;;1.457,57;EUR;"),
+    ]:
         file = tmp_path / f"{name}.csv"
         file.write_text(f"{NAMES}{ROWS}{footer}\n")
         proposed = propose(file, QUICK)
         (tmp_path / f"{name}.yaml").write_text(declaration([(file, proposed[0])], tmp_path))
-        assert "have fewer fields than there are names" in (tmp_path / f"{name}.yaml").read_text()
+        assert "have more or fewer fields than there are names" in (tmp_path / f"{name}.yaml").read_text()
         found = query(Catalog.load(tmp_path / f"{name}.yaml"), QueryRequest(source=name), bounds=QUICK)
         assert (found.totals["hsl"], proposed[0].questions) == (Decimal("1457.57"), ())
 
@@ -144,6 +149,10 @@ def test_a_proposal_leaves_out_what_says_that_it_is_no_row(tmp_path: Path) -> No
     [
         ("Stand: 31.01.2024", ROWS, r"add \"stand: %\" to 'totals'"),
         ("1001;00004", ROWS, "take it out of the file"),
+        # A row of a customer may be cut off too, or lack the empty fields at its end.
+        ("Total Energies;000", ROWS, r"add \"?total energies\"? to 'totals'"),
+        ("Summe & Sohn;0000415000;5,00", ROWS, r"add \"?summe & sohn\"? to 'totals'"),
+        ("*Stern GmbH;000", ROWS, r"add \"\*stern gmbh\" to 'totals'"),
         ("Summe;;1.457,57", ROWS.replace("0000415000", "Summe"), "take it out of the file"),
     ],
 )
@@ -153,7 +162,7 @@ def test_what_may_be_a_row_is_asked_and_refused_until_it_is_said(
     file = tmp_path / "f.csv"
     file.write_text(f"{NAMES}{rows}{footer}\n")
     (proposal,) = propose(file, QUICK)
-    assert any(question.startswith("there is a line with fewer fields") for question in proposal.questions)
+    assert any(question.startswith("there is a line with more or fewer fields") for question in proposal.questions)
     (tmp_path / "f.yaml").write_text(text := declaration([(file, proposal)], tmp_path))
     assert re.search(told, text)
     with pytest.raises(AnalystError, match=r"f\.csv, line 4"):

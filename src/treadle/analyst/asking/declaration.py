@@ -60,7 +60,7 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
         lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
     if proposal.footers:
         listed = ", ".join(map(scalar, proposal.footers))
-        few = f"lines marked by {listed} are left out: they have fewer fields than there are names"
+        few = f"lines marked by {listed} are left out: they have more or fewer fields than there are names"
         lines.append(_comment(few, "    "))
     lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
     if told:

@@ -149,12 +149,12 @@ _SHOWN = 60
 
 
 def asked_short(mark: str, line: str, *, shared: bool) -> str:
-    """Returns the question what a line with fewer fields than the names is."""
+    """Returns the question what a line with other fields than there are names is."""
     shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
     none = "take it out of the file" if shared else f"add {scalar(mark)} to 'totals' under 'text'"
     return (
-        f"there is a line with fewer fields than the names, {shown!r}, and the file is refused as long as it is: if it "
-        f"is no row, {none}; if it is one that was cut off, complete it"
+        f"there is a line with more or fewer fields than the names, {shown!r}, and the file is refused as long as it "
+        f"is: if it is no row, {none}; if it is one that was cut off, complete it"
     )
 
 

@@ -1,4 +1,7 @@
-"""Footers: what lines of a CSV file with fewer fields than there are names may be, where one is proposed."""
+"""Footers: what lines of a CSV file with other fields than there are names may be, where one is proposed.
+
+`Total Energies;000` may be a row that was cut off: only what no row begins with says that it is none.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,22 +15,27 @@ from treadle.analyst.reading.footers import Line, first_text, leave_out
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.reading.tables import head_of
-from treadle.analyst.reading.totals import COUNTS, USUAL, WITH_NAMES, marks
+from treadle.analyst.reading.totals import COUNTS, USUAL, marks
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 
 _MOST_ASKED = 5
-_WORDED = [re.compile(re.escape(mark).replace("%", ".*"), re.DOTALL) for mark in (*WITH_NAMES, *COUNTS)]
+_WORDED = [
+    re.compile(form, re.DOTALL) for form in (r"\*+(\s.*)?", *(re.escape(mark).replace("%", ".*") for mark in COUNTS))
+]
 
 
 def without_short_lines(session: Session, source: Source) -> list[Line]:
-    """Has a session read a CSV file without its lines with fewer fields than there are names, and returns these."""
+    """Has a session read a CSV file without its lines with fewer fields than there are names, and returns these.
+
+    Among them are those with more that say that they are no rows.
+    """
     try:
         _count(session, source)
     except AnalystError:
         session.check()
         file = session.files[source.name][0]
-        short = [] if source.text.ruled else leave_out(session, source, file, head_of(file, source))
+        short = [] if source.text.ruled else leave_out(session, source, file, head_of(file, source), _says_so)
         if any("\0" in line.text for line in short):
             # What was left behind where a machine went down.
             raise
@@ -36,7 +44,7 @@ def without_short_lines(session: Session, source: Source) -> list[Line]:
 
 
 def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns what surely marks lines with fewer fields than there are names as no rows, and questions about others.
+    """Returns what surely marks lines with other fields than there are names as no rows, and questions about others.
 
     They are those that say so, unless a row has the same text.
     """
@@ -44,7 +52,7 @@ def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple
     questions: list[str] = []
     for line in short:
         text = first_text(line.fields)
-        says_so = text.startswith("*") or text in USUAL or any(form.fullmatch(text) for form in _WORDED)
+        says_so = _says_so(text)
         mark = text if text in USUAL else re.sub(r"\d[\d.,]*", "%", text)
         shared = (not any(map(str.isalpha, text)) and not says_so) or _is_of_a_row(session, source, mark)
         if says_so and not shared:
@@ -54,6 +62,10 @@ def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple
     asked = list(dict.fromkeys(questions))
     more = [f"there are {len(asked) - _MOST_ASKED} more lines like these"] if len(asked) > _MOST_ASKED else []
     return tuple(dict.fromkeys(surely)), (*asked[:_MOST_ASKED], *more)
+
+
+def _says_so(text: str) -> bool:
+    return text in USUAL or any(form.fullmatch(text) for form in _WORDED)
 
 
 def _is_of_a_row(session: Session, source: Source, mark: str) -> bool:

@@ -63,7 +63,7 @@ class Proposal(Struct, frozen=True):
     Attributes:
         source: the source.
         guesses: what each column was taken for and why.
-        footers: what marks lines of totals with fewer fields than a row has.
+        footers: what marks lines of totals with other fields than a row has.
     """
 
     source: Source

@@ -76,17 +76,25 @@ def without_footers(
     return session.cut[known]
 
 
-def leave_out(session: Session, source: Source, file: Path, head: Head) -> list[Line]:
-    """Has a session read a file without any of its lines with fewer fields than there are names, and returns these."""
-    short: list[Line] = []
+def leave_out(session: Session, source: Source, file: Path, head: Head, says_so: Callable[[str], bool]) -> list[Line]:
+    """Has a session read a file without any of its lines with fewer fields than there are names, and returns these.
+
+    Args:
+        session: reads the file.
+        source: what it is of.
+        file: the file.
+        head: how it begins.
+        says_so: whether a line that begins with a text is no row; one with more fields is left out if it is none.
+    """
+    found: list[Line] = []
 
     def is_marked(line: Line) -> bool:
-        if is_short := len(line.fields) < len(head.names):
-            short.append(line)
-        return is_short
+        if is_none := len(line.fields) < len(head.names) or says_so(first_text(line.fields)):
+            found.append(line)
+        return is_none
 
     session.cut[file,] = _cut(session, source, file, head, is_marked)
-    return short
+    return found
 
 
 def first_text(fields: Sequence[str]) -> str:
