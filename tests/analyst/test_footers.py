@@ -77,6 +77,7 @@ def test_a_line_that_was_cut_off_is_told_with_its_number_and_no_row_is_lost(tmp_
         ("3;Total; Energies;4,00;EUR\n", "[total]", "the text that it begins with"),
         ('3;"pipe;4,00;EUR\n4;c;5,00;EUR\nSumme;;12,00\n', '["%summe%"]', "line 4, .*'quotes: false'"),
         ('3;"pipe;4,00;EUR\n4;c;5,00;EUR\n*** 4 lines\n', '["% lines"]', "line 4, .*'quotes: false'"),
+        ('3;"pip\nSumme;;"7,00"\n4;c;5,00;EUR\n', '["%summe%"]', "line 4"),
         ('3;"pipe;4,00;EUR\nSumme;;7,00;EUR\n4;c;5,00";EUR\n', '["%summe%"]', "opens in line 4 that closes in line 6"),
     ],
 )

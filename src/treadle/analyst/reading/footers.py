@@ -154,7 +154,8 @@ def _holds_rows(source: Source, line: Line, widths: Collection[int]) -> bool:
 def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
     """What tells whether a line is one of totals, as `totals.marks` does of rows.
 
-    One with more fields may be a row of which a text has the delimiter in it: a mark is what it begins with, or none.
+    One with more fields may be a row of which a text has the delimiter in it, and one of several lines have a row among
+    them: a mark is what it begins with, or none.
     """
     marks = [plain(mark) for mark in source.text.totals]
     any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
@@ -163,7 +164,8 @@ def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
 
     def is_marked(line: Line) -> bool:
         texts = list(map(plain, line.fields))
-        looked = texts if len(texts) <= len(head.names) + head.extra else [first_text(line.fields)]
+        is_sure = len(texts) <= len(head.names) + head.extra and line.lines == 1
+        looked = texts if is_sure else [first_text(line.fields)]
         if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in looked):
             return True
         return "" in marks and bool(keys) and not any(texts[at] for at in keys if at < len(texts))
