@@ -268,3 +268,24 @@ def test_days_in_cells_and_in_texts_of_one_column_are_the_same_days(tmp_path: Pa
     (proposal,) = propose(tmp_path / "s.xlsx")
     found = query(Catalog([proposal.source], tmp_path), QueryRequest(source="s", dimensions=["posted"]), bounds=QUICK)
     assert [row["posted"] for row in found.rows] == [date(2024, 1, 31)]
+
+
+@pytest.mark.parametrize(
+    ("days", "asked_about"),
+    [
+        ((date(2024, 2, 1), "01/31/2024"), True),
+        ((date(2024, 2, 1), "31/01/2024"), True),
+        ((date(2024, 2, 1), "31-01-2024"), True),
+        # What it can read it has read.
+        ((date(2024, 1, 31), "01/31/2024"), False),
+        ((date(2024, 2, 1), "31.01.2024"), False),
+        ((date(2024, 2, 1), "20240131"), False),
+    ],
+)
+def test_days_that_a_spreadsheet_may_have_turned_round_are_asked_about(
+    tmp_path: Path, days: tuple[Any, ...], asked_about: bool
+) -> None:
+    """Of days of another country it takes those that it can for its own, as 01/02/2024 for the first of February."""
+    book(tmp_path / "s.xlsx", [["account", "posted", "amount"], *([str(at), day, at] for at, day in enumerate(days))])
+    (proposal,) = propose(tmp_path / "s.xlsx")
+    assert any("day and month the other way round" in one for one in proposal.questions) == asked_about

@@ -194,8 +194,10 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     # A cell that holds a day stands as this among texts that spell one, and is none to a format of theirs.
     spelled = {text for text in distinct if not _ISO_DAY.fullmatch(text)}
     if days := _days(name, spelled):
-        also = f"; some as {min(distinct - spelled)}" if distinct > spelled else ""
-        return replace(days, reason=f"{days.reason}{also}")
+        if read := distinct - spelled:
+            days = replace(days, reason=f"{days.reason}; some as {min(read)}")
+            days = replace(days, question=days.question or _turned(name, read, spelled, days.format))
+        return days
     if _PERIODIC.search(name) and all(_YEAR_BEHIND.fullmatch(text) for text in distinct):
         return Guess(
             "dimension", "looks like periods before their years, of which no format makes fiscal periods",
@@ -349,6 +351,23 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
             f"codes, take out 'format: date(YYYYMMDD)'"
         )
     return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})", question=asked)
+
+
+def _turned(name: str, read: set[str], spelled: set[str], spelling: str) -> str:
+    """A question if a spreadsheet may have read the days of another country that have two ways to be read."""
+    other = spelling.removeprefix("date(").removesuffix(")").translate(str.maketrans("DM", "MD"))
+    left = [text for text in spelled if set(text) - set("0/-")]
+    if (
+        set(other) & set("/-")
+        and max(text[8:] for text in read) <= "12"
+        and not any(day_of(one, other) for one in left)
+    ):
+        return (
+            f"{name} has days such as {min(read)}, none after the 12th of a month, and texts such as {min(left)}, all "
+            f"after it: a spreadsheet that reads what it can of another country's days leaves such texts; look whether "
+            f"{min(read)} has day and month the other way round"
+        )
+    return ""
 
 
 def _likely(day: date) -> bool:
