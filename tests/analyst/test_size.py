@@ -1,6 +1,7 @@
 """More groups than fit into memory: passes give the same figures, and a full disk is told as such."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -139,3 +140,40 @@ def test_a_disk_that_takes_no_more_is_told(large: Catalog, tmp_path: Path) -> No
     assert done.stdout.startswith(f"the disk that holds {tmp_path}"), done.stdout + done.stderr
     assert "set TMPDIR" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+COPIED = """
+import resource, sys
+from treadle.analyst import AnalystError, Catalog, Dimension, Measure, QueryRequest, Source, query
+from treadle.analyst.declared.source import TextFormat
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+texts = {"cp1252": TextFormat(encoding="cp1252"), "footer": TextFormat(totals=("summe",)),
+         "ruled": TextFormat(delimiter="|", ruled=True)}
+source = Source(name="a", kind="csv", path=f"{sys.argv[2]}.csv", text=texts[sys.argv[2]],
+                dimensions=(Dimension(name="k"),), measures=(Measure(name="amount"),))
+try:
+    query(Catalog([source], sys.argv[1]), QueryRequest(source="a"))
+except AnalystError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on the size of files")
+@pytest.mark.parametrize("name", ["cp1252", "footer", "ruled"])
+def test_a_disk_that_takes_no_copy_of_a_file_is_told(tmp_path: Path, name: str) -> None:
+    """It came out as an error of the system, or as a fault of a line that was declared to be left out."""
+    rows = [f"{at},{at},{'x' * 40}" for at in range(40_000)]
+    lines = ["k,amount,text", *rows, *(["Summe,1"] if name == "footer" else [])]
+    if name == "ruled":
+        lines = ["-" * 20, *("|" + line.replace(",", "|") + "|" for line in lines)]
+    (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", COPIED, str(tmp_path), name],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith(f"the disk that holds {tmp_path}"), done.stdout + done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == [f"{name}.csv"]

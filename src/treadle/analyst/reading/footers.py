@@ -20,6 +20,7 @@ from msgspec import Struct
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
+from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import opener, quoting
 from treadle.analyst.reading.extra_fields import Head, all_fields
 from treadle.analyst.reading.faults import other_width
@@ -123,7 +124,7 @@ def _cut(session: Session, source: Source, file: Path, head: Head, is_marked: Ca
     found, width = False, len(head.names)
     widths = {width, width + head.extra}
     try:
-        with copy.open("w", encoding="utf-8", newline="") as out:
+        with written(copy) as out:
             for line in _lines(session, source, file):
                 is_whole = len(line.fields) in (0, width + head.extra) or _holds_rows(source, line, widths)
                 if not is_whole and is_marked(line):

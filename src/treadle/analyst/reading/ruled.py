@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import opener
 from treadle.analyst.reading.session import Session
 
@@ -37,7 +38,7 @@ def without_lines(session: Session, file: Path, encoding: str) -> Path:
     copy = session.folder / f"ruled{number}.csv"
     decoding = "utf-8-sig" if encoding == "utf-8" else encoding
     try:
-        with opener(file)(decoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
+        with opener(file)(decoding) as lines, written(copy) as out:
             rows = csv.writer(out, delimiter="|", lineterminator="\n")
             for count, row in enumerate(_rows(file, lines)):
                 if count % 10_000 == 0:

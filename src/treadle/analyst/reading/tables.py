@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source, TextFormat
+from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import beginning, looks_like, opener, quoting
 from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
 from treadle.analyst.reading.footers import without_footers
@@ -339,7 +340,7 @@ def _copied(session: Session, file: Path, text: TextFormat) -> Path:
     session.copies[copy] = (file, text.skip)
     encoding = "utf-8-sig" if text.encoding == "utf-8" else text.encoding
     try:
-        with opener(file)(encoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
+        with opener(file)(encoding) as lines, written(copy) as out:
             for _ in range(text.skip):
                 lines.readline()
             while piece := lines.read(1 << 20):
