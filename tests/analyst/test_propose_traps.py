@@ -223,7 +223,10 @@ def test_a_delimiter_within_quotes_lets_no_decimal_sign_part_the_columns(tmp_pat
     assert (found.totals(), found.checked().rows) == ({"betrag": D("1.75")}, 3)
 
 
-@pytest.mark.parametrize("line", ["Number of entries: 3;;", "Number of entries;3;", ";Anzahl Datensätze;3,00"])
+@pytest.mark.parametrize(
+    "line",
+    ["Number of entries: 3;;", "Number of entries;3;", ";Anzahl Datensätze;3,00", "*** 3 lines;;", "** 3 Zeilen;;"],
+)
 @pytest.mark.parametrize("total", ["Summe;;14,00\n", ""])
 def test_a_line_that_counts_the_others_is_asked_about(tmp_path: Path, line: str, total: str) -> None:
     rows = "konto;text;betrag\n1000;a;10,50\n2000;b;2,50\n3000;c;1,00\n"

@@ -30,6 +30,7 @@ WITH_NAMES = (
 COUNTS = (
     "number of entries%", "number of records%", "number of rows%", "number of lines%", "anzahl einträge%",
     "anzahl der einträge%", "anzahl datensätze%", "anzahl der datensätze%", "anzahl sätze%", "anzahl zeilen%",
+    "*% lines", "*% rows", "*% entries", "*% zeilen", "*% einträge", "*% sätze", "*% datensätze",
 )  # fmt: skip
 """Texts that usually mark a line which counts the others."""
 
