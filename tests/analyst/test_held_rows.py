@@ -191,9 +191,10 @@ def test_rows_without_an_amount_are_held_as_well(tmp_path: Path, measures: tuple
 def test_rows_held_far_down_are_asked_about_in_a_proposal(tmp_path: Path) -> None:
     """They were refused, so that there was no declaration in which to say what they are."""
     rows = "".join(f"{at};{at},00;some text {at}\n" for at in range(70_000))
-    (tmp_path / "f.csv").write_text(f'account;amount;text\n{rows}1;5,00;"paid in parts\n2;3,00;see there"\n')
+    footer = "Summe;2.449.973.008,00\n"
+    (tmp_path / "f.csv").write_text(f'account;amount;text\n{rows}1;5,00;"paid in parts\n2;3,00;see there"\n{footer}')
     (proposal,) = propose(tmp_path / "f.csv")
-    assert proposal.source.text.quotes is None
+    assert (proposal.source.text.quotes, proposal.source.text.totals) == (None, ("summe",))
     assert any("a quote opens in line 70002 that closes in line 70003" in one for one in proposal.questions)
     with pytest.raises(AnalystError, match="'quotes: true'"):
         asked(tmp_path, proposal.source)

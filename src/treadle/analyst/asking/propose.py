@@ -120,16 +120,19 @@ def propose_frame(name: str, frame: object) -> Source:
 
 
 def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
+    try:
+        return _seen(place, source, bounds, decimal)
+    except HeldRows as held:
+        # A session of its own: one remembers what it left out of a file.
+        found = _seen(place, replace(source, text=replace(source.text, quotes=True)), bounds, decimal)
+        open_still = replace(found.source, text=replace(found.source.text, quotes=None))
+        return _asking(replace(found, source=open_still), str(held).partition(": ")[2])
+
+
+def _seen(place: Place, source: Source, bounds: Bounds | None, decimal: str | None) -> Proposal:
     with Session(place, [source], bounds or Bounds(seconds=60)) as session:
-        if source.kind not in ("csv", "xlsx"):
-            return _guessed(session, source, decimal)
-        try:
-            return _looked_at(session, source, decimal)
-        except HeldRows as held:
-            said = replace(source, text=replace(source.text, quotes=True))
-            found = _looked_at(session, said, decimal)
-            open_still = replace(found.source, text=replace(found.source.text, quotes=None))
-            return _asking(replace(found, source=open_still), str(held).partition(": ")[2])
+        look = _looked_at if source.kind in ("csv", "xlsx") else _guessed
+        return look(session, source, decimal)
 
 
 def _looked_at(session: Session, source: Source, decimal: str | None) -> Proposal:
