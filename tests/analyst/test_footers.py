@@ -145,6 +145,18 @@ def test_a_proposal_leaves_out_what_says_that_it_is_no_row(tmp_path: Path) -> No
         assert (found.totals["hsl"], proposed[0].questions) == (Decimal("1457.57"), ())
 
 
+@pytest.mark.parametrize(("more", "sums"), [("", "5,00"), (";KSL", "5,00;1,00")])
+def test_many_short_lines_of_totals_make_no_delimiter_of_a_decimal_comma(tmp_path: Path, more: str, sums: str) -> None:
+    """They have as many commas as rows have, and only the line of names has none: nothing was an amount any more."""
+    names = f"HKONT;TEXT;HSL{more}"
+    lines = "".join(f"{at};a;{sums}\nSumme;{sums}\n" for at in range(1000, 1005))
+    file = tmp_path / "f.csv"
+    file.write_text(f"{names}\n{lines}")
+    (proposal,) = propose(file, QUICK)
+    assert (proposal.source.text.delimiter, proposal.source.text.skip) == (";", 0)
+    assert [one.name for one in proposal.source.measures][:1] == ["hsl"]
+
+
 @pytest.mark.parametrize(
     ("footer", "rows", "told"),
     [
