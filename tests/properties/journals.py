@@ -224,12 +224,17 @@ class Recording(SlowJournal):
         if self.paper.writes:
             self._fail(run_id, events)
         self._asked("before", run_id, events)
-        if self.paper.slow:
-            await super().append(run_id, seq, events)
-        else:
-            await MemoryJournal.append(self, run_id, seq, events)
+        try:
+            await (super().append(run_id, seq, events) if self.paper.slow else self._at_once(run_id, seq, events))
+        except asyncio.CancelledError:
+            # It has stored them before it tells whoever was cancelled while it waited.
+            self._kept(run_id, seq, events)
+            raise
         self._kept(run_id, seq, events)
         self._asked("after", run_id)
+
+    async def _at_once(self, run_id: str, seq: int, events: Any) -> None:
+        await MemoryJournal.append(self, run_id, seq, events)
 
     def _asked(self, when: str, run_id: str, events: Sequence[Event] = (), how: str | None = None) -> None:
         if self.paper.asked == when:

@@ -18,7 +18,8 @@ What was found, and the test that holds it:
   test_a_call_that_text_holds_back_is_counted, test_a_whole_reply_is_not_taken_back,
   test_what_an_unsound_reply_reports_is_counted, test_what_was_reported_before_a_reply_without_usage_is_known,
   test_a_call_whose_result_a_person_is_asked_about_was_made,
-  test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it
+  test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it,
+  test_of_a_reply_that_breaks_off_as_it_begins_the_request_is_counted
 - what providers say and are sent over the wire -> tests/models/test_bills.py
 """
 
@@ -86,6 +87,16 @@ async def test_a_reply_that_breaks_off_is_counted_whatever_came_of_it(kind):
     result = await within(Agent(model, tools=Bank().tools, retries=0).run("go"))
     assert result.stop.reason == "model_error"
     assert result.usage.output_tokens >= 1000
+    assert result.usage.estimated
+    assert result.cost == model.cost(result.usage)
+
+
+@pytest.mark.parametrize("piece", [ToolCallStarted("c", ""), TextDelta(""), ThinkingDelta("")])
+async def test_of_a_reply_that_breaks_off_as_it_begins_the_request_is_counted(piece):
+    model = Breaking([piece], LookupError("gone"))
+    result = await within(Agent(model, tools=Bank().tools).run("go"))
+    assert result.stop.reason == "model_error"
+    assert result.usage.input_tokens > 0
     assert result.usage.estimated
     assert result.cost == model.cost(result.usage)
 

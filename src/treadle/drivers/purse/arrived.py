@@ -118,6 +118,11 @@ class Arrived:
         last = self._events[-1]
         return isinstance(last, ModelReply) or (isinstance(last, UsageReported) and last.whole)
 
+    @property
+    def _begun(self) -> bool:
+        """Whether a piece of it has come, though there may be nothing in it, as in a call whose name follows."""
+        return any(type(event) in _PIECES for event in self._events)
+
     def _received(self) -> int:
         """Tokens of all that it is made of, on the high side: text, thinking, and calls; in pieces, or whole."""
         pieces: list[object] = []
@@ -136,8 +141,8 @@ class Arrived:
         """What is paid for if nothing more comes; None if nothing is.
 
         A provider charges for all that it sent, thinking and arguments of calls as well as text. What it reported is
-        known; the rest is estimated on the high side. Where nothing came of what was given up, but nobody refused the
-        request either, the request itself may be charged for.
+        known; the rest is estimated on the high side. Of a reply that had begun the request is charged for, and it may
+        be where nothing came of what was given up, but nobody refused the request either.
 
         Args:
             asked: tokens of the request, estimated.
@@ -146,7 +151,7 @@ class Arrived:
         received, reported = self._received(), self.reported
         if reported is not None and not reported.estimated and self._ended:
             return reported
-        if not received and (reported is None or not reported.estimated):
+        if not received and (not self._begun if reported is None else not reported.estimated):
             return reported
         return _completed(reported, asked, received, most)
 
