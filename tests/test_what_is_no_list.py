@@ -61,6 +61,9 @@ def test_what_is_no_tool_says_how_it_is_given(make, told):
         (lambda: ScriptedModel(["x"], usage=3), r"takes usage=Usage\(…\); it was given 3"),
         (lambda: Agent(ScriptedModel([]), retries=Retries(attempts="3")), "retries takes .*; it was given '3'"),
         (lambda: Agent(ScriptedModel([]), retries=Retries(base=-1)), "retries takes base= and most= in seconds"),
+        (lambda: Agent(ScriptedModel([]), retries=Retries(most=True)), "retries takes base= and most= in seconds"),
+        (lambda: Agent(ScriptedModel([]), retries=Retries(attempts=True)), "retries takes Retries"),
+        (lambda: Agent(ScriptedModel([]), retries=True), "retries takes Retries"),
         (lambda: Agent(ScriptedModel([]), retries=Retries(most="60")), "retries takes base= and most= in seconds"),
     ],
 )

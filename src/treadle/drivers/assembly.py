@@ -289,10 +289,15 @@ def retries_of(given: Retries | int | None) -> Retries:
     kind(
         "retries",
         given,
-        lambda it: isinstance(it, int) and it >= 0,
+        lambda it: _is_number(it, int) and it >= 0,
         "Retries(…), such as Retries(attempts=3), or a whole number from 0",
     )
     return Retries() if given is None else Retries(attempts=1 + given)
+
+
+def _is_number(it: object, *kinds: type) -> bool:
+    """Whether it is of one of these kinds, and no truth value, which Python takes for 0 or 1."""
+    return isinstance(it, kinds) and not isinstance(it, bool)
 
 
 def _check_kinds(given: Configuration) -> None:
@@ -302,9 +307,9 @@ def _check_kinds(given: Configuration) -> None:
     kind("errors", given.errors, _takes_one, "a function of the value that a tool returned")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     attempts, seconds = given.retries.attempts, (given.retries.base, given.retries.most)
-    kind("retries", attempts, lambda it: isinstance(it, int) and it >= 1, "Retries(attempts=…) from 1")
+    kind("retries", attempts, lambda it: _is_number(it, int) and it >= 1, "Retries(attempts=…) from 1")
     for one in seconds:
-        kind("retries", one, lambda it: isinstance(it, int | float) and it >= 0, "base= and most= in seconds, from 0")
+        kind("retries", one, lambda it: _is_number(it, int, float) and it >= 0, "base= and most= in seconds, from 0")
     check_settings(given.settings)
     kind("journal", given.journal, is_journal, "a journal such as SqliteJournal(path)")
     kind(
