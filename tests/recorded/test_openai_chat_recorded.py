@@ -116,7 +116,7 @@ def decoded(chunks: list[dict[str, Any]], done: bool = True) -> list[ModelEvent]
     decoder = ChatCodec().decoder()
     events = [event for chunk in chunks for event in decoder.feed(chunk)]
     if done:
-        decoder.feed(DONE)
+        events += decoder.feed(DONE)
     return [*events, decoder.close()]
 
 

@@ -185,7 +185,7 @@ def test_quotes_of_csv_are_none_of_its_text(tmp_path: Path) -> None:
         'CoCd;"Amount\nEUR";Text\n1001;5,50;"two\nlines"\n1001;6,50;"a ""b""; c"\n1002;7,25;plain\n', encoding="utf-8"
     )
     (found,) = propose(tmp_path / "items.csv")
-    assert (found.source.text.quotes, found.source.text.delimiter) == (True, ";")
+    assert (found.source.text.has_quotes, found.source.text.delimiter) == (True, ";")
     assert list(found.guesses) == ["CoCd", "Amount\nEUR", "Text"]
 
 
@@ -195,7 +195,7 @@ def test_quotes_that_hold_every_row_over_two_lines_are_none_of_its_text(tmp_path
     lines = [f'"{1000 + number}";"Main Street {number}\n12345 Berlin";"5,50"\n' for number in range(rows)]
     (tmp_path / "items.csv").write_text('"CoCd";"Address";"Amount"\n' + "".join(lines), encoding="utf-8")
     (found,) = propose(tmp_path / "items.csv")
-    assert (found.source.text.quotes, found.source.text.skip) == (True, 0)
+    assert (found.source.text.has_quotes, found.source.text.skip) == (True, 0)
     assert list(found.guesses) == ["CoCd", "Address", "Amount"]
 
 
