@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, MemoryJournal, replay, step_count, tool
+from treadle import Agent, MemoryJournal, handoff, replay, step_count, tool
 from treadle.testing import ScriptedModel
 
 
@@ -70,3 +70,21 @@ def test_an_answer_after_one_that_was_sent_back_is_the_output() -> None:
         stop_when=step_count(3),
     )
     assert agent.run_sync("How many?").output == 8
+
+
+@pytest.mark.parametrize("objects", ["front", "expert"])
+@pytest.mark.parametrize("handed", [False, True])
+def test_an_answer_that_was_sent_back_below_is_no_answer_above(objects: str, handed: bool) -> None:
+    said = {"on_answer": lambda answer, context: "It is even." if answer == 7 else None}
+    asks: dict[str, Any] = {"front": {}, "expert": {}, objects: said}
+    expert = Agent(ScriptedModel(["7"]), name="expert", output=int, stop_when=step_count(1), **asks["expert"])
+    called: Any = [("transfer_to_expert", {})] if handed else [("expert", {"task": "How many?"})]
+    journal, model = MemoryJournal(), ScriptedModel([called, "8"])
+    tools = [handoff(expert) if handed else expert.as_tool()]
+    front: Agent[Any, Any] = Agent(model, tools=tools, output=int, journal=journal, **asks["front"])
+    result = front.run_sync("How many?")
+    if objects == "expert" or handed:
+        assert "there is no output: the last reply was sent back" in model.requests[1].messages[-1].text
+        assert model.requests[1].messages[-1].is_error  # type: ignore[union-attr]
+    assert result.output == 8
+    assert asyncio.run(front.replay(result.run_id)).same

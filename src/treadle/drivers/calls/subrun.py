@@ -20,6 +20,7 @@ from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
+from treadle.drivers.output import sent_back
 from treadle.drivers.purse.claims import calls_begun, give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
@@ -325,7 +326,9 @@ def recorded_for_call(
             for one in result.pending
         )
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
-    if result.finished:
+    # Whoever asked for an answer of a type is not given one that was sent back, which a condition did not let mend.
+    refused = result.stop.reason == "condition" and child.config.output is not None and sent_back(child.state)
+    if result.finished and not refused:
         said = result.steps[-1].message if result.steps and not result.text else None
         text = result.text if said is None else text_with_shown(said)
         value = text if result.output is None else _as_json(result.output, child.state.output)
