@@ -535,3 +535,18 @@ async def test_what_the_end_of_a_response_leaves_out_stands_as_it_was_told(serve
     assert (result.text, paid) == ("Done.", ["A"])
     (thinking,) = [part for part in result.messages[1].content if isinstance(part, Thinking)]
     assert (thinking.text, thinking.data) == ("Hm.", "E")
+
+
+@pytest.mark.parametrize("output", [[CALL], [THOUGHT, CALL]])
+async def test_a_text_that_the_end_of_a_response_leaves_out_stands_as_it_was_told(serve, paid, pay, output):
+    said = {"type": "message", "id": "m", "role": "assistant", "content": []}
+    message = [
+        {"type": "response.output_item.added", "output_index": 1, "item": said},
+        {"type": "response.output_text.delta", "output_index": 1, "item_id": "m", "delta": "I shall pay A."},
+    ]
+    events = [*THOUGHTS, *message, *[one | {"output_index": 2} for one in (BEGUN, *PIECES)]]
+    last = {"type": "response.completed", "response": body_of("responses") | {"output": output}}
+    first, done = streaming(*events, last), answering(body_of("responses", "Done."))
+    server = serve(lambda peer: (done if peer.number else first)(peer))
+    result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
+    assert (result.text, paid, result.messages[1].text) == ("Done.", ["A"], "I shall pay A.")

@@ -55,7 +55,7 @@ class Item:
 
     def last_word(self, fields: Json) -> Json:
         """`fields`, in which the server declares the item done, with what its deltas added up to if they lack it."""
-        return fields if not any(self.pieces) or _says(fields) else self._with_pieces(fields)
+        return fields if not any(self.pieces) or says(fields) else self._with_pieces(fields)
 
     def adds_up_to(self, arguments: str) -> bool:
         """Whether the pieces of a call, where any came, are the `arguments` with which it is declared done."""
@@ -79,7 +79,7 @@ class Item:
                 return fields
 
 
-def _says(fields: Json) -> bool:
+def says(fields: Json) -> bool:
     """Whether an item that is declared done has anything in it."""
     match fields.get("type"):
         case "message":

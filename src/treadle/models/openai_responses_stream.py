@@ -35,6 +35,7 @@ from treadle.models.openai_responses_items import (
     in_text,
     parts_of,
     said_in,
+    says,
     texts_in,
     thinking_in,
     tokens_of,
@@ -291,19 +292,23 @@ class ResponsesDecoder:
                 raise ValueError("a call that was begun has neither arguments nor an end, and no part in the response")
             elif not item.completed:
                 events += self._finish(item, given or item.whole() | {"status": response.get("status")})
-        leaves_out = self._leaves_thoughts_out(output) or leaves_out
+        leaves_out = self._leaves_words_out(output) or leaves_out
         self._output = [] if is_whole or leaves_out else output
         return events
 
-    def _leaves_thoughts_out(self, output: Sequence[Json]) -> bool:
-        """Whether less was thought in the closing event than was told; what is in it of a thought is its last word."""
-        told = [fields for fields in output if fields.get("type") == "reasoning"]
-        items = [item for item in self._items if item.fields.get("type") == "reasoning"]
-        for item in items:
-            if not item.completed:
-                same = (fields for fields in told if fields.get("id") and fields["id"] == item.fields.get("id"))
-                item.fields = next(same, item.fields)
-        return sum(bool(thinking_in(item.whole()).text) for item in items) > len(told)
+    def _leaves_words_out(self, output: Sequence[Json]) -> bool:
+        """Whether less was thought or said in the closing event than was told; what it has of that is its last word."""
+        left_out = False
+        for kind in ("reasoning", "message"):
+            told = [fields for fields in output if fields.get("type") == kind]
+            items = [item for item in self._items if item.fields.get("type") == kind]
+            for item in items:
+                if not item.completed:
+                    same = (fields for fields in told if fields.get("id") and fields["id"] == item.fields.get("id"))
+                    item.completed = (last := next(same, None)) is not None
+                    item.fields = last or item.fields
+            left_out = left_out or sum(says(item.whole()) for item in items) > len(told)
+        return left_out
 
     def _last_word(self, place: int, fields: Json) -> Json:
         """An item of the closing event, with what its deltas added up to where the server leaves that out."""
