@@ -114,6 +114,13 @@ async def test_what_is_alike_at_first_is_whole_where_each_chunk_says_that_it_is_
     assert result.text == "1"
 
 
+@pytest.mark.parametrize("times", [2, 3])
+async def test_an_end_that_is_sent_anew_is_one_though_another_follows_that_says_nothing(serve, times):
+    end = [chunk({"content": " 42."}, "stop")] * times
+    result, _ = await asked(serve, [chunk({"content": "It is"}), *end, chunk({"content": ""}, "stop")])
+    assert result.text == "It is 42."
+
+
 @pytest.mark.parametrize("finish", ["stop", "tool_calls"])
 async def test_a_call_is_complete_with_its_arguments_where_each_chunk_says_that_it_is_the_last(serve, finish):
     """It was told to be complete, without any, as its name came."""

@@ -114,7 +114,7 @@ class ChatDecoder:
         self._service = ""
         self._cost: Decimal | None = None
         self._id = self._now = ""
-        self._goes_on = self._named = self._compared = False
+        self._goes_on = self._named = self._compared = self._ends_throughout = False
         self._ended: Json | None = None
         self._again = 0
         self._model = ""
@@ -213,11 +213,14 @@ class ChatDecoder:
             self._again += 1  # a proxy sends the end anew
             return
         ended, again, self._ended, self._again = self._ended, self._again, None, 0
+        begun = bool(self._text or self._thinking or self._calls)
         delta = choice.get("delta") or choice.get("message")
         if delta:
             self._beside.see(delta)
         told_again = self._is_told_again(choice, delta) if delta else False
-        if ended and not told_again and (choice.get("finish_reason") or (delta and _says(delta))):
+        # Where something was said before the first end, not each chunk says that it is the last: another is one too.
+        goes_on = (delta and _says(delta)) or (choice.get("finish_reason") and self._ends_throughout)
+        if ended and not told_again and goes_on:
             for _ in range(again):
                 self._choice(ended, events)  # it was no end
         if delta and not told_again:
@@ -244,7 +247,8 @@ class ChatDecoder:
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
             # Where each chunk says that it is the last, one like it is no repetition.
-            self._ended = None if self._finish else choice
+            if not self._finish:
+                self._ended, self._ends_throughout = choice, not begun
             self._finish = finish
             says = bool(delta and _says(delta))
             self._check_left_behind(says)
