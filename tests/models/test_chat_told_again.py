@@ -207,3 +207,11 @@ async def test_a_whole_call_without_a_word_for_the_end_is_made(serve):
     whole = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "pay", "arguments": "{}"}}]}
     result, paid = await asked(serve, [chunk({"role": "assistant"}), chunk(whole)], DONE)
     assert (result.text, paid) == ("Done.", ["nobody"])
+
+
+async def test_a_reply_that_is_told_again_is_one_though_a_call_stood_twice_in_its_pieces(serve):
+    call = {"id": "a", "function": {"name": "pay", "arguments": '{"to": "A"}'}}
+    pieces = [chunk({"content": "I pay."}), *(chunk({"tool_calls": [{**call, "index": at}]}) for at in range(2))]
+    whole = chunk({"content": "I pay.", "tool_calls": [call]}, "tool_calls", field="message")
+    result, paid = await asked(serve, [*pieces, chunk({}, "tool_calls"), whole], DONE)
+    assert (result.messages[1].text, paid) == ("I pay.", ["A"])

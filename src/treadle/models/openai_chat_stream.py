@@ -21,13 +21,14 @@ from treadle.kernel.messages import (
     Opaque,
     Text,
     Thinking,
+    ToolCall,
     Usage,
 )
 from treadle.models.codec import DONE
 from treadle.models.counts import grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
-from treadle.models.once import as_told
+from treadle.models.once import as_told, told_once
 from treadle.models.openai_chat_beside import Beside
 from treadle.models.openai_chat_calls import KEPT, ChatCalls
 from treadle.models.openai_chat_usage import usage_in, usage_of
@@ -273,7 +274,8 @@ class ChatDecoder:
 
     @property
     def _told_so_far(self) -> list[tuple[str, str]]:
-        calls = [(call.name, as_told(call.arguments)) for call in self._calls]
+        parts = told_once(tuple(self._calls.parts()))
+        calls = [(part.name, as_told(part.arguments)) for part in parts if isinstance(part, ToolCall)]
         return [("", "".join(self._text)), *calls] if self._text or calls else []
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
