@@ -46,3 +46,12 @@ def test_what_is_offered_for_another_kind_of_thing_is_no_name_here() -> None:
 def test_no_city_is_called_by_a_plain_word() -> None:
     result = Agent("offline", tools=[weather]).run_sync("What is the humidity of the oven?")
     assert not result.tool_calls_made
+
+
+@pytest.mark.parametrize("lead", ["in the", "of the"])
+def test_rooms_are_asked_about_together(lead: str) -> None:
+    """All were refused, as a plain word for a place has to end the question."""
+    result = Agent("offline", tools=[room_climate]).run_sync(
+        f"What is the humidity {lead} hall, the attic and the bar?"
+    )
+    assert [call.arguments["room"] for call in result.tool_calls_made] == ["hall", "attic", "bar"]

@@ -270,7 +270,7 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
     if value.kind == "name" and (place or person or title):
         score = 1.3
-    if value.kind == "phrase" and (place or person):
+    if value.kind == "phrase" and (place or person) and not _any(_ROOMS, param.nouns):
         score = 0.6
     if value.kind == "quoted" and (title or is_free_text(param)):
         score = 2.2
@@ -282,11 +282,10 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         score = 0.7
     if place and before and before[0] in ("in", "at", "near", "to", "from", "for", "of"):
         score += 0.6
-    led = ("in", "at", "of", "for") if _any(_ROOMS, param.nouns) else ("in", "at")
-    inside = before == ("the",) and any(word in led for word in clause.words_before(value.start, 2)[1:])
+    inside = before == ("the",) and clause.words_before(value.start, 2)[1:] in (("in",), ("at",))
     ends = not clause.words_after(value.end, 1) and value.text not in _NO_PLACES
     if place and not person and value.kind == "phrase" and inside and ends:
-        # "The lamp in the kitchen", "the humidity of the kitchen", but no weather "of the oven"
+        # "The lamp in the kitchen"
         score += 0.9
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
     author = _any(word_set("author writer"), param.nouns)
