@@ -83,6 +83,9 @@ def test_a_plain_sentence_is_a_reason(reason: str) -> None:
         "Cancel order 7 because it is late unless Ida objects",
         "Cancel order 7 because order 8 is late",
         "Cancel order 7 because it is late and restart web",
+        "Restart web because they complain and cancel order 8",
+        "Restart web because they stop and then cancel order 8",
+        "Restart web because they stop, cancel order 8",
         "Don't cancel order 7 because it is late",
         "Cancel order 7 because",
         "Cancel order 7 because it is late?",
@@ -104,6 +107,7 @@ def test_a_plain_sentence_is_a_reason(reason: str) -> None:
         "Cancel order 7 because of the rain makes no sense",
         "Cancel order 7 because it might be late",
         "Cancel order 7 because why not",
+        "Cancel order 7 because I am joking",
         "Cancel order 7 just because it is late",
     ],
 )

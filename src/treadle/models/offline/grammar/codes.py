@@ -15,3 +15,12 @@ _FORMS = (
 def find_codes(text: str) -> list[tuple[int, int]]:
     """Where such codes stand in a text."""
     return [match.span() for form in _FORMS for match in form.finditer(text)]
+
+
+def is_ordinary(word: str) -> bool:
+    """Whether a word is no code, though it is written like one."""
+    return (
+        word in {"OK", "I", "A", "FAQ", "PLEASE"}
+        or word.lower() in {"i", "ok"}
+        or re.match(r"^\d+(st|nd|rd|th)$", word) is not None
+    )

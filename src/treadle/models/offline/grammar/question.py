@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
-from treadle.models.offline.grammar.codes import find_codes
+from treadle.models.offline.grammar.codes import find_codes, is_ordinary
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.going_on import as_one
@@ -140,6 +140,7 @@ _JOIN = re.compile(
     rf"|\s++and\s++(?=(?:{_ASK})\b)|\s*+\balso,?\s++(?=(?:{_ASK})\b))",
     re.IGNORECASE,
 )
+_BECAUSE = re.compile(r"\bbecause\b", re.IGNORECASE)
 ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(
@@ -160,7 +161,7 @@ def split_clauses(text: str) -> tuple[str, ...]:
     if is_chain(text):
         return (text.strip(" ,\n\t"),)
     masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
-    pieces = [text[a:b] for one in _spans(masked, _SENTENCE, 0, len(text)) for a, b in _spans(masked, _JOIN, *one)]
+    pieces = [text[a:b] for one in _spans(masked, _SENTENCE, 0, len(text)) for a, b in _joined(masked, *one)]
     for place in range(len(pieces) - 1, 0, -1):
         if whole := as_one(pieces[place - 1], pieces[place]):
             pieces[place - 1 : place + 1] = [whole]
@@ -174,6 +175,13 @@ def _spans(masked: str, boundary: re.Pattern[str], start: int, end: int) -> list
             spans.append((start, match.start()))
             start = match.end()
     return [*spans, (start, end)]
+
+
+def _joined(masked: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of a sentence. A reason may go on, as in "because they complain and cancel": no part is behind one."""
+    because = _BECAUSE.search(masked, start, end)
+    *parts, (last, _) = _spans(masked, _JOIN, start, because.start() if because is not None else end)
+    return [*parts, (last, end)]
 
 
 def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = frozenset()) -> Clause:
@@ -218,7 +226,7 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
             add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
         elif token.text.isupper() and token.stem in nouns and _CALLS.match(text, token.end):
             continue  # "SKU A-100" says what A-100 is.
-        elif is_path(token.text) or (_CODE.match(token.text) and not _ordinary(token.text)) or _is_letter(token):
+        elif is_path(token.text) or (_CODE.match(token.text) and not is_ordinary(token.text)) or _is_letter(token):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
         if text[start].isupper() and re.search(r"(?<=\s)[A-Z]\w+ $", text[:start]):
@@ -238,14 +246,6 @@ def is_path(text: str) -> bool:
 def _is_letter(token: Token) -> bool:
     """Whether the word is a letter that something is called by, as in "hall A": an article has no capital there."""
     return len(token.text) == 1 and token.text.isupper() and token.text != "I" and token.start > 0
-
-
-def _ordinary(word: str) -> bool:
-    return (
-        word in {"OK", "I", "A", "FAQ", "PLEASE"}
-        or word.lower() in {"i", "ok"}
-        or re.match(r"^\d+(st|nd|rd|th)$", word) is not None
-    )
 
 
 def _proper_names(text: str, words: tuple[Token, ...], nouns: frozenset[str]) -> list[tuple[int, int]]:

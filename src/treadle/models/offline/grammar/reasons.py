@@ -30,7 +30,7 @@ _NO_PART = (
         "today tomorrow tonight yesterday now then noon midnight morning evening afternoon night day week month year "
         "hour minute moment later soon next until case advance please wait actually sorry instead except otherwise "
         "twice again daily weekly monthly although though whereas provided providing assuming supposing given pending "
-        "subject nah nope yes yeah yep right ok okay oops lol kidding hm hmm maybe perhaps"
+        "subject nah nope yes yeah yep right ok okay oops lol kidding joking hm hmm maybe perhaps"
     )
 )
 # The letter by which a word stands in the form of a sentence.

@@ -81,9 +81,13 @@ class Goals:
             return [part]
         joint = re.compile(rf"\s*(?:,|,? and|,? then|,? and then)\s+(?=(?:{'|'.join(map(re.escape, verbs))})\s)")
         pieces = joint.split(part)
-        for piece in pieces if len(pieces) > 1 else ():
-            choice = self.chooser.choose(self.box.read(piece, self.today))
+        for at, piece in enumerate(pieces, start=1) if len(pieces) > 1 else ():
+            clause = self.box.read(piece, self.today)
+            choice = self.chooser.choose(clause)
             if choice is None or choice.tool not in changing or choice.filling.missing:
+                return [part]
+            if clause.reason and at < len(pieces):
+                # A reason may go on, as `split_clauses` knows.
                 return [part]
             if any(is_free_text(param) for param in choice.tool.params if param.name in choice.filling.arguments):
                 # What somebody is to be told may go on.
