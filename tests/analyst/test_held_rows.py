@@ -198,3 +198,13 @@ def test_rows_held_far_down_are_asked_about_in_a_proposal(tmp_path: Path) -> Non
     assert any("a quote opens in line 70002 that closes in line 70003" in one for one in proposal.questions)
     with pytest.raises(AnalystError, match="'quotes: true'"):
         asked(tmp_path, proposal.source)
+
+
+def test_that_fields_may_stand_in_quotes_says_nothing_of_a_sheet(tmp_path: Path) -> None:
+    """It was what holds without a word, so that declarations have it; then it was refused."""
+    told = "sources:\n  f: {{kind: xlsx, path: f.xlsx, text: {{quotes: {}}}, measures: {{a: {{}}}}}}\n"
+    (tmp_path / "sources.yaml").write_text(told.format("true"))
+    assert Catalog.load(tmp_path / "sources.yaml").source("f").kind == "xlsx"
+    (tmp_path / "sources.yaml").write_text(told.format("false"))
+    with pytest.raises(AnalystError, match=r"takes no text\.quotes"):
+        Catalog.load(tmp_path / "sources.yaml")

@@ -297,7 +297,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.text.ruled and self.kind != "csv":
             raise ValueError(f"{told} is no text whose table could be drawn, and takes no text.ruled")
-        if self.text.quotes is not None and self.kind != "csv":
+        if not self.text.has_quotes and self.kind != "csv":
             raise ValueError(f"{told} has no fields that could stand in quotes, and takes no text.quotes")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
