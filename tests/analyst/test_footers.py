@@ -104,6 +104,14 @@ def test_lines_without_a_key_may_have_fewer_fields(tmp_path: Path) -> None:
     assert asked(declared(tmp_path, text, totals='[""]')).totals["amount"] == 3
 
 
+def test_a_line_that_ends_before_its_keys_is_not_taken_for_one_without(tmp_path: Path) -> None:
+    """Where the keys stand behind the amounts, a row that was cut off was left out without a word."""
+    text = "HSL;BUKRS;WAERS\n1,00;1001;EUR\n3,00\n"
+    with pytest.raises(AnalystError, match=r"f\.csv, line 3, .*complete it"):
+        asked(declared(tmp_path, text, totals='[""]'))
+    assert asked(declared(tmp_path, text.replace("3,00", "3,00;"), totals='[""]')).totals["amount"] == 1
+
+
 def test_a_packed_file_has_footers_too(tmp_path: Path) -> None:
     catalog = declared(tmp_path, "")
     (tmp_path / "f.csv").unlink()
@@ -143,6 +151,16 @@ def test_a_proposal_leaves_out_what_says_that_it_is_no_row(tmp_path: Path) -> No
         assert "have more or fewer fields than there are names" in (tmp_path / f"{name}.yaml").read_text()
         found = query(Catalog.load(tmp_path / f"{name}.yaml"), QueryRequest(source=name), bounds=QUICK)
         assert (found.totals["hsl"], proposed[0].questions) == (Decimal("1457.57"), ())
+
+
+def test_a_mark_of_lines_of_both_kinds_is_not_said_to_be_of_short_ones_alone(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text(f"{NAMES}{ROWS}Summe;;1.457,57;\n{ROWS}Summe;;1.457,57;\nSumme;;2.915,14\n")
+    (proposal,) = propose(file, QUICK)
+    text = declaration([(file, proposal)], tmp_path)
+    assert proposal.source.text.totals == ("summe",)
+    assert "lines marked as totals are left out" in text
+    assert "more or fewer fields" not in text
 
 
 @pytest.mark.parametrize(("more", "sums"), [("", "5,00"), (";KSL", "5,00;1,00")])

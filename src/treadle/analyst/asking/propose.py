@@ -63,7 +63,7 @@ class Proposal(Struct, frozen=True):
     Attributes:
         source: the source.
         guesses: what each column was taken for and why.
-        footers: what marks lines of totals with other fields than a row has.
+        footers: what marks lines of totals of which each has other fields than a row has.
     """
 
     source: Source
@@ -140,8 +140,9 @@ def _looked_at(session: Session, source: Source, decimal: str | None) -> Proposa
     short = without_short_lines(session, source) if source.kind == "csv" else []
     found = _without_totals(session, _guessed(session, source, decimal), decimal)
     marks, questions = footers_of(session, found.source, short)
-    text = replace(found.source.text, totals=tuple(dict.fromkeys((*found.source.text.totals, *marks))))
-    return _asking(replace(found, source=replace(found.source, text=text), footers=marks), *questions)
+    added = tuple(mark for mark in marks if mark not in found.source.text.totals)
+    text = replace(found.source.text, totals=(*found.source.text.totals, *added))
+    return _asking(replace(found, source=replace(found.source, text=text), footers=added), *questions)
 
 
 def _guessed(session: Session, source: Source, decimal: str | None, proved: TextFormat | None = None) -> Proposal:

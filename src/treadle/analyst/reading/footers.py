@@ -169,7 +169,9 @@ def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
         looked = texts if is_sure else [first_text(line.fields)]
         if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in looked):
             return True
-        return "" in marks and bool(keys) and not any(texts[at] for at in keys if at < len(texts))
+        # Where none of the keys is reached, it may be a row that was cut off.
+        reached = [texts[at] for at in keys if at < len(texts)]
+        return "" in marks and bool(reached) and not any(reached)
 
     return is_marked
 
