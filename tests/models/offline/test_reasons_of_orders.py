@@ -1,7 +1,7 @@
 """The reason behind an order changes nothing of it: it is passed on where a tool takes one, and else said to be left
 out. What could be a condition, a contrast or another order is no reason."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -52,6 +52,35 @@ def test_a_reason_that_no_tool_takes_is_said_to_be_left_out() -> None:
     calls, text = asked("Restart web because it hangs")
     assert calls == [{"service": "web"}]
     assert "Left out of account: “because it hangs”" in text
+
+
+@tool(effect="write")
+def return_order(order_id: int, reason: Literal["late", "other"] = "other") -> str:
+    """Returns an order."""
+    return f"order {order_id} returned"
+
+
+@tool(effect="write")
+def archive_order(order_id: int, reason_code: int = 0) -> str:
+    """Archives an order."""
+    return f"order {order_id} archived"
+
+
+@pytest.mark.parametrize("verb", ["Return", "Archive"])
+@pytest.mark.parametrize("which", ["order 7", "orders 7 and 8"])
+def test_a_reason_that_is_no_choice_or_number_is_said_to_be_left_out(verb: str, which: str) -> None:
+    """A tool that takes one of some reasons was given none, and nothing was said."""
+    agent = Agent("offline", tools=[return_order, archive_order])
+    result = agent.run_sync(f"{verb} {which} because it came too late")
+    assert [call.arguments["order_id"] for call in result.tool_calls_made] == ([7] if which == "order 7" else [7, 8])
+    assert result.text.count("Left out of account: “because it came too late”") == 1
+
+
+def test_a_reason_is_that_of_each_of_several() -> None:
+    """It was passed with none of them, and nothing was said."""
+    calls, text = asked("Cancel orders 7 and 8 because they are late")
+    assert calls == [{"order_id": each, "reason": "they are late"} for each in (7, 8)]
+    assert "Left out" not in text
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
     left = outcome.left or Left()
     if left.forbids:
         said = [_refusal(left)]
-    elif left.apart and outcome.done:
-        said.insert(0, f"Left out of account: {listed(left.apart)}. What follows is the answer without it.")
+    elif outcome.apart and outcome.done:
+        said.insert(0, f"Left out of account: {listed(outcome.apart)}. What follows is the answer without it.")
     if outcome.calls and unfinished:
         names = ", ".join(dict.fromkeys(call.tool for call in outcome.calls))
         said.append(f"Not finished: “{outcome.clause.text.strip(' .?!')}” still needs {names}.")

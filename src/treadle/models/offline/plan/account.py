@@ -147,9 +147,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     moved = _main_words(clause, spare, used)
     turning, spare = turning + moved, [span for span in spare if span not in moved]
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
-    takes_reasons = any("reason" in param.stems for tool in tools for param in tool.params)
-    apart = (f"because {clause.reason}",) if clause.reason and not takes_reasons else ()
-    return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken, apart)
+    return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
 
 
 def _of_another(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -55,6 +55,13 @@ class Outcome:
     reckoning: tuple[Table, Reckoning] | None = None
     doubted: bool = False
 
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """What the answer leaves out of account: the reason of an order among it, where no call was given that."""
+        reason = self.clause.reason
+        told = not reason or any(reason in made.planned.values() for made in self.done)
+        return (*(self.left.apart if self.left is not None else ()), *(() if told else (f"because {reason}",)))
+
     def take(self, other: "Outcome") -> None:
         """Adds what another outcome found."""
         self.done += other.done

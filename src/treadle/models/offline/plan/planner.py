@@ -170,10 +170,10 @@ class Planner:
             outcome.left = Left((together.group().strip(),))
             return outcome
         for value in several:
-            written = clause.text[value.start : value.end]
-            text = clause.text[: first.start] + written + clause.text[last.end :]
+            text = clause.text[: first.start] + clause.text[value.start : value.end] + clause.text[last.end :]
             text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
-            outcome.take(self._accounted(self.resolve(tool, self.box.read(text, self.today), depth, source)))
+            part = replace(self.box.read(text, self.today), reason=clause.reason)
+            outcome.take(self._accounted(self.resolve(tool, part, depth, source)))
         if together is not None and len(outcome.done) == len(several):
             outcome.comes_to = total_of(outcome.done, tool)
             if outcome.comes_to is None:
