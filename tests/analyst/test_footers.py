@@ -70,6 +70,17 @@ def test_a_line_that_was_cut_off_is_told_with_its_number_and_no_row_is_lost(tmp_
     assert "such as 1001" not in str(told.value)
 
 
+@pytest.mark.parametrize("mark", ["Grand total", "Grand;total", "Grand\ntotal", 'Grand "total"'])
+def test_the_text_that_is_advised_for_a_line_in_quotes_leaves_it_out(tmp_path: Path, mark: str) -> None:
+    """It was told with its quotes, by which nothing is left out."""
+    field = '"' + mark.replace('"', '""') + '"'
+    text = f'{NAMES}"1001";"1";"1,00";"EUR"\n{field};"1,00"\n'
+    with pytest.raises(AnalystError, match=r"f\.csv, line 3") as told:
+        asked(declared(tmp_path, text, totals="[]"))
+    (advised,) = re.findall(r"such as (.*), to 'totals'", str(told.value).rpartition(" no row has, ")[2])
+    assert asked(declared(tmp_path, text, totals=f"[{advised}]")).totals["amount"] == 1
+
+
 @pytest.mark.parametrize(
     ("lines", "totals", "told"),
     [
@@ -185,6 +196,8 @@ def test_many_short_lines_of_totals_make_no_delimiter_of_a_decimal_comma(tmp_pat
         ("Summe & Sohn;0000415000;5,00", ROWS, r"add \"?summe & sohn\"? to 'totals'"),
         ("*Stern GmbH;000", ROWS, r"add \"\*stern gmbh\" to 'totals'"),
         ("Summe;;1.457,57", ROWS.replace("0000415000", "Summe"), "take it out of the file"),
+        # Whole lines of totals that are asked about say so too; they were said to have to go from the file.
+        ("Summe;;1.457,57", f"Summe;;9,00;\n{ROWS}", "if no line with summe is one, add summe to 'totals'"),
     ],
 )
 def test_what_may_be_a_row_is_asked_and_refused_until_it_is_said(
@@ -196,7 +209,7 @@ def test_what_may_be_a_row_is_asked_and_refused_until_it_is_said(
     assert any(question.startswith("there is a line with more or fewer fields") for question in proposal.questions)
     (tmp_path / "f.yaml").write_text(text := declaration([(file, proposal)], tmp_path))
     assert re.search(told, text)
-    with pytest.raises(AnalystError, match=r"f\.csv, line 4"):
+    with pytest.raises(AnalystError, match=rf"f\.csv, line {rows.count(chr(10)) + 2}"):
         query(Catalog.load(tmp_path / "f.yaml"), QueryRequest(source="f"), bounds=QUICK)
 
 

@@ -12,6 +12,7 @@ from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.scalar import scalar
 from treadle.analyst.reading.faults import HELD_DELIMITER
 from treadle.analyst.reading.number_spelling import looked_at
+from treadle.analyst.reading.totals import USUAL
 
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
 _SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
@@ -151,7 +152,9 @@ _SHOWN = 60
 def asked_short(mark: str, line: str, *, shared: bool) -> str:
     """Returns the question what a line with other fields than there are names is."""
     shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
-    none = "take it out of the file" if shared else f"add {scalar(mark)} to 'totals' under 'text'"
+    add = f"add {scalar(mark)} to 'totals' under 'text'"
+    alone = f", or, if no line with {scalar(mark)} is one, {add}" if mark in USUAL else ""
+    none = f"take it out of the file{alone}" if shared else add
     return (
         f"there is a line with more or fewer fields than the names, {shown!r}, and the file is refused as long as it "
         f"is: if it is no row, {none}; if it is one that was cut off, complete it"

@@ -8,7 +8,7 @@ from pathlib import Path
 from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, DiskFull, NotEnoughMemory, NotPlain, OfSeveral
 from treadle.analyst.declared.scalar import scalar
 from treadle.analyst.reading.bounds import Bounds
-from treadle.analyst.reading.encodings import beginning, looks_like, opener
+from treadle.analyst.reading.encodings import beginning, looks_like, opener, quoting
 from treadle.analyst.reading.keys import DECIMAL_KEY, MOST_KEY_DECIMALS, MOST_KEY_DIGITS
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 
@@ -121,10 +121,8 @@ def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
     read, left_out = copies.get(Path(file[1]), (Path(file[1]), 0))
     where = f"{read.name}, line {_line_of(int(line[1]), Path(file[1]), message) + left_out}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
-        text = " ".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
-        delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
-        first = text.split(delimiter[1] if delimiter else None)
-        return f"{where}, {other_width(first, int(width[2]), int(width[1]), text)}"
+        text = "\n".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
+        return f"{where}, {other_width(_fields_of(text, message), int(width[2]), int(width[1]), text)}"
     shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])
     advice = "; if quotes are part of its texts, declare 'quotes: false' under 'text'" if quoted else ""
@@ -141,14 +139,27 @@ def other_width(fields: Sequence[str], count: int, names: int, text: str) -> str
         text: the line.
     """
     mark = next((field.strip() for field in fields if field.strip()), "")
+    shown = _cut(" ".join(text.splitlines()))
     which = "a text in it that no row has" if count < names else "the text that it begins with if no row has that"
     such = f", such as {scalar(mark)}," if any(map(str.isalpha, mark)) or mark[:1] == "*" else ""
     return (
-        f"because it has {_fields(count)} and the line of names {_fields(names)}: {_cut(text)}; if it is no row, such "
+        f"because it has {_fields(count)} and the line of names {_fields(names)}: {shown}; if it is no row, such "
         f"as one of totals, or one that says how many there are, add {which}{such} to 'totals' "
         f"under 'text' (% stands for any text), or take it out of the file; "
         f"{'if it is one, complete it' if count < names else HELD_DELIMITER}"
     )
+
+
+def _fields_of(text: str, message: str) -> list[str]:
+    """What stands in a line of a CSV file that the engine tells of."""
+    delimiter = re.search(r"^  delimiter = (.) ", message, re.MULTILINE)
+    if delimiter is None:
+        return text.split()
+    lines = text.splitlines(keepends=True)
+    try:
+        return next(csv.reader(lines, delimiter=delimiter[1], quoting=quoting('  quote = "' in message)), [])
+    except csv.Error:
+        return text.split(delimiter[1])
 
 
 def _line_of(record: int, file: Path, message: str) -> int:
