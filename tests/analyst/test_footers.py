@@ -186,6 +186,14 @@ def test_many_short_lines_of_totals_make_no_delimiter_of_a_decimal_comma(tmp_pat
     assert [one.name for one in proposal.source.measures][:1] == ["hsl"]
 
 
+def test_a_file_of_one_column_is_given_no_delimiter(tmp_path: Path) -> None:
+    """Nothing stands between fields, and a semicolon was said to."""
+    file = tmp_path / "f.csv"
+    file.write_text("HSL\n1.50\n2.50\n")
+    (proposal,) = propose(file, QUICK)
+    assert (proposal.source.text, proposal.questions) == (TextFormat(), ())
+
+
 @pytest.mark.parametrize(
     ("footer", "rows", "told"),
     [

@@ -62,8 +62,9 @@ def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
     widths = {sign: Counter(len(row) for row in found if len(row) > 1) for sign, found in rows.items()}
     fits = {sign: max(((n, width) for width, n in found.items()), default=(0, 0)) for sign, found in widths.items()}
     delimiter = max(_DELIMITERS, key=lambda sign: fits[sign]) if any(widths.values()) else ","
-    others = [sign for sign in _DELIMITERS[:-1] if fits[sign][0] * 2 >= fits[","][0] and fits[sign][1] >= fits[","][1]]
-    if delimiter == "," and others and _is_of_decimals([row for row in rows[","] if len(row) == fits[","][1]]):
+    count, width = fits[","]
+    others = [sign for sign in _DELIMITERS[:-1] if fits[sign][0] * 2 >= max(count, 1) and fits[sign][1] >= width]
+    if delimiter == "," and others and _is_of_decimals([row for row in rows[","] if len(row) == width]):
         # Lines of totals with fewer fields have it as often as the others, and the line of names has not.
         delimiter = max(others, key=lambda sign: fits[sign])
     return delimiter, fits[delimiter][1]
