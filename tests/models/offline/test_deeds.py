@@ -23,6 +23,8 @@ DEEDS = (
     "Gets or sets the barrier.",
     "Remote control for the barrier.",
     "Greases and logs the barrier.",
+    "Has the barrier opened.",
+    "Has the arm of the barrier swept.",
 )
 NAMES = ("barrier", "barrier_state", "main_barrier", "run_barrier", "barriers")
 QUESTIONS = (
@@ -37,6 +39,7 @@ TOLD = (
     ("rating", "Used to look up the rating of a shop.", "What is the rating of Kiosk?"),
     ("distance", "A function that computes the distance to a shop.", "What is the distance to Kiosk?"),
     ("tax", "Loads or computes a shop's tax.", "What is the tax of Kiosk?"),
+    ("get_price", "Has the price of a shop.", "What is the price of Kiosk?"),
     ("rent", "Monthly rent the shop pays.", "What is the rent of Kiosk?"),
     ("queue", "Cars and vans a shop has in the queue.", "What is the queue of Kiosk?"),
 )

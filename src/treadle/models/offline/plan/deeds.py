@@ -26,8 +26,12 @@ _CHANGING = frozenset().union(*CHANGES)
 _DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
 _SPLIT = re.compile(_JOINT, re.IGNORECASE)
 _EITHER = re.compile(r"\bor\b|/", re.IGNORECASE)
-# "Has a room cleaned" says what is done, as "Have" does, and no small word.
-_HAS = re.compile(r"has(?=\s+(?:an?|the)\b)", re.IGNORECASE)
+# "Has a room cleaned" says what is done, as "Have" does, and no small word; "Has the price of a product" tells it.
+_HAS = re.compile(
+    r"has(?=\s+(?:an?|the)\b.*\b(?:[a-z]+ed|sent|made|done|built|taken|put|cut|set|brought|paid|sold|shut|swept|"
+    r"drawn|thrown|written|driven|frozen|sewn|lit|fed|lent|found)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _CONTROL = re.compile(r"(?:[a-z]+\s+){0,2}(?:control|controller|trigger|button)\s+(?:for|of)\b", re.IGNORECASE)
 
 
