@@ -55,3 +55,8 @@ def test_rooms_are_asked_about_together(lead: str) -> None:
         f"What is the humidity {lead} hall, the attic and the bar?"
     )
     assert [call.arguments["room"] for call in result.tool_calls_made] == ["hall", "attic", "bar"]
+
+
+def test_the_meantime_is_no_room() -> None:
+    result = Agent("offline", tools=[room_climate]).run_sync("What is the humidity in the meantime?")
+    assert not result.tool_calls_made

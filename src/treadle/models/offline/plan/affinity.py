@@ -270,7 +270,8 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
     if value.kind == "name" and (place or person or title):
         score = 1.3
-    if value.kind == "phrase" and (place or person) and not _any(_ROOMS, param.nouns):
+    is_room = _any(_ROOMS, param.nouns) and value.text not in _NO_PLACES
+    if value.kind == "phrase" and (place or person) and not is_room:
         score = 0.6
     if value.kind == "quoted" and (title or is_free_text(param)):
         score = 2.2
