@@ -32,6 +32,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     File,
     Image,
+    Message,
     Opaque,
     Text,
     Thinking,
@@ -699,6 +700,14 @@ def test_what_a_provider_is_sent_has_no_invalid_calls() -> None:
     assert [one["id"] for one in sent.tool_calls] == ["1", "2", "3", "4", "5"]
     assert sent.tool_calls[1]["args"] == {"invalid_json": '{"a": '}
     assert (sent.invalid_tool_calls, sent.additional_kwargs) == ([], {})
+
+
+def test_a_reply_of_which_a_provider_understands_nothing_is_not_sent() -> None:
+    found = AssistantMessage((Opaque("langchain:anthropic-chat", {"type": "web_search_tool_result"}),))
+    history: list[Message] = [UserMessage("Look."), found, UserMessage("And?")]
+    assert [one.content for one in to_langchain(history, sendable=True, kind="openai-chat")] == ["Look.", "And?"]
+    assert len(to_langchain(history, sendable=True, kind="anthropic-chat")) == 3
+    assert len(to_langchain(history)) == 3
 
 
 def test_calls_that_were_edited_are_taken_as_edited() -> None:

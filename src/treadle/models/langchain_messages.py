@@ -69,7 +69,10 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False, kind: s
             case UserMessage():
                 out.append(theirs.HumanMessage(content=_content(message.content)))
             case AssistantMessage():
-                out.append(_assistant(message, sendable, kind))
+                reply = _assistant(message, sendable, kind)
+                # Of one that another provider alone understands nothing is left, and an empty one is refused by some.
+                if not sendable or reply.content or reply.tool_calls or reply.additional_kwargs:
+                    out.append(reply)
             case ToolMessage():
                 content = message.content
                 if sendable and all(isinstance(part, Text) for part in content):
@@ -267,7 +270,7 @@ def _raw_calls(raw: Any) -> dict[str, ToolCall]:
         return {}
 
 
-def _assistant(message: AssistantMessage, sendable: bool, kind: str) -> "BaseMessage":
+def _assistant(message: AssistantMessage, sendable: bool, kind: str) -> "AIMessage":
     from langchain_core.messages import AIMessage
 
     blocks: list[dict[Any, Any]] = []
