@@ -12,8 +12,9 @@ from served import decision, payer, run_when, serving, talker, until, waiter
 from two_apps import Paced, asked, lifespan
 
 from treadle import MemoryJournal, PostgresJournal, SqliteJournal
-from treadle.kernel.events import RunPaused
+from treadle.kernel.events import MessageAdded, RunPaused, RunResumed
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import UserMessage
 from treadle.serve import app
 from treadle.serve.live import STOPPED
 
@@ -189,6 +190,40 @@ def test_of_two_that_begin_in_a_conversation_one_does_in_whatever_order_they_wri
             gate.set()
 
     asyncio.run(crossed())
+
+
+class Between(SqliteJournal):
+    """Something happens right before it says who has a run."""
+
+    happens = None
+
+    async def holders(self, run_ids):
+        if self.happens is not None:
+            self.happens, happens = None, self.happens
+            await happens()
+        return await super().holders(run_ids)
+
+
+async def test_a_run_that_goes_on_and_ends_while_a_server_looks_at_it_is_in_the_way_of_the_next(tmp_path):
+    """Its lease was free again when that was looked at, and what it had said was not looked at any more."""
+    async with SqliteJournal(tmp_path / "runs.db") as one, Between(tmp_path / "runs.db") as two:
+        served = [app([talker()], journal=journal, take_up=False) for journal in (one, two)]
+        async with serving(served[0]) as here, serving(served[1]) as there:
+            told = body("hi", "talker")
+            first = (await here.post("/api/runs", json=told)).json()["id"]
+            await run_when(there, first, "finished")
+
+            async def goes_on():
+                """As another process has it that looked before this one had begun, and is done by now."""
+                events = await one.read(first)
+                at = events[-1].at
+                more = [RunResumed(at=at), MessageAdded(UserMessage("more"), at=at), events[-1]]
+                await one.append(first, len(events), more)
+
+            two.happens = goes_on
+            answer = await there.post("/api/runs", json=told)
+            assert (answer.status_code, two.happens) == (409, None)
+            assert await lines(here) == [(first, "finished")]
 
 
 async def test_a_server_whose_clock_is_behind_begins_nothing_that_the_conversation_would_forget():

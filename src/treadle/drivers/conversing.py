@@ -82,8 +82,9 @@ async def in_the_way(journal: Journal, run_id: str, before: RunInfo | None) -> R
     line = told_by(await read_of(journal, run_id))
     async for other in _others(journal, line):
         if before is not None and other.run_id == before.run_id:
-            # It may have gone on since, and have ended again.
-            taken = other.events != before.events or await _is_held(journal, other.run_id)
+            # It may have gone on since, and have ended again: what was written by whoever lets it go as its lease is
+            # looked at is there after that look, and not before.
+            taken = await _is_held(journal, other.run_id) or await _has_gone_on(journal, before)
             return other if taken else None
         if _age(other) < _age(line) or not await _gives_way(journal, other.run_id):
             return other
@@ -159,6 +160,14 @@ async def _gives_way(journal: Journal, run_id: str) -> bool:
 async def _is_held(journal: Journal, run_id: str, *, unknown: bool = False) -> bool:
     """Whether some process has the run; `unknown` where the journal does not tell."""
     return run_id in await holders_of(journal, [run_id]) if isinstance(journal, Leases) else unknown
+
+
+async def _has_gone_on(journal: Journal, before: RunInfo) -> bool:
+    """Whether a run has more events than it had; not if it was deleted since."""
+    try:
+        return bool(await read_of(journal, before.run_id, before.events))
+    except UnknownRun:
+        return False
 
 
 def _age(line: RunInfo) -> tuple[float, str]:
