@@ -20,7 +20,7 @@ from treadle.analyst.sql.proof import proof_of
 from treadle.analyst.sql.terms import call, literal, named
 
 if TYPE_CHECKING:
-    from treadle.analyst.showing.sentences import Kind
+    from treadle.analyst.showing.sentences import Facts, Kind
 
 # A product beyond 38 digits, decimals included, cannot be formed; amounts so large are not tested for factors.
 _MOST_DIGITS = 22
@@ -63,13 +63,17 @@ def patterns(session: Session, aligned: Aligned, whole: Summed, filters: tuple[s
         enough = count > 1 or (summary.total_rows == 1 and kind != "repeated")
         if not (count and enough and _nearly_all(count, among)):
             continue
-        large, small = aligned.names if on_a else aligned.names[::-1]
-        facts = {
-            "count": count, "total": among, "factor": factor, "large": large, "small": small,
-            "measure": aligned.measure.name,
-        }  # fmt: skip
+        facts = _facts(aligned, count, among, factor, on_a=on_a)
         counted = _counted(aligned, None, {(kind, factor, on_a): shown[kind, factor, on_a]})
         yield Claim(kind=kind, facts=facts, filters=filters, proof=proof_of(counted.select("COUNT(*) AS total")))
+
+
+def _facts(aligned: Aligned, count: int, total: int, factor: int, *, on_a: bool) -> "Facts":
+    large, small = aligned.names if on_a else aligned.names[::-1]
+    return {
+        "count": count, "total": total, "factor": factor, "large": large, "small": small,
+        "measure": aligned.measure.name,
+    }  # fmt: skip
 
 
 def currency_factors(
@@ -101,11 +105,7 @@ def currency_factors(
         for count, value, total in sorted((row[at], str(row[-2]), row[-1]) for row in rows if row[-2] is not None):
             if count < 2 or not _nearly_all(count, total):
                 continue
-            large, small = aligned.names if on_a else aligned.names[::-1]
-            facts = {
-                "count": count, "total": total, "factor": factor, "large": large, "small": small,
-                "measure": aligned.measure.name,
-            }  # fmt: skip
+            facts = _facts(aligned, count, total, factor, on_a=on_a)
             where = (*filters, str(Filter(dimension=aligned.keys[currency].name, value=value)))
             proof = _counted(aligned, None, {("factor", factor, on_a): tests["factor", factor, on_a]})
             proof = proof.select("COUNT(*) AS total").where(exp.EQ(this=code.copy(), expression=literal(value)))
