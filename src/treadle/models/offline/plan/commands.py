@@ -163,20 +163,14 @@ class Commands:
             # `hide_post`, which takes a post and is not described, does something to it for all that is known.
             done_to = len(parts(self.name)) > 1 and stem(parts(self.name)[-1]) in self.takes
             return frozenset({first}) if done_to and first not in TELLING_VERBS | PLAIN_VERBS else None
-        if told and first in (told, singular(told)):
+        if first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
             no_order = first in _ONLY_TELLING or article in ("of", "for", "in", "on", "at", "between")
             return None if no_order else frozenset({first})
-        if (
-            told
-            and first.removeprefix(told) in _PARTICLES
-            and told not in PLAIN_VERBS
-            and article in ("a", "an", "the")
-        ):
+        verb = told if first.startswith(told) else singular(told)
+        if first.removeprefix(verb) in _PARTICLES and article in ("a", "an", "the"):
             # "Rolls a service back", which is called `rollback`.
-            return frozenset({first, told})
-        if told and first.removeprefix(singular(told)) in _PARTICLES and article in ("a", "an", "the"):
-            return frozenset({first, singular(told)}) if singular(told) not in PLAIN_VERBS else None
+            return None if verb in PLAIN_VERBS else frozenset({first, verb})
         if singular(told) in _TURNING and not telling and _ON_OFF & {*parts(self.summary)}:
             # "Turn on the lights", which is called `lights_on`.
             return _TURNING
