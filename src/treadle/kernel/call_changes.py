@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import NOTHING_SPENT, Spent
-from treadle.kernel.calls import CallRecord, CallStatus, alike
+from treadle.kernel.calls import CallRecord, CallStatus, same_call
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -88,7 +88,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 status="asked",
                 stand_in=event.call,
                 made=record.made + 1,
-                other=record.other + (_differs(event.call, record.doing) if event.other is None else event.other),
+                other=record.other + (not same_call(event.call, record.doing) if event.other is None else event.other),
                 foreign=record.foreign if event.other is False else bool(event.other),
                 ran=record.calls_run,
                 executed=False,
@@ -124,8 +124,8 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     else:
         before, doing, other = record.doing, replace(record.doing, arguments=event.arguments), record.other
         # Made once, it would not be made with other arguments under the same key.
-        repeats = bool(record.ran) and not record.in_doubt and not _differs(record.ran[-1], before)
-        other += (repeats and _differs(doing, before)) if event.other is None else event.other
+        repeats = bool(record.ran) and not record.in_doubt and same_call(record.ran[-1], before)
+        other += (repeats and not same_call(doing, before)) if event.other is None else event.other
         if record.does_its_own:
             record = replace(record, edited=event.arguments, corrected=event.corrects)
         record = replace(record, status="approved", stand_in=record.stand_in and doing, other=other)
@@ -198,7 +198,3 @@ def charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[C
         presumed=plus(accounts.presumed, new.presumed),
     )
     return {"accounts": accounts}, replace(record, spent=spent)
-
-
-def _differs(call: ToolCall, other: ToolCall) -> bool:
-    return call.name != other.name or not alike(call.arguments, other.arguments)

@@ -55,7 +55,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
         other: how many of them were other calls than the one before, so that they have a key of their own.
-        foreign: whether the last is such a one by what was recorded, however it is written.
+        foreign: whether the last is such a one, as recorded: with secrets taken out it may read like the model's own.
         ran: the calls that were run for it before a reaction called again.
         found: the last result that came back, where the application has yet to say what the model is shown.
         final: whether its result is the run's answer.
@@ -133,8 +133,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def does_its_own(self) -> bool:
         """Whether that is the model's own call, or that again, and no other in its place."""
-        one = self.stand_in
-        own = one is None or (one.name == self.name and alike(one.arguments, self.arguments_json))
+        own = self.stand_in is None or same_call(self.stand_in, replace(self.call, arguments=self.arguments_json))
         return own and not self.foreign
 
     @property
@@ -191,6 +190,11 @@ def alike(arguments: str, other: str) -> bool:
         elif isinstance(one, list):
             left += zip(one, same, strict=True)
     return True
+
+
+def same_call(one: ToolCall, other: ToolCall) -> bool:
+    """Whether both ask for the same: the same tool with the same arguments, whatever their ids."""
+    return one.name == other.name and alike(one.arguments, other.arguments)
 
 
 def plain(arguments: str) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, alike, cut_off, told, unexecuted
+from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, cut_off, same_call, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -81,7 +81,7 @@ def matched(
     for i, call in enumerate(calls) if left else ():
         if i in found:
             continue
-        same = next((key for key in left if key[1] == call.name and alike(key[2], call.arguments)), None)
+        same = next((key for key, begun in left.items() if same_call(begun.call, call)), None)
         if same is not None:
             found[i] = left.pop(same)
     return found

@@ -21,7 +21,7 @@ from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, one_call_more
 from treadle.drivers.run import Run
 from treadle.journal import JournalError
-from treadle.kernel.calls import CallRecord, alike
+from treadle.kernel.calls import CallRecord, same_call
 from treadle.kernel.events import ResultAwaited, ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
@@ -96,7 +96,7 @@ class Early:
         if state.phase != "prepared" or call.name in self._asks:
             return
         begun = state.early
-        if len(begun) >= MOST or any(one.call.id == call.id or _same(one.call, call) for one in begun):
+        if len(begun) >= MOST or any(one.call.id == call.id or same_call(one.call, call) for one in begun):
             return
         left = calls_allowed(run)
         if left is not None and left <= len(begun) + 2:
@@ -210,7 +210,3 @@ def _may_start_early(run: Run, call: ToolCall) -> bool:
 def _is_free(tool: Tool) -> bool:
     external = tool.external or tool.agent is not None
     return tool.effect == "read" and not (tool.needs_approval or external or tool.alone or tool.resource)
-
-
-def _same(one: ToolCall, other: ToolCall) -> bool:
-    return one.name == other.name and alike(one.arguments, other.arguments)
