@@ -4,6 +4,7 @@ Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so 
 compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
@@ -129,9 +130,7 @@ class UserMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     @property
     def says_something(self) -> bool:
         """Whether there is more in it than blank text; providers refuse a message that says nothing."""
-        if isinstance(self.content, str):
-            return bool(self.content) and not self.content.isspace()
-        return any([not isinstance(part, Text) or bool(str(part.text).strip()) for part in self.content])
+        return _says_something((Text(self.content),) if isinstance(self.content, str) else self.content)
 
 
 @final
@@ -152,7 +151,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
     @property
     def says_something(self) -> bool:
         """Whether there is more in it than blank text; providers refuse a message that says nothing."""
-        return any([type(part) is not Text or (not part.text.isspace() and part.text != "") for part in self.content])
+        return _says_something(self.content)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -193,6 +192,10 @@ class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
+def _says_something(parts: Sequence[Content | AssistantPart]) -> bool:
+    return any([type(part) is not Text or not (str(part.text) or " ").isspace() for part in parts])
+
+
 def text_of(content: str | tuple[Content, ...]) -> str:
     """The text in a message's content, with images and files left out."""
     if isinstance(content, str):
@@ -231,19 +234,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.estimated or other.estimated,
-            self.cache_write_hour_tokens + other.cache_write_hour_tokens,
-            self.web_searches + other.web_searches,
-            self._service_with(other) if self.service or other.service else "",
-            self.audio_tokens + other.audio_tokens,
-            self.image_tokens + other.image_tokens,
-        )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
+        return Usage(**counts, estimated=self.estimated or other.estimated, service=self._service_with(other))
 
     def __sub__(self, other: "Usage") -> "Usage":
         return replace(self, **{name: getattr(self, name) - getattr(other, name) for name in COUNTS})
