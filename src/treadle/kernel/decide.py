@@ -2,8 +2,9 @@
 
 All of it is looked at in one place, before each step (`_next_step`), in this order: is what was asked for done (stop
 conditions), then the hard limits, then whether the run gets anywhere. With `on_limit="answer"` the last step that the
-limits allow is kept for a closing reply without tools. What is decided stands in the command, and through its event in
-the journal.
+limits allow is kept for a closing reply without tools. What the next call may take is known where its request is
+prepared, outside: where tokens or dollars would not do for a closing reply after it, `landing` is made of the step
+there. What is decided stands in the command, and through its event in the journal.
 """
 
 from typing import Literal
@@ -148,7 +149,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
 
 
 def landing(state: RunState, stop: Stop) -> PrepareStep | None:
-    """The closing reply, for a limit that only the drivers can see coming; None if none may be made."""
+    """The closing reply in place of a step after which none could be paid; None if none may be made."""
     command = _stop_or_land(state, stop, True, ())
     return command if isinstance(command, PrepareStep) else None
 
