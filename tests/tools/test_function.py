@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from treadle import RunContext, StepContext
 from treadle.tools import BadTool, Injected, Tool, ToolContext, ToolResult, tool
 
 
@@ -218,6 +219,22 @@ def test_a_name_that_was_once_injected_must_have_a_type(function: Any, advice: s
     name = function.__name__.removeprefix("named_")
     described = {"type": "object", "properties": {"a": {}, name: {}}, "required": ["a", name]}
     assert Tool.from_schema("take", "", described, function).injected == ()
+
+
+def test_what_other_functions_of_an_agent_are_given_no_tool_asks_a_model_for() -> None:
+    def of_a_run(ctx: RunContext[Shop], a: int) -> None: ...
+
+    def of_any_run(a: int, ctx: RunContext[Any] | None = None) -> None: ...
+
+    def of_a_step(step: StepContext[Shop], a: int) -> None: ...
+
+    for function, advice in (
+        (of_a_run, r"no tool is given the RunContext .*`ctx: ToolContext\[Shop\]`.*Injected\[Shop\]"),
+        (of_any_run, r"no tool is given the RunContext .*`ctx: ToolContext\[Any\]`"),
+        (of_a_step, r"no tool is given the StepContext .*`step: ToolContext\[Shop\]`"),
+    ):
+        with pytest.raises(BadTool, match=advice):
+            tool(function)
 
 
 class Shop:

@@ -105,6 +105,7 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         elif annotation is MISSING and (typed or name in _ONCE_INJECTED) and name not in (described or ()):
             raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
         else:
+            _refuse_given_elsewhere(name, annotation, label)
             parameters.append(
                 Parameter(name, _with_none(annotation, parameter.default), parameter.default, said.get(name, ""))
             )
@@ -127,6 +128,20 @@ def _refuse_filled_twice(name: str, described: Collection[str], label: str) -> N
             f"{label}: treadle fills in {name!r}, as its type says, and what a model writes for that of the schema "
             "would be lost; give the parameter another name"
         )
+
+
+def _refuse_given_elsewhere(name: str, annotation: Any, label: str) -> None:
+    """Refuses what other functions of an agent are given: a model would be shown the dependencies, and asked for them."""
+    for kind in _arms(annotation):
+        origin = typing.get_origin(kind) or kind
+        if str(getattr(origin, "__module__", "")).startswith("treadle.drivers."):
+            (deps, *_) = (*typing.get_args(kind), "Shop")
+            of = getattr(deps, "__name__", str(deps))
+            raise BadTool(
+                f"{label}: no tool is given the {origin.__name__} that {name!r} asks for; write "
+                f"`{name}: ToolContext[{of}]`, which has the call and the dependencies, or for these alone "
+                f"`deps: Injected[{of}]`"
+            )
 
 
 def place_of(function: Any) -> str:
