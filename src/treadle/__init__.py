@@ -4,6 +4,7 @@ The public names are those of `treadle.api`, loaded when the first of them is us
 once.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,9 +21,22 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module("treadle.api"), name)
     except AttributeError:
-        raise AttributeError(f"treadle has no public name {name!r}; see dir(treadle)") from None
+        raise _no_public(name) from None
     globals()[name] = value
     return value
+
+
+def _no_public(name: str) -> AttributeError | ImportError:
+    """That there is no public `name`, and what is meant by it elsewhere.
+
+    Of an attribute that is missing, `from treadle import …` keeps no word, so that it is given the error to raise.
+    """
+    from treadle.misnamed import PUBLIC
+
+    meant = PUBLIC.get(name)
+    told = f"treadle has no public name {name!r}; " + (f"did you mean {meant}?" if meant else "see dir(treadle)")
+    imports = meant is not None and sys._getframe(2).f_code.co_name == "_handle_fromlist"
+    return ImportError(told, name=__name__) if imports else AttributeError(told, name=name)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import UnionType
-from typing import Any, Literal, Never, Self, _SpecialForm
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, _SpecialForm
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
@@ -27,6 +27,7 @@ from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
+from treadle.misnamed import OF_AGENTS, no_attribute
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode
 from treadle.new_runs import NewRuns
@@ -162,6 +163,12 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             telemetry=telemetry,
         )
         self._stock = stocked(given, tools, skills, context, output, output_mode, budget)
+
+    # Type checkers know what there is; to them any name would be there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            raise no_attribute(self, name, OF_AGENTS)
 
     @property
     def _config(self) -> Configuration:

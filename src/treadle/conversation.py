@@ -251,6 +251,8 @@ class Conversation:
 
 def _said(messages: Iterable[Message]) -> list[Message]:
     """`messages` made valid and storable, without instructions."""
+    if isinstance(messages, str):
+        raise Misuse(f"Conversation takes messages, and its name as name=; it was given {_shown(messages)}")
     given: list[Any] = list(messages) if isinstance(messages, Iterable) else [messages]
     for message in given:
         if not isinstance(message, (SystemMessage, UserMessage, AssistantMessage, ToolMessage)):

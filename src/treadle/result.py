@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Final, Generic, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never
 
 import msgspec
 from typing_extensions import TypeVar
@@ -20,6 +20,7 @@ from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
+from treadle.misnamed import OF_RESULTS, no_attribute
 from treadle.models.errors import ModelError
 from treadle.plain import call_as_data, error_as_data, fields_as_data, plain_value, step_as_data
 from treadle.visible import visible
@@ -141,6 +142,12 @@ class RunResult(Generic[Output]):
     sub_steps: int = 0
     events: Sequence[Event] = field(default=(), repr=False)
     sub_runs: Journal | None = field(default=None, repr=False)
+
+    # Type checkers know what there is; to them any name would be there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            raise no_attribute(self, name, OF_RESULTS)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A run in memory goes on in one place: two copies of its journal would do everything twice.

@@ -83,7 +83,10 @@ class Answers:
 def _by_call(name: str, given: object, value: Any) -> dict[str, Any]:
     """What was given for each call; `value` where only the calls were. A pending call stands for its key."""
     if isinstance(given, (str, Pending)) or not isinstance(given, Iterable):
-        raise Misuse(f"{name} takes a list of call ids, such as {name}=[pending.call_id]; it was given {given!r:.200}")
+        raise Misuse(
+            f"{name} takes a list of call ids, such as {name}=[pending.call_id], or {name}=result.pending for all; it "
+            f"was given {given!r:.200}"
+        )
     found: dict[str, Any] = {}
     for one in given:
         if not isinstance(one, (str, Pending)):

@@ -162,7 +162,7 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
     """The run, which is under way since its instructions were asked for: since `clock` began."""
     conversation, limits = asked.conversation, asked.limits
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
-    kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+    kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a Conversation(…)")
     question, watcher = asked_of(asked.input), watcher_of(asked.on_event)
     # The messages of a step by itself are no conversation that anybody could name again.
     named = None if conversation is None or asked.one_step else conversation.name

@@ -15,8 +15,9 @@ from treadle.drivers.purse.reckoning import require_price
 from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Content, File, Image, Text, UserMessage
-from treadle.kernel.stop import Limits, Stop
+from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
+from treadle.kernel.stop import Limits, Stop, limit_called
+from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS
 from treadle.models.port import Model, is_model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
@@ -166,41 +167,6 @@ def _all_below(tools: Mapping[str, Tool]) -> Iterator[tuple[str, Tool]]:
             yield from _all_below(tool.agent.config.tools)
 
 
-WORDS = {
-    "system_prompt": "instructions",
-    "system": "instructions",
-    "prompt": "instructions",
-    "output_type": "output",
-    "result_type": "output",
-    "response_format": "output",
-    "max_steps": "limits=Limits(steps=…)",
-    "max_iterations": "limits=Limits(steps=…)",
-    "max_turns": "limits=Limits(steps=…)",
-    "max_tokens": "settings=ModelSettings(max_tokens=…)",
-    "temperature": "settings=ModelSettings(temperature=…)",
-    "model_settings": "settings",
-    "functions": "tools",
-    "toolsets": "skills",
-    "handoffs": "tools=[handoff(agent)]",
-    "stop": "stop_when",
-    "hooks": "prepare_step, on_tool_call, on_tool_result, on_answer and on_event",
-    "middleware": "prepare_step, on_tool_call, on_tool_result and on_answer",
-    "llm": "model",
-    "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
-    "dependencies": "deps_type",
-    "verbose": "on_event=print_trace",
-    "callbacks": "on_event",
-    "session": "conversation=Conversation()",
-    "thread_id": "conversation=Conversation()",
-} | dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)")
-"""What other frameworks call the arguments of an agent, and what they are here."""
-
-
-IN_RUNS = WORDS | dict.fromkeys(("prompt", "query", "question"), "input")
-IN_RUNS |= {"dependencies": "deps", "stream": "agent.stream(…)"}
-"""Likewise for a run of it."""
-
-
 def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: type[Any]) -> None:
     """Refuses keyword arguments that `function` does not take, with what was probably meant.
 
@@ -211,7 +177,8 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
     """
     for name in unknown:
         known, of_agents, of_runs = (inspect.signature(one).parameters for one in (function, agent, agent.run))
-        meant = (WORDS if function is agent else IN_RUNS).get(name) or (name if name in of_runs else "")
+        words = ARGUMENTS if function is agent else OF_RESUMED if "approve" in known else OF_RUNS
+        meant = words.get(name) or (name if name in of_runs else _part_of_option(name))
         meant = meant or nearest(name, known) or name
         near, option = "" if meant == name else f"; did you mean {meant}?", meant.partition("=")[0]
         if option not in known and option in of_agents:
@@ -219,6 +186,13 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
         elif option not in known and option in of_runs:
             near = f"; it is a run that takes {meant}: agent.run(…, {option}=…)"
         raise Misuse(f"{function.__name__} takes no argument {name!r}{near}")
+
+
+def _part_of_option(name: str) -> str:
+    """The option that `name` is a part of: one of the limits, or of how a model is to generate; empty if it is none."""
+    if limit := limit_called(name):
+        return f"limits=Limits({limit}=…)"
+    return f"settings=ModelSettings({name}=…)" if name in ModelSettings.__struct_fields__ else ""
 
 
 def require_dependencies_injected(tools: Iterable[Tool]) -> None:

@@ -181,7 +181,7 @@ def _require_fit(config: Configuration, going_on: GoingOn, state: RunState) -> N
     else:
         require_rules(state.run_id, started.rules, started.hooks, config.rules, config.hooks, parts)
     require_budgets(state, config.hooks)
-    kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+    kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a Conversation(…)")
 
 
 async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:

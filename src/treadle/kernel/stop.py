@@ -114,8 +114,7 @@ class _Named(StructMeta):
             known = Limits.__struct_fields__
             for name in named:
                 if name not in known:
-                    plain = name.removeprefix("max_")
-                    near = plain if plain in known else _OTHERS_WORDS.get(plain)
+                    near = limit_called(name)
                     told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
                     raise Misuse(f"Limits takes no argument {name!r}{told}")
             return super().__call__(*limits, **named)
@@ -175,6 +174,12 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
     def budget(self) -> Decimal | None:
         """`usd` as an exact number."""
         return None if self.usd is None else dollars(self.usd)
+
+
+def limit_called(name: str) -> str | None:
+    """The limit that is called `name`, here or elsewhere; None if none is."""
+    plain = name.removeprefix("max_")
+    return plain if plain in Limits.__struct_fields__ else _OTHERS_WORDS.get(plain)
 
 
 _LEAST: Final = {"steps": 1, "consecutive_errors": 1, "tool_calls": 0, "tokens": 0, "seconds": 0}

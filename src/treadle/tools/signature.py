@@ -131,7 +131,7 @@ def _refuse_filled_twice(name: str, described: Collection[str], label: str) -> N
 
 
 def _refuse_given_elsewhere(name: str, annotation: Any, label: str) -> None:
-    """Refuses what other functions of an agent are given: a model would be shown the dependencies, and asked for them."""
+    """Refuses what other functions of an agent are given: a model would be asked for the dependencies."""
     for kind in _arms(annotation):
         origin = typing.get_origin(kind) or kind
         if str(getattr(origin, "__module__", "")).startswith("treadle.drivers."):

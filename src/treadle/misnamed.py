@@ -1,0 +1,131 @@
+"""Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
+
+from collections.abc import Mapping
+from typing import Final
+
+ARGUMENTS: Final = {
+    "system_prompt": "instructions",
+    "system": "instructions",
+    "system_message": "instructions",
+    "prompt": "instructions",
+    "role": "instructions",
+    "goal": "instructions",
+    "backstory": "instructions",
+    "output_type": "output",
+    "result_type": "output",
+    "response_format": "output",
+    "response_model": "output",
+    "output_schema": "output",
+    "recursion_limit": "limits=Limits(steps=…)",
+    "max_tokens": "settings=ModelSettings(max_tokens=…)",
+    "model_settings": "settings",
+    "reasoning_effort": "settings=ModelSettings(thinking=…)",
+    "reasoning": "settings=ModelSettings(thinking=…)",
+    "functions": "tools",
+    "toolsets": "skills",
+    "mcp_servers": "tools=[MCPServer.stdio(…)]",
+    "handoffs": "tools=[handoff(agent)]",
+    "agents": "tools=[agent.as_tool()]",
+    "subagents": "tools=[agent.as_tool()]",
+    "sub_agents": "tools=[agent.as_tool()]",
+    "stop": "stop_when",
+    "tool_use_behavior": "stop_when",
+    "hooks": "prepare_step, on_tool_call, on_tool_result, on_answer and on_event",
+    "middleware": "prepare_step, on_tool_call, on_tool_result and on_answer",
+    "guardrails": "prepare_step, approvals, on_tool_result and on_answer",
+    "input_guardrails": "prepare_step",
+    "output_guardrails": "on_answer",
+    "output_validator": "on_answer",
+    "interrupt_before": "approvals=[ask_before(…)]",
+    "interrupt_on": "approvals=[ask_before(…)]",
+    "human_in_the_loop": "approvals=[ask_before(…)]",
+    "requires_approval": "approvals=[ask_before(…)]",
+    "permissions": "approvals=[ask_before(…), deny(…)]",
+    "llm": "model",
+    "api_key": "model=model_from_name(…, api_key=…)",
+    "base_url": "model=model_from_name(…, base_url=…)",
+    "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
+    "dependencies": "deps_type",
+    "context_schema": "deps_type",
+    "max_retries": "retries",
+    "retry": "retries",
+    "checkpointer": "journal",
+    "verbose": "on_event=print_trace",
+    "debug": "on_event=print_trace",
+    "callbacks": "on_event",
+    "tracing": "telemetry=Telemetry()",
+    "instrument": "telemetry=Telemetry()",
+    "session": "conversation=Conversation()",
+    "thread_id": "conversation=Conversation(name=…)",
+    "session_id": "conversation=Conversation(name=…)",
+    "conversation_id": "conversation=Conversation(name=…)",
+} | dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)")
+"""Arguments of an agent, and what they are here."""
+
+OF_RUNS: Final = (
+    ARGUMENTS
+    | dict.fromkeys(("prompt", "query", "question"), "input")
+    | dict.fromkeys(("files", "images", "attachments"), "input=[Text(…), Image(…), File(…)]")
+    | dict.fromkeys(("context", "dependencies"), "deps")
+    | {"stream": "agent.stream(…)", "approve": "agent.resume(…, approve=…)", "run_id": "agent.submit(…, run_id=…)"}
+)
+"""Likewise of a run."""
+
+OF_RESUMED: Final = (
+    OF_RUNS
+    | dict.fromkeys(("input", "prompt", "query", "question"), "message")
+    | dict.fromkeys(("answer", "answers", "response", "result"), "results={call: …}")
+    | dict.fromkeys(("approved", "approvals", "accept"), "approve")
+    | dict.fromkeys(("denied", "reject", "rejected"), "deny")
+    | {"decisions": "approve=…, deny=… and results=…", "reason": "deny={call: …}"}
+)
+"""Likewise of a run that goes on."""
+
+OF_RESULTS: Final = (
+    dict.fromkeys(("final_output", "data", "result"), "text, or output where the agent was given output=")
+    | dict.fromkeys(("content", "answer", "response", "value", "output_text"), "text")
+    | dict.fromkeys(("all_messages", "new_messages", "history", "to_input_list"), "messages")
+    | dict.fromkeys(("interruptions", "interrupts", "waiting"), "pending")
+    | dict.fromkeys(("status", "reason", "stop_reason", "finish_reason"), "stop.reason")
+    | dict.fromkeys(("success", "ok", "done", "is_done"), "finished")
+    | dict.fromkeys(("to_json", "model_dump", "dict", "json"), "to_dict()")
+    | dict.fromkeys(("raise_for_status", "unwrap"), "require()")
+    | dict.fromkeys(("total_cost", "cost_usd"), "cost")
+    | {"new_items": "steps", "tool_calls": "tool_calls_made", "id": "run_id", "duration": "elapsed"}
+)
+"""Attributes of a result."""
+
+OF_AGENTS: Final = (
+    dict.fromkeys(("tool", "tool_plain"), "@treadle.tool, and Agent(…, tools=[…])")
+    | dict.fromkeys(("system_prompt", "instructions"), "Agent(…, instructions=…), a text or a function")
+    | {"output_validator": "Agent(…, on_answer=…)", "as_handoff": "treadle.handoff(agent)", "invoke": "run_sync(…)"}
+    | dict.fromkeys(("ainvoke", "arun", "run_async", "ask", "chat", "kickoff", "__call__"), "run(…)")
+    | dict.fromkeys(("run_stream", "run_streamed", "stream_events", "astream", "iter"), "stream(…)")
+    | dict.fromkeys(("override", "clone", "copy"), "with_model(…) and with_journal(…)")
+    | dict.fromkeys(("approve", "deny", "continue_run"), "resume(…, approve=…, deny=…)")
+    | {"resume_sync": "asyncio.run(agent.resume(…))", "list": "journal.list()", "runs": "journal.list()"}
+)
+"""Attributes of an agent."""
+
+PUBLIC: Final = (
+    {"Runner": "Agent(…).run(…)", "function_tool": "tool", "ModelRetry": "ToolError", "Depends": "Injected"}
+    | dict.fromkeys(("UsageLimits", "RunConfig"), "Limits")
+    | dict.fromkeys(("create_agent", "create_react_agent", "AgentExecutor"), "Agent")
+    | dict.fromkeys(("Session", "SQLiteSession", "Thread"), "Conversation")
+    | dict.fromkeys(("MemorySaver", "InMemorySaver"), "MemoryJournal")
+    | {"SqliteSaver": "SqliteJournal", "SQLiteJournal": "SqliteJournal", "PostgresSaver": "PostgresJournal"}
+    | {"interrupt": "ask_before and AskUser", "TestModel": "treadle.testing.ScriptedModel"}
+    | {"FunctionModel": "treadle.testing.ScriptedModel"}
+    | {name: f"treadle.testing.{name}" for name in ("ScriptedModel", "ReplayModel", "forbid_real_models")}
+    | {name: f"treadle.models.{name}" for name in ("FallbackModel", "ModelError", "model_from_name")}
+    | {name: f"treadle.journal.{name}" for name in ("JournalConflict", "JournalError", "RunHeld", "UnknownRun")}
+    | {f"{who}Message": f"treadle.kernel.messages.{who}Message" for who in ("System", "User", "Assistant", "Tool")}
+    | {"MCPServer": "treadle.mcp.MCPServer", "Telemetry": "treadle.telemetry.Telemetry"}
+)
+"""Public names, and where those are that `treadle` itself does not have."""
+
+
+def no_attribute(owner: object, name: str, words: Mapping[str, str]) -> AttributeError:
+    """That `owner` has no attribute `name`, as Python says it, and what it is here if others call it so."""
+    meant = f"; did you mean {words[name]}?" if name in words else ""
+    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=owner)

@@ -1,0 +1,84 @@
+"""What other libraries call things: each word is told what it is here, and that is there."""
+
+import copy
+import importlib
+import inspect
+import pickle
+import re
+
+import pytest
+
+import treadle
+from treadle import Agent, Conversation, Misuse, RunResult
+from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, PUBLIC
+from treadle.testing import ScriptedModel
+
+
+def result() -> RunResult:
+    return Agent(ScriptedModel(["It is 42."])).run_sync("What is it?")
+
+
+@pytest.mark.parametrize(
+    ("words", "takes"),
+    [(ARGUMENTS, (Agent, Agent.run)), (OF_RUNS, (Agent, Agent.run)), (OF_RESUMED, (Agent, Agent.run, Agent.resume))],
+)
+def test_what_an_argument_is_here_is_one(words, takes):
+    known = {name for one in takes for name in inspect.signature(one).parameters} - {"self", "unknown"}
+    for word, meant in words.items():
+        if way := re.match(r"agent\.(\w+)", meant):
+            assert callable(getattr(Agent, way[1])), meant
+        else:
+            assert re.match(r"\w+", meant)[0] in known, (word, meant)
+
+
+@pytest.mark.parametrize("word", OF_RESULTS)
+def test_what_an_attribute_of_a_result_is_here_is_one(word):
+    found = result()
+    with pytest.raises(AttributeError, match=re.escape(f"no attribute {word!r}; did you mean {OF_RESULTS[word]}?")):
+        getattr(found, word)
+    assert hasattr(found, re.match(r"\w+", OF_RESULTS[word])[0])
+
+
+@pytest.mark.parametrize("word", OF_AGENTS)
+def test_what_an_attribute_of_an_agent_is_here_is_there(word):
+    agent, meant = Agent(ScriptedModel([])), OF_AGENTS[word]
+    with pytest.raises(AttributeError, match=re.escape(f"no attribute {word!r}; did you mean {meant}?")):
+        getattr(agent, word)
+    places = [re.findall(rf"{where}(\w+)", meant) for where in (r"treadle\.", r"Agent\(…, ", r"agent\.", r"^")]
+    public, argument, method, own = places
+    assert all(name in treadle.__all__ for name in public), meant
+    assert all(name in inspect.signature(Agent).parameters for name in argument), meant
+    assert all(hasattr(agent, name) for name in method), meant
+    assert public or argument or method or hasattr(agent, own[0]), meant
+
+
+@pytest.mark.parametrize("word", PUBLIC)
+def test_what_a_public_name_is_here_can_be_imported_from_where_it_says(word):
+    meant = PUBLIC[word]
+    module, _, name = meant.rpartition(".") if meant.startswith("treadle.") else ("treadle", "", meant)
+    assert hasattr(importlib.import_module(module), re.match(r"\w+", name)[0])
+    with pytest.raises(ImportError, match=re.escape(f"no public name {word!r}; did you mean {meant}?")):
+        exec(f"from treadle import {word}")
+    with pytest.raises(AttributeError, match=re.escape(f"did you mean {meant}?")):
+        getattr(treadle, word)
+    assert not hasattr(treadle, word)
+
+
+def test_what_nobody_calls_so_is_missing_as_in_any_object():
+    for owner in (result(), Agent(ScriptedModel([]))):
+        assert not hasattr(owner, "xyzzy")
+        with pytest.raises(AttributeError, match=r"has no attribute 'xyzzy'$"):
+            owner.xyzzy  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'xyzzy'"):
+        exec("from treadle import xyzzy")
+
+
+def test_a_result_is_still_copied_and_pickled_whole():
+    found = result()
+    for again in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert (again.text, again.to_dict()) == (found.text, found.to_dict())
+
+
+def test_the_name_of_a_conversation_is_no_message():
+    with pytest.raises(Misuse, match="Conversation takes messages, and its name as name=; it was given 'order 17'"):
+        Conversation("order 17")
