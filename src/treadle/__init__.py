@@ -4,7 +4,6 @@ The public names are those of `treadle.api`, loaded when the first of them is us
 once.
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ def _no_public(name: str) -> AttributeError | ImportError:
 
     Of an attribute that is missing, `from treadle import …` keeps no word, so that it is given the error to raise.
     """
+    import sys
+
     from treadle.misnamed import PUBLIC
 
     meant = PUBLIC.get(name)
