@@ -11,13 +11,15 @@ from treadle.drivers.assembly import Stock
 from treadle.drivers.checks import OnEvent, refuse_unknown
 from treadle.drivers.dispatch import Dispatcher, Pausing, cancelled, carried, submitted_again
 from treadle.drivers.drive import driven
+from treadle.drivers.outcome import with_typed_output
 from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.journal.ones_own import standing_of
 from treadle.kernel.errors import Misuse
 from treadle.kernel.stop import Limits
 from treadle.models.port import Model
-from treadle.result import Output, Pending, RunResult
+from treadle.result import Output, Pending, RunResult, result_of
 from treadle.timetravel.forking import Forked, begin_fork, forked
 from treadle.timetravel.replay import Replay, replayed
 
@@ -249,6 +251,24 @@ class RecordedRuns(Generic[Deps, Output]):
         """
         refuse_unknown(self.cancel, unknown, type(self))
         return await cancelled(self._stock.config, run_id, budget=budget)
+
+    async def result(self, run: str | RunResult[Any]) -> RunResult[Output]:
+        """What has come of a run so far: nothing is taken up, asked, decided or written for it.
+
+        Of one that is under way, or whose process died, the reason is "running"; of one that waits, `pending` has the
+        calls that somebody must decide.
+
+        Args:
+            run: the run's id in the agent's journal, or an earlier result. Where there is a journal it is read anew.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it is no run, or the agent keeps no journal and was given an id.
+        """
+        events, journal = await recorded(self._stock.config, "result", run)
+        state = standing_of(events)
+        found = result_of(state, events=events, sub_runs=None if self._stock.config.journal else journal)
+        return with_typed_output(found, self._stock.config, state)
 
     async def spending(self, run: str | RunResult[Any]) -> Spending:
         """What a run has spent so far, by model, agent, tool and step, with all that worked below it.
