@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel
 
-from treadle import Agent, Limits, MemoryJournal, Misuse, SqliteJournal, StepCompleted, handoff, tool
+from treadle import Agent, Limits, MemoryJournal, Misuse, SqliteJournal, ToolContext, handoff, tool
 from treadle.journal import UnknownRun
 from treadle.testing import ScriptedModel
 
@@ -64,14 +64,21 @@ async def test_at_any_event_a_look_adds_nothing_and_the_run_goes_on_from_there()
     assert found.to_dict() == finished.to_dict()
 
 
-async def test_a_run_that_a_process_holds_is_looked_at_all_the_same(tmp_path):
+async def test_a_run_that_somebody_drives_is_looked_at_all_the_same(tmp_path):
+    seen = []
+
+    @tool
+    async def look(context: ToolContext) -> str:
+        """Looks at the run that it is called in, which is in the journal before a tool that writes is called."""
+        seen.append(await agent.result(context.run_id))
+        return "seen"
+
     async with SqliteJournal(tmp_path / "runs.db") as journal:
-        agent = Agent(ScriptedModel([[("balance", {})], "There are 100."]), tools=[balance], journal=journal)
-        async with agent.stream("What is there?") as run:
-            async for event in run:
-                if isinstance(event, StepCompleted) and not event.step.number:
-                    assert (await agent.result(run.run_id)).stop.reason == "running"
-        assert (await agent.result(run.run_id)).text == "There are 100."
+        agent = Agent(ScriptedModel([[("look", {})], "It is seen."]), tools=[look], journal=journal)
+        done = await agent.run("Look.")
+        assert (await agent.result(done.run_id)).to_dict() == done.to_dict()
+    (found,) = seen
+    assert (found.stop.reason, found.tool_calls_made[0].status) == ("running", "started")
 
 
 async def test_what_waits_below_and_what_was_handed_on_is_told_by_the_run_at_the_top():
