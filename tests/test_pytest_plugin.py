@@ -120,6 +120,13 @@ def test_what_cannot_be_right_is_told(folder: Path, arguments: list[str], told: 
     assert told in done.stdout + done.stderr
 
 
+def test_an_agent_without_the_packages_that_find_it_is_told(folder: Path) -> None:
+    (folder / "conftest.py").write_text("import sys\nsys.modules['click'] = None\n")
+    told = ran(folder, "--treadle-replay", "runs", "--treadle-agent", "agents:same")
+    assert "--treadle-agent finds it as the command line does: pip install 'treadle[cli]'" in told.stderr
+    assert "INTERNALERROR" not in told.stdout + told.stderr
+
+
 def test_an_agent_that_is_not_there_is_told(folder: Path) -> None:
     done = ran(folder, "--treadle-replay", "runs/old.db", "--treadle-agent", "agents:nobody")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR

@@ -79,7 +79,12 @@ def _agent(config: pytest.Config) -> "Agent[Any, Any] | None":
     target = config.getoption("--treadle-agent")
     if target is None:
         return None
-    from click import BadParameter
+    try:
+        from click import BadParameter
+    except ImportError as error:
+        raise pytest.UsageError(
+            "--treadle-agent finds it as the command line does: pip install 'treadle[cli]'"
+        ) from error
 
     from treadle.cli.agents import load_agent
 
