@@ -55,7 +55,7 @@ def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput], 
         if told and seq < len(events) and isinstance(events[seq], RunFinished):
             return Cut(seq + 1, fold(state, events[seq]))
         return Cut(seq, state)
-    _check_calls(events, state, at, results)
+    _check_calls(state, at, results)
     seq, again, taken = _with_results(events, seq, at - 1, results)
     return Cut(seq, state, again, taken)
 
@@ -78,7 +78,7 @@ def _beginning(events: Sequence[Event], at: int) -> tuple[int, RunState]:
     return found
 
 
-def _check_calls(events: Sequence[Event], state: RunState, at: int, results: Mapping[str, ToolOutput]) -> None:
+def _check_calls(state: RunState, at: int, results: Mapping[str, ToolOutput]) -> None:
     if results and not at:
         raise Misuse(
             "a fork at step 0 has no calls before it that could get other results: fork at the step after them"

@@ -126,7 +126,7 @@ def _value(node: ast.AST, text: str, depth: int) -> _Value:
         case ast.Name(id=name):
             if name.lower() in _CONSTANTS:
                 return _CONSTANTS[name.lower()]
-            _unknown("name", name, list(_CONSTANTS), text)
+            _unknown("name", name, list(_CONSTANTS))
         case ast.Call():
             _refuse("only named functions can be called; write an operator, such as *, before a parenthesis", text)
         case ast.Tuple():
@@ -212,7 +212,7 @@ def _long_power(a: Fraction, exponent: int, text: str) -> _Value:
 def _apply(name: str, values: list[_Value], text: str) -> _Value:
     known = name.lower()
     if known not in _FUNCTIONS:
-        _unknown("function", name, list(_FUNCTIONS), text)
+        _unknown("function", name, list(_FUNCTIONS))
     fewest, most, function = _FUNCTIONS[known]
     if not fewest <= len(values) <= most:
         takes = f"{fewest}" if fewest == most else f"{fewest} or more" if most > 2 else f"{fewest} or {most}"
@@ -370,7 +370,7 @@ def _too_large(text: str) -> NoReturn:
     _refuse(f"a number in it would be too large: at most {_MOST_BITS:,} bits (about 1,200 digits) are calculated", text)
 
 
-def _unknown(kind: str, name: str, known: list[str], text: str) -> NoReturn:
+def _unknown(kind: str, name: str, known: list[str]) -> NoReturn:
     like = nearest(name, known)
     raise ToolError(
         f"there is no {kind} {name[:50]!r} (there are: {', '.join(known)})",
