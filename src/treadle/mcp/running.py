@@ -11,7 +11,7 @@ import anyio
 
 from treadle.agent import Agent
 from treadle.drivers.answers import Answers
-from treadle.drivers.calls.changes import changes_told
+from treadle.drivers.calls.unfinished import changes_told
 from treadle.drivers.drive import driven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import JournalConflict

@@ -15,8 +15,8 @@ from treadle.context.shown import text_with_shown
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
-from treadle.drivers.calls.changes import changes_told
 from treadle.drivers.calls.made import calls_so_far, records_of
+from treadle.drivers.calls.unfinished import changes_told
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of

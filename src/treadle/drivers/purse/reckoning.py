@@ -1,4 +1,4 @@
-"""Reckon: what one more model call may take at most, kept within what is left of the run's tokens and money.
+"""Reckoning: what one more model call may take at most, kept within what is left of the run's tokens and money.
 
 Where a limit is near, a part of what is left is kept for the closing reply, so that a run also ends with an answer
 when its money does: a step is made only if a closing reply can be paid after it. Nothing here changes what a model is

@@ -1,4 +1,4 @@
-"""Tell: what a run has spent, by model, agent, tool and step. A fold over its events and those of the runs below it.
+"""Spending: what a run has spent, by model, agent, tool and step. A fold over its events and those of runs below it.
 
 Each model call that took anything is one `Charge`: a reply, an attempt that failed, a summary. The sums are made as the
 run itself makes them (`Accounts.charged`), so that they are what its result says: a part whose price is not known makes

@@ -1,4 +1,4 @@
-"""Changes: what a run that stopped before it was done has changed, for whoever asked for it and may ask again.
+"""Unfinished: what a run that stopped before it was done has changed, for whoever asked and may ask again.
 
 Told to the run above, and to a client to which an agent is served.
 """
