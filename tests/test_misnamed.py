@@ -9,8 +9,8 @@ import re
 import pytest
 
 import treadle
-from treadle import Agent, Conversation, Misuse, RunResult
-from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, PUBLIC
+from treadle import Agent, Conversation, Limits, Misuse, ModelSettings, Retries, RunResult
+from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_LIMITS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
 from treadle.testing import ScriptedModel
 
 
@@ -29,6 +29,28 @@ def test_what_an_argument_is_here_is_one(words, takes):
             assert callable(getattr(Agent, way[1])), meant
         else:
             assert re.match(r"\w+", meant)[0] in known, (word, meant)
+
+
+@pytest.mark.parametrize(("kind", "words"), [(Limits, OF_LIMITS), (ModelSettings, OF_SETTINGS), (Retries, {})])
+def test_what_a_field_is_called_elsewhere_is_told_and_is_one(kind, words):
+    for word, meant in (*words.items(), *((f"max_{name}", name) for name in kind.__struct_fields__)):
+        if word not in kind.__struct_fields__:
+            with pytest.raises(Misuse, match=rf"^{kind.__name__} takes no argument '{word}'; did you mean {meant}=\?$"):
+                kind(**{word: 3})
+            assert meant in kind.__struct_fields__
+    with pytest.raises(
+        Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"
+    ):
+        kind(xyzzy=3)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("reasoning_effort", r"settings=ModelSettings\(thinking=…\)"), ("max_cost", r"limits=Limits\(usd=…\)")],
+)
+def test_a_part_of_an_option_is_told_with_its_option(word, meant):
+    with pytest.raises(Misuse, match=f"did you mean {meant}"):
+        Agent(ScriptedModel([]), **{word: 3})
 
 
 @pytest.mark.parametrize("word", OF_RESULTS)

@@ -1,6 +1,6 @@
 """Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 ARGUMENTS: Final = {
@@ -19,8 +19,6 @@ ARGUMENTS: Final = {
     "recursion_limit": "limits=Limits(steps=…)",
     "max_tokens": "settings=ModelSettings(max_tokens=…)",
     "model_settings": "settings",
-    "reasoning_effort": "settings=ModelSettings(thinking=…)",
-    "reasoning": "settings=ModelSettings(thinking=…)",
     "functions": "tools",
     "toolsets": "skills",
     "mcp_servers": "tools=[MCPServer.stdio(…)]",
@@ -81,6 +79,34 @@ OF_RESUMED: Final = (
 )
 """Likewise of a run that goes on."""
 
+OF_LIMITS: Final = {
+    "turns": "steps",
+    "iterations": "steps",
+    "timeout": "seconds",
+    "time": "seconds",
+    "deadline": "seconds",
+    "cost": "usd",
+    "budget": "usd",
+    "dollars": "usd",
+    "total_tokens": "tokens",
+    "calls": "tool_calls",
+    "errors": "consecutive_errors",
+}
+"""Limits of a run; any of these, and of those here, also with "max_" before it."""
+
+OF_SETTINGS: Final = {
+    "temp": "temperature",
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "stop_sequences": "stop",
+    "reasoning": "thinking",
+    "reasoning_effort": "thinking",
+    "thinking_budget": "thinking",
+    "parallel_calls": "parallel_tool_calls",
+    "extra_body": "extra",
+}
+"""How a model is to generate."""
+
 OF_RESULTS: Final = (
     dict.fromkeys(("final_output", "data", "result"), "text, or output where the agent was given output=")
     | dict.fromkeys(("content", "answer", "response", "value", "output_text"), "text")
@@ -123,6 +149,12 @@ PUBLIC: Final = (
     | {"MCPServer": "treadle.mcp.MCPServer", "Telemetry": "treadle.telemetry.Telemetry"}
 )
 """Public names, and where those are that `treadle` itself does not have."""
+
+
+def called(name: str, known: Collection[str], words: Mapping[str, str]) -> str | None:
+    """What of `known` is meant by `name`, which others call so by `words`; None if nothing is."""
+    plain = name.removeprefix("max_")
+    return words.get(name) or (plain if plain in known else words.get(plain))
 
 
 def no_attribute(owner: object, name: str, words: Mapping[str, str]) -> AttributeError:

@@ -16,8 +16,8 @@ from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
-from treadle.kernel.stop import Limits, Stop, limit_called
-from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS
+from treadle.kernel.stop import Limits, Stop
+from treadle.misnamed import ARGUMENTS, OF_LIMITS, OF_RESUMED, OF_RUNS, OF_SETTINGS, called
 from treadle.models.port import Model, is_model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
@@ -190,9 +190,10 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
 
 def _part_of_option(name: str) -> str:
     """The option that `name` is a part of: one of the limits, or of how a model is to generate; empty if it is none."""
-    if limit := limit_called(name):
+    if limit := called(name, Limits.__struct_fields__, OF_LIMITS):
         return f"limits=Limits({limit}=…)"
-    return f"settings=ModelSettings({name}=…)" if name in ModelSettings.__struct_fields__ else ""
+    setting = called(name, ModelSettings.__struct_fields__, OF_SETTINGS)
+    return f"settings=ModelSettings({setting}=…)" if setting else ""
 
 
 def require_dependencies_injected(tools: Iterable[Tool]) -> None:

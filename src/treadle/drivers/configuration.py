@@ -17,7 +17,7 @@ from treadle.drivers.purse.budget import Budget
 from treadle.drivers.watching import Observer
 from treadle.journal.port import Journal
 from treadle.judging.conditions import Condition
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Misuse, Named
 from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, SystemMessage, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
@@ -33,7 +33,7 @@ LONGEST_WAIT = 10.0**9
 """Seconds; what asks for more means never."""
 
 
-class Retries(Struct, frozen=True):
+class Retries(Struct, metaclass=Named, frozen=True):
     """How often and how soon a failed model call is tried again.
 
     The wait is what the provider asked for, else `base * 2 ** (attempt - 1)` seconds, at most `most`, of which a random

@@ -1,5 +1,12 @@
 """Errors that every room knows: a wrong use of treadle, an event that cannot be, and what nobody may swallow."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import StructMeta
+
+from treadle.misnamed import called
+
 
 class Misuse(ValueError):
     """A call or configuration that cannot be right; the message says what would be."""
@@ -11,3 +18,22 @@ class PassesThrough(Exception):
 
 class IllegalEvent(Exception):
     """An event that cannot follow on the state it was given to."""
+
+
+class Named(StructMeta):
+    """Says what was meant by an argument that a struct does not take; itself it says only that it is unexpected."""
+
+    others_words: Mapping[str, str] = {}
+
+    # Type checkers know the arguments from the fields, which a `__call__` would hide from them.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *given: Any, **named: Any) -> Any:
+            """The struct. Raises `Misuse` where it has no such field."""
+            known = cls.__struct_fields__
+            for name in named:
+                if name not in known:
+                    near = called(name, known, cls.others_words)
+                    told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
+                    raise Misuse(f"{cls.__name__} takes no argument {name!r}{told}")
+            return super().__call__(*given, **named)

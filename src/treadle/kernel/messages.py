@@ -4,11 +4,14 @@ Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so 
 compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from treadle.kernel.errors import Named
+from treadle.misnamed import OF_SETTINGS
 
 Json = dict[str, Any]
 
@@ -289,7 +292,7 @@ class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"]
 
 
-class ModelSettings(Struct, frozen=True, gc=False, omit_defaults=True):
+class ModelSettings(Struct, metaclass=Named, frozen=True, gc=False, omit_defaults=True):
     """How a model is to generate. What is None is left to the provider.
 
     Attributes:
@@ -302,6 +305,8 @@ class ModelSettings(Struct, frozen=True, gc=False, omit_defaults=True):
         parallel_tool_calls: whether one reply may hold several tool calls.
         extra: further fields for the provider's request body, sent as they are.
     """
+
+    others_words: ClassVar[Mapping[str, str]] = OF_SETTINGS
 
     max_tokens: int | None = None
     temperature: float | None = None

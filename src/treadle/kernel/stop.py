@@ -5,15 +5,16 @@ done, and the watch for progress are judged outside (`treadle.judging`); what th
 """
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import ClassVar, Final, Literal, get_args
 
-from msgspec import Struct, StructMeta
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Named
 from treadle.kernel.money import MOST, dollars
+from treadle.misnamed import OF_LIMITS
 
 StopReason = Literal[
     "running",
@@ -88,39 +89,7 @@ def stopped(reason: StopReason, detail: str = "", advice: str = "") -> Stop:
     return Stop(reason, detail, advice or ADVICE.get(reason, ""))
 
 
-_OTHERS_WORDS: Final = {
-    "turns": "steps",
-    "iterations": "steps",
-    "timeout": "seconds",
-    "time": "seconds",
-    "deadline": "seconds",
-    "cost": "usd",
-    "budget": "usd",
-    "dollars": "usd",
-    "total_tokens": "tokens",
-    "calls": "tool_calls",
-    "errors": "consecutive_errors",
-}
-"""What else the limits are called, and what they are here; any of these, and of those here, with "max_" before it."""
-
-
-class _Named(StructMeta):
-    """Says which limit was meant by a name that is none; a struct itself says only that it is unexpected."""
-
-    # Type checkers know the arguments from the fields, which a `__call__` would hide from them.
-    if not TYPE_CHECKING:
-
-        def __call__(cls, *limits: Any, **named: Any) -> Any:
-            known = Limits.__struct_fields__
-            for name in named:
-                if name not in known:
-                    near = limit_called(name)
-                    told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
-                    raise Misuse(f"Limits takes no argument {name!r}{told}")
-            return super().__call__(*limits, **named)
-
-
-class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
+class Limits(Struct, metaclass=Named, frozen=True, gc=False):
     """What a run may use at most. Each limit has its own stop reason; None leaves one off.
 
     Attributes:
@@ -134,6 +103,8 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
     Raises:
         ValueError: a limit is negative, not finite, no number, or too large; or none of these (`Misuse`).
     """
+
+    others_words: ClassVar[Mapping[str, str]] = OF_LIMITS
 
     steps: int | None = 20
     tool_calls: int | None = 100
@@ -174,12 +145,6 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
     def budget(self) -> Decimal | None:
         """`usd` as an exact number."""
         return None if self.usd is None else dollars(self.usd)
-
-
-def limit_called(name: str) -> str | None:
-    """The limit that is called `name`, here or elsewhere; None if none is."""
-    plain = name.removeprefix("max_")
-    return plain if plain in Limits.__struct_fields__ else _OTHERS_WORDS.get(plain)
 
 
 _LEAST: Final = {"steps": 1, "consecutive_errors": 1, "tool_calls": 0, "tokens": 0, "seconds": 0}
