@@ -9,7 +9,20 @@ import re
 import pytest
 
 import treadle
-from treadle import Agent, Conversation, Limits, Misuse, ModelSettings, Retries, RunResult
+from treadle import (
+    Agent,
+    Alternative,
+    AskUser,
+    Conversation,
+    File,
+    Image,
+    Limits,
+    Misuse,
+    ModelSettings,
+    Retries,
+    Retry,
+    RunResult,
+)
 from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_LIMITS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
 from treadle.testing import ScriptedModel
 
@@ -38,6 +51,14 @@ def test_what_a_field_is_called_elsewhere_is_told_and_is_one(kind, words):
             with pytest.raises(Misuse, match=rf"^{kind.__name__} takes no argument '{word}'; did you mean {meant}=\?$"):
                 kind(**{word: 3})
             assert meant in kind.__struct_fields__
+    with pytest.raises(
+        Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"
+    ):
+        kind(xyzzy=3)
+
+
+@pytest.mark.parametrize("kind", [Image, File, Retry, Alternative, AskUser])
+def test_what_a_small_value_does_not_take_is_refused_with_what_it_takes(kind):
     with pytest.raises(
         Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"
     ):

@@ -24,7 +24,7 @@ class Text(Struct, frozen=True, gc=False, tag_field="type", tag="text"):
 
 
 @final
-class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="image"):
+class Image(Struct, metaclass=Named, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="image"):
     """An image, by its bytes or by its address; exactly one of `data` and `url` is set."""
 
     data: bytes | None = None
@@ -36,7 +36,7 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type",
 
 
 @final
-class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="file"):
+class File(Struct, metaclass=Named, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="file"):
     """A file (a PDF, a table), by its bytes or by its address; exactly one of `data` and `url` is set."""
 
     data: bytes | None = None

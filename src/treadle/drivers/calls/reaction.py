@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from treadle.drivers.calls.change import json_of
 from treadle.kernel.calls import CallRecord
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Misuse, Named
 from treadle.kernel.events import ResultAwaited, ToolReacted
 from treadle.kernel.messages import ToolCall
 from treadle.tools import Tool, ToolOutput, ToolResult
@@ -24,7 +24,7 @@ MOST_REACTIONS = 3
 """How often one call may be made again, or by another tool, before its last result stands."""
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, metaclass=Named, frozen=True):
     """Make the call again after `delay` seconds, with `arguments` in place of the model's if given.
 
     A `write` that did run is not made again: its result stands.
@@ -41,7 +41,7 @@ class Retry(Struct, frozen=True):
             _require_arguments("Retry", self.arguments)
 
 
-class Alternative(Struct, frozen=True):
+class Alternative(Struct, metaclass=Named, frozen=True):
     """Call another of the agent's tools in its place; its result is this call's."""
 
     tool: str
@@ -52,7 +52,7 @@ class Alternative(Struct, frozen=True):
         _require_arguments("Alternative", self.arguments)
 
 
-class AskUser(Struct, frozen=True):
+class AskUser(Struct, metaclass=Named, frozen=True):
     """Pause the run and ask the person; the answer is the call's result. The result there was is shown to them."""
 
     question: str
