@@ -17,12 +17,15 @@ from treadle import (
     File,
     Image,
     Limits,
+    LiveRun,
     Misuse,
     ModelSettings,
+    Pending,
     Retries,
     Retry,
     RunResult,
 )
+from treadle.mcp import MCPServer
 from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_LIMITS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
 from treadle.testing import ScriptedModel
 
@@ -105,6 +108,35 @@ def test_what_a_public_name_is_here_can_be_imported_from_where_it_says(word):
     with pytest.raises(AttributeError, match=re.escape(f"did you mean {meant}?")):
         getattr(treadle, word)
     assert not hasattr(treadle, word)
+
+
+@pytest.mark.parametrize("owner", [LiveRun, Pending, Conversation])
+def test_what_an_attribute_of_anything_else_is_here_is_there(owner):
+    made = {
+        LiveRun: lambda: Agent(ScriptedModel([])).stream("Hello?"),
+        Pending: lambda: Pending("call_0", "look", {}, "approval"),
+        Conversation: Conversation,
+    }[owner]()
+    for word, meant in owner._other_names.items():
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {word!r}; did you mean {meant}?")):
+            getattr(made, word)
+        if way := re.match(r"agent\.(\w+)", meant):
+            assert callable(getattr(Agent, way[1])), meant
+        elif not meant.startswith(("async for", "a new")):
+            assert hasattr(owner, re.match(r"\w+", meant)[0]), meant
+
+
+def test_a_call_that_waits_is_still_plain_data():
+    one = Pending("call_0", "look", {"a": 1}, "approval", nonce=3)
+    assert pickle.loads(pickle.dumps(one)) == copy.copy(one) == copy.deepcopy(one) == one
+
+
+@pytest.mark.parametrize("given", [("uvx",), (), ("uvx", ["mcp-server-time"])])
+def test_a_server_that_is_made_by_its_class_is_told_how_it_is_made(given):
+    with pytest.raises(Misuse, match=r"an MCPServer is made by MCPServer\.stdio\(program, …, name=…\)"):
+        MCPServer(*given)
+    with pytest.raises(Misuse, match=r"or MCPServer\.http\(url, name=…\)"):
+        MCPServer(url="http://localhost/mcp", name="time")
 
 
 def test_what_nobody_calls_so_is_missing_as_in_any_object():

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, _SpecialForm
+from typing import Any, Literal, Never, Self, _SpecialForm
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
@@ -27,7 +27,7 @@ from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
-from treadle.misnamed import OF_AGENTS, no_attribute
+from treadle.misnamed import OF_AGENTS, Misnamed
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode
 from treadle.new_runs import NewRuns
@@ -42,7 +42,7 @@ TypeOf = type[Output] | UnionType | _SpecialForm
 the type."""
 
 
-class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
+class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
     """A model, its instructions and tools, and what its runs may do. Holds no state of a run; many may run at once.
 
     `Agent[Shop, Invoice]` is given a `Shop` as `deps=` and answers with an `Invoice`; type checkers know both from
@@ -102,6 +102,8 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
     Raises:
         Misuse: something does not fit; the message says what would.
     """
+
+    _other_names = OF_AGENTS
 
     def __init__(
         self,
@@ -163,12 +165,6 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output]):
             telemetry=telemetry,
         )
         self._stock = stocked(given, tools, skills, context, output, output_mode, budget)
-
-    # Type checkers know what there is; to them any name would be there.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Never:
-            raise no_attribute(self, name, OF_AGENTS)
 
     @property
     def _config(self) -> Configuration:

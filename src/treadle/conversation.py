@@ -27,6 +27,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
+from treadle.misnamed import OF_CONVERSATIONS, Misnamed
 
 FORMAT = 1
 """The version of the saved form."""
@@ -41,7 +42,7 @@ class _Saved(_Header, frozen=True):
     name: str = ""
 
 
-class Conversation:
+class Conversation(Misnamed):
     """A history that runs continue. Pass it to `agent.run(…, conversation=…)`; afterwards it holds what was said.
 
     One run at a time may use it. A run that fails or is cancelled leaves it valid: each tool call in it has its result.
@@ -53,6 +54,8 @@ class Conversation:
         name: what it is called in budgets (`Budget(per="conversation")`); it is saved and loaded with it. By default a
             name that no other has: a copy, `Conversation(c.messages)`, is another conversation.
     """
+
+    _other_names = OF_CONVERSATIONS
 
     def __init__(self, messages: Iterable[Message] = (), *, name: str | None = None) -> None:
         if name is not None and not (isinstance(name, str) and name):

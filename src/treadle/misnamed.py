@@ -1,7 +1,7 @@
 """Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final, Never
 
 ARGUMENTS: Final = {
     "system_prompt": "instructions",
@@ -121,6 +121,29 @@ OF_RESULTS: Final = (
 )
 """Attributes of a result."""
 
+OF_STREAMS: Final = (
+    dict.fromkeys(("stream_text", "text_deltas"), "text_stream()")
+    | dict.fromkeys(("events", "stream_events"), "async for event in run")
+    | dict.fromkeys(("text", "output", "final_output", "get_output", "final_result"), "result, after the run")
+    | dict.fromkeys(("stop", "abort"), "cancel()")
+)
+"""Attributes of a run that is streamed."""
+
+OF_PENDING: Final = (
+    dict.fromkeys(("name", "tool_name"), "tool")
+    | dict.fromkeys(("args", "input"), "arguments")
+    | dict.fromkeys(("id", "tool_call_id"), "key, or call_id")
+    | {"approve": "agent.resume(…, approve=[pending])", "deny": "agent.resume(…, deny=[pending])"}
+)
+"""Attributes of a call that waits."""
+
+OF_CONVERSATIONS: Final = dict.fromkeys(("add", "append", "add_message"), "add_user(…) or add_assistant(…)") | {
+    "clear": "a new Conversation()",
+    "to_dict": "save(path)",
+    "history": "messages",
+}
+"""Attributes of a conversation."""
+
 OF_AGENTS: Final = (
     dict.fromkeys(("tool", "tool_plain"), "@treadle.tool, and Agent(…, tools=[…])")
     | dict.fromkeys(("system_prompt", "instructions"), "Agent(…, instructions=…), a text or a function")
@@ -157,7 +180,17 @@ def called(name: str, known: Collection[str], words: Mapping[str, str]) -> str |
     return words.get(name) or (plain if plain in known else words.get(plain))
 
 
-def no_attribute(owner: object, name: str, words: Mapping[str, str]) -> AttributeError:
-    """That `owner` has no attribute `name`, as Python says it, and what it is here if others call it so."""
-    meant = f"; did you mean {words[name]}?" if name in words else ""
-    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
+class Misnamed:
+    """What says of an attribute that it does not have what that is here, if others call it so."""
+
+    __slots__ = ()
+    _other_names: ClassVar[Mapping[str, str]] = {}
+
+    # Type checkers know what there is; to them any name would be there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            meant = f"; did you mean {self._other_names[name]}?" if name in self._other_names else ""
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self
+            )

@@ -1,11 +1,11 @@
 """RunResult: what came of a run, as data, and in words for a person."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never
+from typing import Any, ClassVar, Final, Generic, Literal
 
 import msgspec
 from typing_extensions import TypeVar
@@ -20,7 +20,7 @@ from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
-from treadle.misnamed import OF_RESULTS, no_attribute
+from treadle.misnamed import OF_PENDING, OF_RESULTS, Misnamed
 from treadle.models.errors import ModelError
 from treadle.plain import call_as_data, error_as_data, fields_as_data, plain_value, step_as_data
 from treadle.visible import visible
@@ -33,7 +33,7 @@ _SORTED: Final = msgspec.json.Encoder(decimal_format="number", order="determinis
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Misnamed):
     """A tool call that waits for someone.
 
     Attributes:
@@ -50,6 +50,8 @@ class Pending:
         asked: how often somebody has been asked about the call, this time included.
         nonce: what tells its run from an earlier one of that name, since deleted; 0 if no other has it.
     """
+
+    _other_names: ClassVar[Mapping[str, str]] = OF_PENDING
 
     call_id: str
     tool: str
@@ -100,7 +102,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunResult(Generic[Output]):
+class RunResult(Misnamed, Generic[Output]):
     """What came of a run. `print(result)` shows it to a person, and `to_dict()` gives it as plain data.
 
     Attributes:
@@ -125,6 +127,8 @@ class RunResult(Generic[Output]):
         events: the events of the run, in order; of one taken up again, those read from the journal too.
     """
 
+    _other_names: ClassVar[Mapping[str, str]] = OF_RESULTS
+
     run_id: str
     text: str
     output: Output | None
@@ -142,12 +146,6 @@ class RunResult(Generic[Output]):
     sub_steps: int = 0
     events: Sequence[Event] = field(default=(), repr=False)
     sub_runs: Journal | None = field(default=None, repr=False)
-
-    # Type checkers know what there is; to them any name would be there.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Never:
-            raise no_attribute(self, name, OF_RESULTS)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A run in memory goes on in one place: two copies of its journal would do everything twice.

@@ -22,6 +22,7 @@ from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused, ToolFinished, ToolReacted
 from treadle.kernel.messages import Text, text_of
 from treadle.kernel.stop import Stop, stopped
+from treadle.misnamed import OF_STREAMS, Misnamed
 from treadle.models.port import TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult
 
@@ -86,7 +87,7 @@ def _readable(partial: Partial, event: RunEvent, run_id: str = "") -> RunEvent |
     return None
 
 
-class LiveRun(Generic[Output]):
+class LiveRun(Misnamed, Generic[Output]):
     """A run under way. Iterate over it for its events, each of which is seen once; leaving early cancels the run.
 
     async with agent.stream("…") as run:
@@ -94,6 +95,8 @@ class LiveRun(Generic[Output]):
             ...
     print(run.result.text)
     """
+
+    _other_names = OF_STREAMS
 
     def __init__(
         self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Begun]], *, partial_arguments: bool = False

@@ -23,7 +23,7 @@ class IllegalEvent(Exception):
 class Named(StructMeta):
     """Says what was meant by an argument that a struct does not take; itself it says only that it is unexpected."""
 
-    others_words: Mapping[str, str] = {}
+    _others_words: Mapping[str, str] = {}
 
     # Type checkers know the arguments from the fields, which a `__call__` would hide from them.
     if not TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Named(StructMeta):
             known = cls.__struct_fields__
             for name in named:
                 if name not in known:
-                    near = called(name, known, cls.others_words)
+                    near = called(name, known, cls._others_words)
                     told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
                     raise Misuse(f"{cls.__name__} takes no argument {name!r}{told}")
             return super().__call__(*given, **named)

@@ -306,7 +306,7 @@ class ModelSettings(Struct, metaclass=Named, frozen=True, gc=False, omit_default
         extra: further fields for the provider's request body, sent as they are.
     """
 
-    others_words: ClassVar[Mapping[str, str]] = OF_SETTINGS
+    _others_words: ClassVar[Mapping[str, str]] = OF_SETTINGS
 
     max_tokens: int | None = None
     temperature: float | None = None

@@ -104,7 +104,7 @@ class Limits(Struct, metaclass=Named, frozen=True, gc=False):
         ValueError: a limit is negative, not finite, no number, or too large; or none of these (`Misuse`).
     """
 
-    others_words: ClassVar[Mapping[str, str]] = OF_LIMITS
+    _others_words: ClassVar[Mapping[str, str]] = OF_LIMITS
 
     steps: int | None = 20
     tool_calls: int | None = 100
