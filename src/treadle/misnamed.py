@@ -31,7 +31,6 @@ ARGUMENTS: Final = {
     "hooks": "prepare_step, on_tool_call, on_tool_result, on_answer and on_event",
     "middleware": "prepare_step, on_tool_call, on_tool_result and on_answer",
     "guardrails": "prepare_step, approvals, on_tool_result and on_answer",
-    "input_guardrails": "prepare_step",
     "output_guardrails": "on_answer",
     "output_validator": "on_answer",
     "interrupt_before": "approvals=[ask_before(…)]",

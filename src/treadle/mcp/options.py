@@ -57,7 +57,9 @@ def check_server_options(options: Options) -> None:
     """Refuses options that there are not, or that cannot be."""
     for name in options:
         if name not in Options.__annotations__:
-            raise Misuse(f"MCPServer takes no option {name!r}; it takes {', '.join(Options.__annotations__)}")
+            near = "; what a program is started with follows it: stdio(program, argument, …, name=…)"
+            told = near if name in ("args", "arguments") else f"; it takes {', '.join(Options.__annotations__)}"
+            raise Misuse(f"MCPServer takes no option {name!r}{told}")
     given: Mapping[str, object] = options
     for name, (fits, words) in _FITS.items():
         if name in given and not fits(given[name]):
