@@ -26,7 +26,7 @@ from treadle import (
     RunResult,
 )
 from treadle.mcp import MCPServer
-from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_LIMITS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
+from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
 from treadle.testing import ScriptedModel
 
 
@@ -47,20 +47,25 @@ def test_what_an_argument_is_here_is_one(words, takes):
             assert re.match(r"\w+", meant)[0] in known, (word, meant)
 
 
-@pytest.mark.parametrize(("kind", "words"), [(Limits, OF_LIMITS), (ModelSettings, OF_SETTINGS), (Retries, {})])
-def test_what_a_field_is_called_elsewhere_is_told_and_is_one(kind, words):
-    for word, meant in (*words.items(), *((f"max_{name}", name) for name in kind.__struct_fields__)):
-        if word not in kind.__struct_fields__:
+@pytest.mark.parametrize("kind", [Limits, ModelSettings, Retries])
+def test_what_a_field_is_called_elsewhere_is_told_and_is_one(kind):
+    names = kind.__struct_fields__
+    for word, meant in (*kind._others_words.items(), *((f"max_{name}", name) for name in names)):
+        assert meant in names
+        if word not in names:
             with pytest.raises(Misuse, match=rf"^{kind.__name__} takes no argument '{word}'; did you mean {meant}=\?$"):
                 kind(**{word: 3})
-            assert meant in kind.__struct_fields__
-    with pytest.raises(
-        Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"
-    ):
-        kind(xyzzy=3)
 
 
-@pytest.mark.parametrize("kind", [Image, File, Retry, Alternative, AskUser])
+@pytest.mark.parametrize("word", OF_SETTINGS)
+def test_what_a_setting_is_called_elsewhere_is_told_with_its_option(word):
+    meant = OF_SETTINGS[word]
+    assert meant in ModelSettings.__struct_fields__
+    with pytest.raises(Misuse, match=rf"did you mean settings=ModelSettings\({meant}=…\)"):
+        Agent(ScriptedModel([]), **{word: 3})
+
+
+@pytest.mark.parametrize("kind", [Image, File, Retry, Alternative, AskUser, ModelSettings, Retries])
 def test_what_a_small_value_does_not_take_is_refused_with_what_it_takes(kind):
     with pytest.raises(
         Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"

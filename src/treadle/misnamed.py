@@ -1,6 +1,6 @@
 """Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, Never
 
 ARGUMENTS: Final = {
@@ -78,21 +78,6 @@ OF_RESUMED: Final = (
 )
 """Likewise of a run that goes on."""
 
-OF_LIMITS: Final = {
-    "turns": "steps",
-    "iterations": "steps",
-    "timeout": "seconds",
-    "time": "seconds",
-    "deadline": "seconds",
-    "cost": "usd",
-    "budget": "usd",
-    "dollars": "usd",
-    "total_tokens": "tokens",
-    "calls": "tool_calls",
-    "errors": "consecutive_errors",
-}
-"""Limits of a run; any of these, and of those here, also with "max_" before it."""
-
 OF_SETTINGS: Final = {
     "temp": "temperature",
     "max_output_tokens": "max_tokens",
@@ -104,7 +89,7 @@ OF_SETTINGS: Final = {
     "parallel_calls": "parallel_tool_calls",
     "extra_body": "extra",
 }
-"""How a model is to generate."""
+"""Settings of how a model is to generate."""
 
 OF_RESULTS: Final = (
     dict.fromkeys(("final_output", "data", "result"), "text, or output where the agent was given output=")
@@ -171,12 +156,6 @@ PUBLIC: Final = (
     | {"MCPServer": "treadle.mcp.MCPServer", "Telemetry": "treadle.telemetry.Telemetry"}
 )
 """Public names, and where those are that `treadle` itself does not have."""
-
-
-def called(name: str, known: Collection[str], words: Mapping[str, str]) -> str | None:
-    """What of `known` is meant by `name`, which others call so by `words`; None if nothing is."""
-    plain = name.removeprefix("max_")
-    return words.get(name) or (plain if plain in known else words.get(plain))
 
 
 class Misnamed:

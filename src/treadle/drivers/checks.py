@@ -17,7 +17,7 @@ from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
 from treadle.kernel.stop import Limits, Stop
-from treadle.misnamed import ARGUMENTS, OF_LIMITS, OF_RESUMED, OF_RUNS, OF_SETTINGS, called
+from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS, OF_SETTINGS
 from treadle.models.port import Model, is_model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
@@ -190,9 +190,9 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
 
 def _part_of_option(name: str) -> str:
     """The option that `name` is a part of: one of the limits, or of how a model is to generate; empty if it is none."""
-    if limit := called(name, Limits.__struct_fields__, OF_LIMITS):
+    if limit := Limits.called(name):
         return f"limits=Limits({limit}=…)"
-    setting = called(name, ModelSettings.__struct_fields__, OF_SETTINGS)
+    setting = ModelSettings.called(name) or OF_SETTINGS.get(name)
     return f"settings=ModelSettings({setting}=…)" if setting else ""
 
 

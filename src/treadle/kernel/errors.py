@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import StructMeta
 
-from treadle.misnamed import called
-
 
 class Misuse(ValueError):
     """A call or configuration that cannot be right; the message says what would be."""
@@ -25,15 +23,19 @@ class Named(StructMeta):
 
     _others_words: Mapping[str, str] = {}
 
+    def called(cls, name: str) -> str | None:
+        """The field that is called `name`, here or elsewhere, also with "max_" before it; None if none is."""
+        plain = name if name in cls.__struct_fields__ else name.removeprefix("max_")
+        return plain if plain in cls.__struct_fields__ else cls._others_words.get(plain)
+
     # Type checkers know the arguments from the fields, which a `__call__` would hide from them.
     if not TYPE_CHECKING:
 
         def __call__(cls, *given: Any, **named: Any) -> Any:
             """The struct. Raises `Misuse` where it has no such field."""
-            known = cls.__struct_fields__
             for name in named:
-                if name not in known:
-                    near = called(name, known, cls._others_words)
-                    told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
-                    raise Misuse(f"{cls.__name__} takes no argument {name!r}{told}")
+                if name not in cls.__struct_fields__:
+                    near = cls.called(name)
+                    told = f"did you mean {near}=?" if near else f"it takes {', '.join(cls.__struct_fields__)}"
+                    raise Misuse(f"{cls.__name__} takes no argument {name!r}; {told}")
             return super().__call__(*given, **named)

@@ -4,14 +4,13 @@ Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so 
 compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.errors import Named
-from treadle.misnamed import OF_SETTINGS
 
 Json = dict[str, Any]
 
@@ -305,8 +304,6 @@ class ModelSettings(Struct, metaclass=Named, frozen=True, gc=False, omit_default
         parallel_tool_calls: whether one reply may hold several tool calls.
         extra: further fields for the provider's request body, sent as they are.
     """
-
-    _others_words: ClassVar[Mapping[str, str]] = OF_SETTINGS
 
     max_tokens: int | None = None
     temperature: float | None = None

@@ -14,7 +14,6 @@ from msgspec.structs import force_setattr
 
 from treadle.kernel.errors import Named
 from treadle.kernel.money import MOST, dollars
-from treadle.misnamed import OF_LIMITS
 
 StopReason = Literal[
     "running",
@@ -104,7 +103,12 @@ class Limits(Struct, metaclass=Named, frozen=True, gc=False):
         ValueError: a limit is negative, not finite, no number, or too large; or none of these (`Misuse`).
     """
 
-    _others_words: ClassVar[Mapping[str, str]] = OF_LIMITS
+    _others_words: ClassVar[Mapping[str, str]] = (
+        dict.fromkeys(("turns", "iterations"), "steps")
+        | dict.fromkeys(("timeout", "time", "deadline"), "seconds")
+        | dict.fromkeys(("cost", "budget", "dollars"), "usd")
+        | {"total_tokens": "tokens", "calls": "tool_calls", "errors": "consecutive_errors"}
+    )
 
     steps: int | None = 20
     tool_calls: int | None = 100

@@ -58,8 +58,8 @@ def check_server_options(options: Options) -> None:
     for name in options:
         if name not in Options.__annotations__:
             near = "; what a program is started with follows it: stdio(program, argument, …, name=…)"
-            told = near if name in ("args", "arguments") else f"; it takes {', '.join(Options.__annotations__)}"
-            raise Misuse(f"MCPServer takes no option {name!r}{told}")
+            known = f"; it takes {', '.join(Options.__annotations__)}"
+            raise Misuse(f"MCPServer takes no option {name!r}{near if name in ('args', 'arguments') else known}")
     given: Mapping[str, object] = options
     for name, (fits, words) in _FITS.items():
         if name in given and not fits(given[name]):
