@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from treadle.analyst import Bounds, Catalog, QueryRequest, Source, declaration, propose, query
+from treadle.analyst import AnalystError, Bounds, Catalog, QueryRequest, Source, declaration, propose, query
 
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
@@ -159,3 +159,41 @@ def test_a_column_of_pictures_is_left_out_and_said_to_be(tmp_path: Path) -> None
     source, questions, catalog = proposed(tmp_path / "f.sqlite")
     assert questions == ('the "picture holds binary data, and is left out',)
     assert query(catalog, QueryRequest(source=source.name), bounds=QUICK).totals == {"amount": D(12)}
+
+
+@pytest.mark.parametrize(
+    ("cells", "total"),
+    [
+        (["10,5", 20.25, "1.234,50"], "1265.25"), (["10.5", 20.25, "1,234.50"], "1265.25"), (["1.234", 20.25], None),
+        (["1.234", "5.678"], None), ([1, "(1.234,5)"], "-1233.5"), ([1.5, 2.25], "3.75"),
+    ],
+)  # fmt: skip
+def test_texts_among_the_amounts_of_a_sheet_prove_their_decimal_sign_or_are_asked_about(
+    tmp_path: Path, cells: list[Any], total: str | None
+) -> None:
+    """A German 1.234 was taken for a little more than one, and 10,5 for no number."""
+    file = written(tmp_path, "xlsx", [["Konto", "Betrag"], *[["abc"[at], cell] for at, cell in enumerate(cells)]])
+    source, questions, catalog = proposed(file)
+    if total is not None:
+        assert not questions
+        assert query(catalog, QueryRequest(source="f"), bounds=QUICK).totals["betrag"] == D(total)
+        return
+    assert source.text.decimal == "?"
+    assert questions[0].startswith("Betrag has 1.234: if that is 1234, declare")
+    with pytest.raises(AnalystError, match="nobody has said yet which sign is the decimal one"):
+        query(catalog, QueryRequest(source="f"), bounds=QUICK)
+    (said,) = propose(file, QUICK, decimal=",")
+    assert (said.source.text.decimal, said.source.text.thousands) == (",", ".")
+
+
+def test_outline_numbers_of_a_sheet_are_no_amounts(tmp_path: Path) -> None:
+    file = written(tmp_path, "xlsx", [["Kapitel", "Betrag"], ["1.100", 2.5], ["1.200", 3.25]])
+    source, questions, _ = proposed(file)
+    assert (source.text.decimal, "decimal" in "".join(questions)) == (".", False)
+
+
+def test_the_sign_that_is_said_is_of_files_that_do_not_prove_theirs(tmp_path: Path) -> None:
+    """It was said of all files of one command: a column of 1.50 became text."""
+    (tmp_path / "f.csv").write_text("Artikel;Betrag\n1;1.50\n2;2.5\n", encoding="utf-8")
+    (found,) = propose(tmp_path / "f.csv", QUICK, decimal=",")
+    assert (found.source.text.decimal, [one.name for one in found.source.measures]) == (".", ["betrag"])

@@ -532,3 +532,53 @@ def test_what_is_still_to_be_said_of_a_source_is_a_warning_of_its_results(tmp_pa
         name="ledger", kind="frame", dimensions=(Dimension(name="segment"),), measures=(Measure(name="amount"),)
     )
     assert not query(Catalog.of({"ledger": frame}, [declared]), QueryRequest(source="ledger"), bounds=QUICK).warnings
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '1;"Cable 5";10,00\n2;5" cable;20,50\n3;"Pipe 3;30,00\n',
+        '1;5" cable;10,00\n2;";20,50\n3;" x;30,00\n',
+        '1;a;10,00\n2;"pipe;20,50\n3;pipe 2";30,00\n',
+    ],
+)
+@pytest.mark.parametrize("last", ["Summe;60,50", "*** 3 lines", "Summe;;60,50", "Anzahl Zeilen: 3"])
+def test_inches_are_seen_beside_lines_that_say_that_they_are_no_rows(tmp_path: Path, rows: str, last: str) -> None:
+    found = Proposed(tmp_path, f"Artikel;text;amount\n{rows}{last}\n")
+    assert (found.source.text.quotes, found.totals()["amount"]) == (False, D("60.50"))
+
+
+@pytest.mark.parametrize("last", ["Summe;60,50", "*** 3 lines", "Summe;;60,50"])
+@pytest.mark.parametrize("text", ['"pipe; long"', '"pipe"', '"pipe\nSumme\nlong"', '"say ""so"""'])
+def test_quotes_hold_texts_together_beside_lines_that_say_that_they_are_no_rows(
+    tmp_path: Path, text: str, last: str
+) -> None:
+    found = Proposed(tmp_path, f"Artikel;text;amount\n1;{text};10,00\n2;{text};20,50\n3;a;30,00\n{last}\n")
+    assert (found.source.text.quotes, found.totals()["amount"]) == (None, D("60.50"))
+    assert not any('"' in key for key in found.by("text") if "say" not in key)
+
+
+def test_numbers_with_either_decimal_sign_in_one_column_are_asked_about(tmp_path: Path) -> None:
+    """The column was taken for text, and nothing said so."""
+    found = Proposed(tmp_path, "Artikel;amount\n1;1,50\n2;2.50\n3;1.234,50\n")
+    assert found.source.measures[0].name == "rows"
+    assert "amount has numbers such as 1,50, and such as 2.50" in "\n".join(found.questions)
+
+
+def test_a_total_of_noughts_makes_no_codes_of_amounts(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k;amount\na;1,5\nb;2,5\nTotal;000\n")
+    assert (found.totals()["amount"], found.source.measures[0].name) == (D("4.0"), "amount")
+    assert "there are lines with total" in "\n".join(found.questions)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("Betrag in TEUR", "TEUR"), ("amount_teur", "TEUR"), ("Amount (USD)", "USD"), ("Umsatz Mio. €", "Mio. EUR"),
+        ("Wert [k€]", "kEUR"), ("Amount", ""), ("Menge EUR", ""), ("Betrag in Hauswährung", ""), ("Summe Retry", ""),
+    ],
+)  # fmt: skip
+def test_a_heading_that_says_what_amounts_are_in_declares_it(tmp_path: Path, name: str, unit: str) -> None:
+    """Thousands were compared with euros as numbers."""
+    found = Proposed(tmp_path, f"k;{name}\na;1,5\nb;2,5\n")
+    assert (found.source.measures[0].unit, found.source.measures[0].source_column) == (unit, name)

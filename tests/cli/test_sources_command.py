@@ -62,3 +62,18 @@ def test_a_connection_string_in_the_file_is_refused(treadle: Any, ledger: Path) 
     assert found.code != 0
     assert "must be the name of an environment variable" in found.err
     assert "hunter2" not in found.err + found.out
+
+
+def test_the_question_that_a_person_is_asked_is_that_of_the_decimal_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was whatever was asked first of the file."""
+    from treadle.cli.commands import sources
+
+    asked: list[str] = []
+    monkeypatch.setattr(sources.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(sources.click, "prompt", lambda text, **_: asked.append(text) or ",")
+    (tmp_path / "f.csv").write_text("Artikel;Betrag;\n1;1.500;x\n2;2.500;\n")
+    (found,) = sources._proposed(tmp_path / "f.csv", None)
+    assert asked[0].startswith("f.csv: Betrag has 1.500: if that is 1500")
+    assert (found.source.text.decimal, found.source.text.thousands) == (",", ".")

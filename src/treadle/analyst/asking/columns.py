@@ -45,6 +45,12 @@ _RATES = re.compile(
     r"(^|_|\b)(price|preis|rate|kurs|zinssatz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)", re.IGNORECASE
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
+# Thousands and millions of a currency are another unit than it is: "Betrag in TEUR", "Amount (Mio. EUR)", "umsatz_eur".
+_NAMED_UNIT = re.compile(
+    rf"(?:[\W_](?:in)?[\W_]*)(?P<many>(?:t|k|m|mio\.?|mn\.?|tsd\.?)?)(?P<apart>[ _]?)"
+    rf"(?P<code>{'|'.join(sorted(CURRENCIES))}|€)[\W_]*$",
+    re.IGNORECASE,
+)
 _PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
 _DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
@@ -75,7 +81,7 @@ class Guess(Struct, frozen=True):
         format: the format to declare for a dimension.
         decimals: how many decimals a measure has.
         currency: whether it holds currencies.
-        unit: the currency that stands beside each of its amounts.
+        unit: the currency that stands beside each of its amounts, or what its name says that they are in.
         sign: the sign that does, where several currencies are written with it.
         money: whether its figures may be amounts of a currency, and not pieces or hours.
         question: what only a person can say of it.
@@ -209,7 +215,9 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
     filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
     length = max(map(len, distinct))
-    if filled_up and all(len(text) == length for text in filled_up) and (length > 2 or not is_figure(name)):
+    # Where amounts may stand beside it, 000 is one of them.
+    codes = not is_figure(name) or (length > 2 and all(map(str.isalnum, distinct)))
+    if filled_up and all(len(text) == length for text in filled_up) and codes:
         return Guess(
             "dimension",
             f"numbers filled up with zeros to {length} characters, such as {filled_up[0]}: SAP's ALPHA",
@@ -259,8 +267,14 @@ def _as_named(name: str, found: Guess) -> Guess:
     """The guess of a column of numbers with what its name says: that they are no money, or have no sum."""
     rated = found.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
     asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
-    question = asked if rated else found.question
-    return replace(found, money=not (_QUANTITIES.search(name) or _COUNTS.search(name)), question=question)
+    found = replace(found, question=asked if rated else found.question)
+    money = not (_QUANTITIES.search(name) or _COUNTS.search(name))
+    plain = found.role == "measure" and not (rated or found.unit) and is_figure(name)
+    if not (money and plain and (named := _NAMED_UNIT.search(name))):
+        return replace(found, money=money)
+    many = "T" if named["many"] == "t" else named["many"]
+    unit = f"{many}{' ' if many and named['apart'] else ''}{named['code'].upper().replace('€', 'EUR')}"
+    return replace(found, unit=unit, reason=f"{found.reason}; by its name amounts in {unit}")
 
 
 def is_figure(name: str) -> bool:

@@ -15,14 +15,11 @@ from treadle.analyst.reading.footers import Line, first_text, leave_out
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.reading.tables import head_of
-from treadle.analyst.reading.totals import COUNTS, USUAL, marks
+from treadle.analyst.reading.totals import USUAL, marks, says_so
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 
 _MOST_ASKED = 5
-_WORDED = [
-    re.compile(form, re.DOTALL) for form in (r"\*+(\s.*)?", *(re.escape(mark).replace("%", ".*") for mark in COUNTS))
-]
 
 
 def without_short_lines(session: Session, source: Source) -> list[Line]:
@@ -35,7 +32,7 @@ def without_short_lines(session: Session, source: Source) -> list[Line]:
     except AnalystError:
         session.check()
         file = session.files[source.name][0]
-        short = [] if source.text.ruled else leave_out(session, source, file, head_of(file, source), _says_so)
+        short = [] if source.text.ruled else leave_out(session, source, file, head_of(file, source), says_so)
         if any("\0" in line.text for line in short):
             # What was left behind where a machine went down.
             raise
@@ -52,20 +49,16 @@ def footers_of(session: Session, source: Source, short: Sequence[Line]) -> tuple
     questions: list[str] = []
     for line in short:
         text = first_text(line.fields)
-        says_so = _says_so(text)
+        is_none = says_so(text)
         mark = text if text in USUAL else re.sub(r"\d[\d.,]*", "%", text)
-        shared = (not any(map(str.isalpha, text)) and not says_so) or _is_of_a_row(session, source, mark)
-        if says_so and not shared:
+        shared = (not any(map(str.isalpha, text)) and not is_none) or _is_of_a_row(session, source, mark)
+        if is_none and not shared:
             surely.append(mark)
         else:
             questions.append(asked_short(mark, line.text.strip(), shared=shared))
     asked = list(dict.fromkeys(questions))
     more = [f"there are {len(asked) - _MOST_ASKED} more lines like these"] if len(asked) > _MOST_ASKED else []
     return tuple(dict.fromkeys(surely)), (*asked[:_MOST_ASKED], *more)
-
-
-def _says_so(text: str) -> bool:
-    return text in USUAL or any(form.fullmatch(text) for form in _WORDED)
 
 
 def _is_of_a_row(session: Session, source: Source, mark: str) -> bool:

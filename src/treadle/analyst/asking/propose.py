@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, guess
+from treadle.analyst.asking.columns import Guess, guess, is_figure
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
     asked_counts,
@@ -82,7 +82,8 @@ def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = N
     Args:
         file: CSV, Parquet or JSON (also gzipped), an Excel file, or a DuckDB or SQLite database.
         bounds: what looking at it may use.
-        decimal: the decimal sign of a CSV file's numbers; by default what the numbers prove, or a question.
+        decimal: the decimal sign of numbers in a CSV file, or in texts of an Excel file, that do not prove it; without
+            one, that is a question.
 
     Raises:
         AnalystError: the file is of no kind that is known by its ending, or cannot be read.
@@ -163,6 +164,9 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
         questions = (*filter(None, [under_no_name(samples, unnamed), _above_the_names(session, source)]), *questions)
         if proved is not None:
             text, questions = _with_signs(text, questions, proved, samples)
+    cells = _cells(session.files[source.name][0], source) if source.kind == "xlsx" else []
+    if cells:
+        text, questions = number_signs(source.text, _spelled_cells(list(columns), cells), decimal)
     guesses = {
         column: guess(column, "DOUBLE" if column in table.floating else table.columns[column], values, text.decimal,
                       text.thousands)
@@ -172,7 +176,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(f"{column} holds binary data, and is left out" for column in binary)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
-    if source.kind == "xlsx" and (long := cut_off(list(columns), _cells(session.files[source.name][0], source))):
+    if long := cut_off(list(columns), cells):
         questions += (long,)
     questions += tuple(each.question for each in guesses.values() if each.question)
     # Those of a CSV file are looked at all together, and asked about.
@@ -303,6 +307,16 @@ def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict
 def _cells(file: Path, source: Source) -> list[list[Any]]:
     """The rows of a sheet below its line of names, as the file has them."""
     return sheet_rows(file, sheet_of(file, source.table, str(file)), str(file))[source.text.skip + 1 :]
+
+
+def _spelled_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[str | None]]:
+    """The texts among what may be amounts in a sheet: what is a number there has no sign of its own."""
+    found: dict[str, list[str | None]] = {}
+    for at, column in enumerate(columns):
+        cells = [row[at] for row in rows]
+        if is_figure(column) or any(isinstance(cell, float) for cell in cells):
+            found[column] = [cell for cell in cells if isinstance(cell, str)]
+    return found
 
 
 def _tables(file: Path, kind: Kind) -> list[str]:

@@ -18,8 +18,10 @@ from treadle.analyst.asking.columns import special_values
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
 from treadle.analyst.reading.encodings import beginning, is_whole, looks_like, quoting
+from treadle.analyst.reading.footers import first_text
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.ruled import is_ruled
+from treadle.analyst.reading.totals import says_so
 
 # Where two are as likely, a comma is that of decimals.
 _DELIMITERS = (";", "\t", "|", ",")
@@ -45,7 +47,8 @@ def text_format(file: Path) -> TextFormat:
     delimiter, width = _delimiter({sign: _rows(lines, sign) for sign in _DELIMITERS})
     apart, columns = _delimiter({sign: _rows(lines, sign, quotes=False) for sign in _DELIMITERS})
     cut = not is_whole(head)
-    whole = every[:-1] if cut else every
+    # One that says that it is no row, such as a short total, may be of any width.
+    whole = [line for line in (every[:-1] if cut else every) if not _is_no_row(line)]
     # A delimiter within quotes parts fields where they are taken for signs, so that another one may seem to part more.
     # And where each row stands over as many lines, these are alike too, and have fewer fields.
     held = (width >= columns and _is_quoted(whole, delimiter, width)) or (
@@ -55,6 +58,12 @@ def text_format(file: Path) -> TextFormat:
         delimiter, width = apart, columns
     skip = _title_lines(lines, delimiter, width, quotes)
     return TextFormat(delimiter=delimiter, encoding=encoding, quotes=None if quotes else False, skip=skip)
+
+
+def _is_no_row(line: str) -> bool:
+    """Whether a line has no quote, and says by its first text that it is no row."""
+    firsts = (first_text(line.split(sign)) for sign in _DELIMITERS)
+    return '"' not in line and any(map(says_so, firsts))
 
 
 def _delimiter(rows: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
@@ -111,7 +120,7 @@ def number_signs(
     Args:
         text: the format so far.
         samples: values of each column.
-        decimal: the decimal sign, where that has been said.
+        decimal: the decimal sign where the numbers prove none, if that has been said.
     """
     columns: dict[str, list[str]] = {}
     for column, values in samples.items():
@@ -139,15 +148,21 @@ def number_signs(
         if len(signs) > 1 and any(set(v) & set(".,") for v in columns[column])
     ]
     questions: list[str] = []
-    if decimal is None:
-        decimal = max(".,", key=lambda sign: len(proving[sign]))
-        if not proving[decimal] and open_columns:
-            decimal = UNKNOWN
-            questions.append(_asked(open_columns[0], columns[open_columns[0]]))
+    said, decimal = decimal, max(".,", key=lambda sign: len(proving[sign]))
+    if not proving[decimal] and said is not None:
+        decimal = said
+    elif not proving[decimal] and open_columns:
+        decimal = UNKNOWN
+        questions.append(_asked(open_columns[0], columns[open_columns[0]]))
     other = {",": ".", ".": ","}.get(decimal, "")
     questions += [
         f"{column} has numbers with another decimal sign than the other columns; it is taken for text"
         for column in (proving[other] if other and proving[decimal] else [])
+    ]
+    questions += [
+        _both_signs(column, columns[column])
+        for column, signs in readable.items()
+        if not signs and all(map(_is_number, columns[column]))
     ]
     proven = [value for column in (*proving.get(decimal, ()), *open_columns) for value in columns[column]]
     every = [value for values in columns.values() for value in values]
@@ -155,6 +170,15 @@ def number_signs(
     if not grouped and decimal != UNKNOWN and any(other in value for value in proven):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def _both_signs(column: str, values: Sequence[str]) -> str:
+    first = next(value for value in values if not _READINGS["."].fullmatch(value))
+    second = next(value for value in values if not _READINGS[","].fullmatch(value))
+    return (
+        f"{column} has numbers such as {first}, and such as {second}, which have no decimal sign in common: it is "
+        f"taken for text until the file has them with one"
+    )
 
 
 def _has_no_words(texts: Sequence[str]) -> bool:

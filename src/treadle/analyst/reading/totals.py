@@ -33,6 +33,14 @@ COUNTS = (
     "*% lines", "*% rows", "*% entries", "*% zeilen", "*% einträge", "*% sätze", "*% datensätze",
 )  # fmt: skip
 """Texts that usually mark a line which counts the others."""
+_WORDED = [
+    re.compile(form, re.DOTALL) for form in (r"\*+(\s.*)?", *(re.escape(mark).replace("%", ".*") for mark in COUNTS))
+]
+
+
+def says_so(text: str) -> bool:
+    """Returns whether a text, in lower case, says that the line which begins with it is no row."""
+    return text in USUAL or any(form.fullmatch(text) for form in _WORDED)
 
 
 def without_totals(table: Table, source: Source) -> Table:

@@ -82,7 +82,7 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
 @click.option(
     "--decimal",
     type=click.Choice([",", "."]),
-    help="The decimal sign of CSV files whose numbers do not prove it, such as 1.234. Asked for on a terminal.",
+    help="The decimal sign of CSV files and texts in Excel files that do not prove it (1.234); a terminal asks.",
 )
 def init(files: tuple[Path, ...], output: Path | None, decimal: str | None) -> int:
     """Look at FILES (CSV, Parquet, JSON, Excel, DuckDB, SQLite) and print a sources.yaml for them.
@@ -119,8 +119,8 @@ def _proposed(file: Path, decimal: str | None) -> "list[Proposal]":
     from treadle.analyst import propose
 
     found = propose(file, decimal=decimal)
-    if decimal is None and sys.stdin.isatty() and any(each.source.text.decimal == "?" for each in found):
-        asked = found[0].questions[0]
+    asked = next((asked for each in found for asked in each.questions if "'decimal: " in asked), "")
+    if decimal is None and asked and sys.stdin.isatty():
         said = click.prompt(
             f"{file.name}: {asked}\nWhich sign is the decimal one", type=click.Choice([",", "."]), err=True
         )
