@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from treadle import Agent, Conversation
-from treadle.analyst import Catalog, CompareRequest, QueryRequest, analyst_skill, compare, query, sample_catalog
+from treadle.analyst import (
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    analyst_skill,
+    compare,
+    query,
+    sample_catalog,
+)
 
 LEFT_OUT = "fi_reporting has no row with account 999999: leaving it out changes nothing"
 
@@ -184,3 +195,54 @@ def test_rows_in_the_order_of_amounts_of_several_currencies_are_called_so() -> N
     assert any("in the order of amount as a number, whatever its currency" in message for message in told)
     by_currency = warned(dimensions=["company", "currency"], order=["currency", "amount desc"], limit=3)
     assert not any("in the order of" in message for message in by_currency)
+
+
+TIMES = ["2024-01-30 08:00:00", "2024-01-31 00:00:00", "2024-01-31 14:30:00", "2024-02-01 00:00:00"]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "text", "sqlite"])
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ({"op": "<=", "value": "2024-01-31"}, "'d <= 2024-01-31' leaves out: 'd < 2024-02-01' has all of that day"),
+        ({"op": ">", "value": "2024-01-31"}, "'d > 2024-01-31' takes in: 'd >= 2024-02-01' has none of that day"),
+        ({"op": "between", "value": ["2024-01-30", "2024-01-31"]}, "leaves out: 'd < 2024-02-01' has all of that day"),
+        ({"op": "between", "value": ["2024-01-31", "2024-02-09"], "inclusive": "neither"}, "' takes in: 'd >= 2024-02"),
+        ({"op": "between", "value": ["2024-01-30", "2024-01-31"], "inclusive": "left"}, None),
+        ({"op": "ytd", "value": "2024-01-31"}, None),
+        ({"op": "<", "value": "2024-02-01"}, None),
+        ({"op": ">=", "value": "2024-01-31"}, None),
+        ({"op": "<=", "value": "2024-02-03"}, None),
+        ({"op": "<=", "value": "2024-01-31 14:30:00"}, None),
+    ],
+)
+def test_a_day_that_stands_for_its_beginning_is_told(
+    tmp_path: Path, kind: str, condition: dict[str, Any], told: str | None
+) -> None:
+    """What was posted in the afternoon of the last day was left out without a word, and not by `ytd` of that day."""
+    rows = [(time, 2**at) for at, time in enumerate(TIMES)]
+    if kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+            database.execute("CREATE TABLE t (d TEXT, v INT)")
+            database.executemany("INSERT INTO t VALUES (?, ?)", rows)
+            database.commit()
+        place = {"kind": "sqlite", "path": "a.db", "table": "t"}
+    else:
+        (tmp_path / "a.csv").write_text("d,v\n" + "".join(f"{time},{value}\n" for time, value in rows))
+        place = {"kind": "csv", "path": "a.csv"}
+    day = Dimension(name="d", type="timestamp" if kind == "timestamp" else None)
+    source = Source(name="a", dimensions=(day,), measures=(Measure(name="v"),), **place)
+    found = query(Catalog([source], tmp_path), QueryRequest(source="a", filters=[{"dimension": "d", **condition}]))
+    claim = next(iter(found.claims), None)
+    assert (claim and claim.kind) == ("begun_days" if told else None)
+    if claim and told:
+        assert claim.message.startswith("a has rows with times of 2024-01-31 that '")
+        assert told in claim.message
+
+
+def test_days_among_the_days_of_a_range_are_no_times(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("d,v\n2024-01-31,1\n2024-02-01,2\n")
+    day, value = Dimension(name="d"), Measure(name="v")
+    source = Source(name="a", kind="csv", path="a.csv", dimensions=(day,), measures=(value,))
+    until = [{"dimension": "d", "op": "<=", "value": "2024-01-31"}]
+    assert query(Catalog([source], tmp_path), QueryRequest(source="a", filters=until)).claims == ()

@@ -1,4 +1,5 @@
-"""Idle filters: conditions that do not do what who asked may think: what they name has no row, or is a whole period.
+"""Idle filters: conditions that do not do what who asked may think: what they name has no row, is a whole period, or is
+a day of which they mean the beginning only.
 
 Only conditions of the question are looked at: what a source always leaves out need not be there each time. Neighbour:
 `diagnose`, which tells of conditions that leave nothing at all.
@@ -6,7 +7,7 @@ Only conditions of the question are looked at: what a source always leaves out n
 
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import chain
 
 from treadle.analyst.asking.loading import narrowed
@@ -14,10 +15,10 @@ from treadle.analyst.asking.lookups import again
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.stages import Condition
 from treadle.analyst.declared.days import BLANKS, day_of
-from treadle.analyst.declared.filters import Filter, Scalar
+from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.conditions import holds
-from treadle.analyst.reading.filter_values import text_of
+from treadle.analyst.reading.filter_values import has_points, text_of
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
@@ -34,7 +35,8 @@ Asked = Sequence[tuple[Side, Key]]
 
 
 def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
-    """Yields what conditions of a question leave out or ask for and no row has, and which days stand for whole periods.
+    """Yields what conditions of a question leave out or ask for and no row has, which days stand for whole periods, and
+    which for their beginning among points in time.
 
     Args:
         session: may read the sources.
@@ -47,6 +49,7 @@ def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
                 found.setdefault(id(condition), (condition, []))[1].append((side, key))
     for condition, asked in found.values():
         yield from _whole_periods(condition, asked[0][1])
+        yield from _begun_days(session, condition, asked)
         # What one of two sides lacks is told by their keys: databases are asked no more for it.
         if condition.op in _LEFT_OUT or (condition.op == "in" and len(sides) == 1):
             yield from _without_rows(session, condition, asked, sides)
@@ -61,7 +64,7 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
     proofs: list[Proof] = []
     for side, key in asked:
         others = _others(side, condition)
-        there = _there(session, side, key, others, values)
+        there = _there(session, side, key, others, Filter(dimension=key.name, op="in", value=list(values)))
         values = [value for value, is_there in zip(values, there[0], strict=True) if not is_there]
         proofs.append(there[1])
         if not values:
@@ -79,18 +82,19 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
 
 
 def _there(
-    session: Session, side: Side, key: Key, others: Sequence[Condition], values: Sequence[Scalar]
+    session: Session, side: Side, key: Key, others: Sequence[Condition], wanted: Filter
 ) -> tuple[list[bool], Proof]:
-    """Which of the values a row has that fulfils the other conditions, and the query."""
-    any_of_them = Filter(dimension=key.name, op="in", value=list(values))
-    rows = narrowed(session, side, key, (*others, (key, any_of_them)))
+    """Which of the values that are wanted, or whether any in a range, a row has that fulfils the other conditions, and
+    the query."""
+    rows = narrowed(session, side, key, (*others, (key, wanted)))
     if side.table.remote is not None:
         rows = again(side, rows)
     found: list[bool] = []
     proofs: list[Proof] = []
-    for start in range(0, len(values), _AT_ONCE):
-        some, parameters = values[start : start + _AT_ONCE], Parameters()
-        each = [holds(key, Filter(dimension=key.name, value=value), rows.value_of(key), parameters) for value in some]
+    single = [Filter(dimension=key.name, value=value) for value in wanted.values] if wanted.op == "in" else [wanted]
+    for start in range(0, len(single), _AT_ONCE):
+        some, parameters = single[start : start + _AT_ONCE], Parameters()
+        each = [holds(key, one, rows.value_of(key), parameters) for one in some]
         looked = [exp.Coalesce(this=call("bool_or", one), expressions=[exp.false()]) for one in each]
         statement = rows.filtered(exp.select(*looked), parameters)
         found += session.run(statement, parameters)[0]
@@ -128,6 +132,33 @@ def _whole_periods(condition: Filter, key: Key) -> Iterator[Claim]:
     if told:
         facts = {"condition": str(condition), "dimension": key.name, "days": list(told), "periods": [*told.values()]}
         yield Claim(kind="whole_periods", facts=facts)
+
+
+def _begun_days(session: Session, condition: Filter, asked: Asked) -> Iterator[Claim]:
+    """Days at an end of a range of points in time, with rows behind their beginning that the end says nothing of."""
+    ends = dict(zip(condition.ends if condition.op == "between" else [condition.op], condition.values, strict=False))
+    for op, value in ends.items():
+        # A set of days has its last one to the end.
+        if op not in ("<=", ">") or value is None or condition.to_the_end is not condition:
+            continue
+        text = text_of(value).strip(BLANKS)
+        day = day_of(text, "YYYY-MM-DD")
+        if day is None or day == date.max:
+            continue
+        after = str(day + timedelta(days=1))
+        for side, key in asked:
+            if not has_points(key):
+                continue
+            late = Filter(dimension=key.name, op="between", value=[text, after], inclusive="neither")
+            others = tuple(one for one in side.conditions if one[1] is not condition)
+            (is_there,), proof = _there(session, side, key, others, late)
+            if is_there:
+                facts = {
+                    "side": side.called, "dimension": key.name, "condition": str(condition), "day": text,
+                    "after": after, "left_out": op == "<=",
+                }  # fmt: skip
+                held = tuple(str(one) for _, one in others)
+                yield Claim(kind="begun_days", facts=facts, filters=held, proof=proof)
 
 
 def _day(text: str, key: Key) -> date | None:

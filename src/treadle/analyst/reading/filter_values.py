@@ -69,7 +69,13 @@ def typed_value(key: Key, value: Scalar) -> object:
         ) from error
 
 
+def has_points(key: Key) -> bool:
+    """Returns whether the values of a key may be points in time."""
+    if key.type == "string":
+        return "fiscal_period" not in key.format.steps
+    return key.type == "timestamp"
+
+
 def in_points(key: Key, condition: Filter) -> Filter:
     """Returns the filter as it holds for points in time, where the key may have some."""
-    points = key.type == "timestamp" or (key.type == "string" and "fiscal_period" not in key.format.steps)
-    return condition.to_the_end if points else condition
+    return condition.to_the_end if has_points(key) else condition

@@ -14,7 +14,7 @@ Kind = Literal[
     "different_currencies", "unknown_currency", "unknown_unit", "contradicted_unit", "mixed_currencies",
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
-    "nothing_between", "values_without_rows", "whole_periods",
+    "nothing_between", "values_without_rows", "whole_periods", "begun_days",
     "ordered_as_numbers", "to_be_said",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
@@ -212,6 +212,14 @@ def _whole_periods(facts: Facts, filters: Filters) -> str:
     return f"{facts['dimension']} tells periods, not days: in '{facts['condition']}' {_all_of(pairs)}"
 
 
+def _begun_days(facts: Facts, filters: Filters) -> str:
+    does, op, how_much = ("leaves out", "<", "all") if facts["left_out"] else ("takes in", ">=", "none")
+    return (
+        f"{_under(filters)}{facts['side']} has rows with times of {facts['day']} that '{facts['condition']}' {does}: "
+        f"'{facts['dimension']} {op} {facts['after']}' has {how_much} of that day"
+    )
+
+
 def _no_rows(facts: Facts, filters: Filters) -> str:
     return f"{facts['side']} has no row {_passing(filters)}"
 
@@ -359,6 +367,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "to_be_said": _plainly("{side} was proposed from its data, which leave this open: {question}"),
     "values_without_rows": _values_without_rows,
     "whole_periods": _whole_periods,
+    "begun_days": _begun_days,
     "in_no_group": _in_no_group,
     "in_several_groups": _in_several_groups,
 }
