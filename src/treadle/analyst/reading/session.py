@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError, NotEnoughMemory
 from treadle.analyst.declared.packages import ENGINE, engine_version, need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
@@ -117,8 +117,9 @@ class Session:
             except BaseException:
                 self._connection.close()
                 raise
-        except BaseException:
+        except BaseException as error:
             self._scratch.close()
+            self._refuse_changed(error)
             raise
         self._stop = self._connection.interrupt
         self.interrupt.on_set(self._stop)
@@ -146,11 +147,7 @@ class Session:
         finally:
             self._connection.close()
             self._scratch.close()
-        if kind is None and self._changed():
-            raise AnalystError(
-                "a file changed while it was read, so that the figures may mix old and new; ask again, or ask a copy "
-                "of it where it is written to all the time"
-            )
+        self._refuse_changed(error)
 
     @property
     def folder(self) -> Path:
@@ -344,11 +341,23 @@ class Session:
             if self._timer.finished.wait(AGAIN):
                 return
 
-    def _changed(self) -> bool:
-        """Whether a file is another than it was, but for what was written behind the state that is read."""
+    def _refuse_changed(self, error: BaseException | None) -> None:
+        """Raises AnalystError if a file changed, unless what a question ended with has nothing to do with its files.
+
+        What is found wrong in one that is taken away or written to says nothing of it as it is now.
+        """
+        of_data = isinstance(error, (AnalystError, OSError)) and not isinstance(error, (Cancelled, NotEnoughMemory))
+        if (error is None or (of_data and not self._late)) and (changed := self._changed()):
+            raise AnalystError(
+                f"a file changed while it was read, so that the figures may mix old and new: {', '.join(changed)}; ask "
+                f"again, or ask a copy of it where it is written to all the time"
+            ) from error
+
+    def _changed(self) -> list[str]:
+        """The files that are others than they were, but for what was written behind the state that is read."""
         logs = {_log_of(file) for file in self.states}
-        now, before = ([one for one in stamps if one[0] not in logs] for stamps in (self._stamp(), self._stamps))
-        return now != before
+        unlike = set(self._stamp()) ^ set(self._stamps)
+        return sorted({file.name for file, *_ in unlike if file not in logs})
 
     def _stamp(self) -> list[tuple[Path, int, int, int]]:
         stamps = []
