@@ -180,3 +180,17 @@ def test_tables_tell_values_apart_that_look_alike(treadle: Any) -> None:
         assert json.loads(behind)["a"]["total"] == f"{amount}.00", key
     drilled = treadle("drill", "alike", "other", "--key", "k=x\u200b", "--sources", "sources.yaml").out
     assert any(line.split()[-3:] == [r"'x\u200b'", "''", "8"] for line in drilled.splitlines())
+
+
+def test_a_key_with_two_values_of_a_dimension_is_refused(treadle: Any) -> None:
+    """The first was dropped without a word."""
+    given = ["--key", "account=800200", "--key", "Account=710300"]
+    found = treadle("drill", "fi_reporting", "consolidation_mart", *given)
+    assert (found.code, "Account is given twice, and a key has one value of it" in found.err) == (2, True)
+
+
+def test_a_condition_on_a_measure_is_told_as_that(treadle: Any) -> None:
+    """It was asked whether 'account' was meant."""
+    found = treadle("query", "fi_reporting", "--where", "amount > 5")
+    assert found.code == 2
+    assert "'amount' is a measure, and no dimension, in 'fi_reporting'; dimensions are: account, company" in found.err

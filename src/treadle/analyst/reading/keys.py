@@ -6,7 +6,7 @@ from operator import or_
 
 from msgspec import Struct
 
-from treadle.analyst.declared.errors import unknown
+from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Dimension, KeyType, Measure, Source
@@ -45,6 +45,14 @@ def shared_key(name: str, sources: Sequence[Source], argument: str) -> Key:
     if first is None:
         common = {item.name for source in sources for item in source.dimensions}
         where = " or ".join(repr(source.name) for source in dict.fromkeys(sources))
+        if any(name.strip().casefold() in one.names for source in sources for one in source.measures):
+            listed = sorted(common)
+            raise AnalystError(
+                f"{name!r} is a measure, and no dimension, in {where}; dimensions are: {', '.join(listed) or 'none'}",
+                argument=argument,
+                given=name,
+                available_dimensions=listed,
+            )
         raise unknown("dimension", argument, name, common, f"in {where}")
     members = []
     for source in sources:

@@ -65,6 +65,10 @@ def _key(given: tuple[str, ...]) -> dict[str, Any]:
         name, sign, value = item.partition("=")
         if not name.strip():
             raise click.BadParameter(f"{item!r} is not NAME=VALUE, such as account=800200", param_hint="'--key'")
+        if name.strip().casefold() in map(str.casefold, found):
+            raise click.BadParameter(
+                f"{name.strip()} is given twice, and a key has one value of it", param_hint="'--key'"
+            )
         found[name.strip()] = as_shown(value.strip()) if sign else None
     return found
 
