@@ -243,3 +243,34 @@ def test_all_texts_of_totals_are_looked_for_at_once(tmp_path: Path) -> None:
     (lines,) = statement.find_all(exp.Subquery)
     fields = [column.name for column in lines.this.args["where"].find_all(exp.Column)]
     assert sorted(fields) == ["N1", "N2"], "of each row, each field is looked at once"
+
+
+@pytest.mark.parametrize(
+    ("line", "totals", "told"),
+    [
+        ("1002;Summe", MARKS, True), ("1002;Summe;3,00", MARKS, True), ("Summe;;3,00", MARKS, False),
+        (";Summe;3,00", MARKS, False), ("*** 2 lines", MARKS, False), ("1002;Summe;3,00;EUR", MARKS, False),
+        (";;3,00", '[""]', False), (";", '[""]', False),
+    ],
+)  # fmt: skip
+def test_a_row_that_may_be_cut_off_is_not_left_out_without_a_word(
+    tmp_path: Path, line: str, totals: str, told: bool
+) -> None:
+    found = asked(declared(tmp_path, f"{NAMES}{ROWS}{line}\n", totals=totals))
+    assert (found.totals["amount"], found.source_rows) == (Decimal("1457.57"), 2)
+    said = (
+        f"f leaves out as a total a line with fewer fields than there are names, which does not begin with what "
+        f"marks one: {line}; a row that was cut off has to be completed in the file"
+    )
+    assert found.warnings == ((said,) if told else ())
+
+
+def test_a_row_that_may_be_cut_off_in_its_key_is_not_left_out_without_a_word(tmp_path: Path) -> None:
+    found = asked(declared(tmp_path, "HSL;BUKRS;WAERS\n1,00;1001;EUR\n3,00;\n", totals='[""]'))
+    assert [claim.facts["lines"] for claim in found.claims if claim.kind == "left_out"] == [["3,00;"]]
+
+
+def test_many_rows_that_may_be_cut_off_are_counted(tmp_path: Path) -> None:
+    found = asked(declared(tmp_path, NAMES + ROWS + "".join(f"{at};Summe\n" for at in range(1000))))
+    assert found.warnings[0].startswith("f leaves out as totals 1,000 lines with fewer fields")
+    assert "0;Summe, 1;Summe, 2;Summe, 3;Summe, 4;Summe and 995 more; a row" in found.warnings[0]

@@ -82,7 +82,7 @@ def comparison_findings(
                 found.append(Claim(kind="not_examined", facts=told, filters=filters))
     for side in aligned.sides:
         found += _floating(session, side, aligned.at, "aligned", filters)
-    return found + _to_be_said(aligned.sides)
+    return found + _left_out(session, aligned.sides) + _to_be_said(aligned.sides)
 
 
 def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
@@ -97,7 +97,18 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
     for at, measure in enumerate(side.measures):
         found += _floating(session, side, at, "figures", filters)
         found += mixed_currencies(session, side, measure, filters)
-    return found + _to_be_said([side])
+    return found + _left_out(session, [side]) + _to_be_said([side])
+
+
+def _left_out(session: Session, sides: Sequence[Side]) -> list[Claim]:
+    """Short lines that are left out as totals, and may be rows that were cut off; once of what is on both sides."""
+    found: list[Claim] = []
+    for name in dict.fromkeys(side.source.name for side in sides):
+        lines = [line for file in session.files[name] for line in session.doubtful.get(file, ())]
+        if lines:
+            facts = {"side": name, "count": len(lines), "lines": lines[:_MOST_SHOWN]}
+            found.append(Claim(kind="left_out", facts=facts))
+    return found
 
 
 def _to_be_said(sides: Sequence[Side]) -> list[Claim]:

@@ -71,9 +71,9 @@ def without_footers(
     if not source.text.totals or source.text.ruled or len(head.names) < 2:
         return None
     if known not in session.cut:
-        session.cut[known] = (
-            None if _is_read(session, read, head, options) else _cut(session, source, file, head, _marked(source, head))
-        )
+        is_marked = _marked(source, head, session.doubtful.setdefault(file, []))
+        is_read = _is_read(session, read, head, options)
+        session.cut[known] = None if is_read else _cut(session, source, file, head, is_marked)
     return session.cut[known]
 
 
@@ -152,26 +152,33 @@ def _holds_rows(source: Source, line: Line, widths: Collection[int]) -> bool:
     return any(len(fields) in widths for rows in read for fields in rows)
 
 
-def _marked(source: Source, head: Head) -> Callable[[Line], bool]:
+def _marked(source: Source, head: Head, doubtful: list[str]) -> Callable[[Line], bool]:
     """What tells whether a line is one of totals, as `totals.marks` does of rows.
 
     One with more fields may be a row of which a text has the delimiter in it, and one of several lines have a row among
-    them: a mark is what it begins with, or none.
+    them: a mark is what it begins with, or none. One with fewer may be a row that was cut off behind the mark, or in a
+    key: it is put among those that are doubtful.
     """
     marks = [plain(mark) for mark in source.text.totals]
     any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
     forms = [re.compile(form, re.DOTALL) for form in any_text]
     keys = [head.names.index(column) for column in key_columns(source) if column in head.names]
 
+    def is_mark(text: str) -> bool:
+        return bool(text) and (text in marks or any(form.fullmatch(text) for form in forms))
+
     def is_marked(line: Line) -> bool:
+        if is_mark(first_text(line.fields)):
+            return True
         texts = list(map(plain, line.fields))
         is_sure = len(texts) <= len(head.names) + head.extra and line.lines == 1
-        looked = texts if is_sure else [first_text(line.fields)]
-        if any(text and (text in marks or any(form.fullmatch(text) for form in forms)) for text in looked):
-            return True
+        by_text = is_sure and any(map(is_mark, texts))
         # Where none of the keys is reached, it may be a row that was cut off.
         reached = [texts[at] for at in keys if at < len(texts)]
-        return "" in marks and bool(reached) and not any(reached)
+        by_none = "" in marks and bool(reached) and not any(reached)
+        if len(texts) < len(head.names) and any(texts) and (by_text or (by_none and len(texts) <= max(keys) + 1)):
+            doubtful.append(line.text.strip())
+        return by_text or by_none
 
     return is_marked
 

@@ -15,7 +15,7 @@ Kind = Literal[
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
     "nothing_between", "values_without_rows", "whole_periods", "begun_days",
-    "ordered_as_numbers", "to_be_said",
+    "ordered_as_numbers", "to_be_said", "left_out",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -220,6 +220,17 @@ def _begun_days(facts: Facts, filters: Filters) -> str:
     )
 
 
+def _left_out(facts: Facts, filters: Filters) -> str:
+    count, lines = facts["count"], facts["lines"]
+    these = "a line" if count == 1 else f"{count:,} lines"
+    do, one = ("does", "a total") if count == 1 else ("do", "totals")
+    return (
+        f"{facts['side']} leaves out as {one} {these} with fewer fields than there are names, which {do} not begin "
+        f"with what marks one: {listed(lines, count - len(lines))}; a row that was cut off has to be completed in the "
+        f"file"
+    )
+
+
 def _no_rows(facts: Facts, filters: Filters) -> str:
     return f"{facts['side']} has no row {_passing(filters)}"
 
@@ -368,6 +379,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "values_without_rows": _values_without_rows,
     "whole_periods": _whole_periods,
     "begun_days": _begun_days,
+    "left_out": _left_out,
     "in_no_group": _in_no_group,
     "in_several_groups": _in_several_groups,
 }
