@@ -20,7 +20,7 @@ from treadle.analyst import (
     query,
 )
 
-from .conftest import write_csv
+from .conftest import QUICK, write_csv
 
 ROWS = [("a", "1"), ("b", "2"), (None, "4"), ("", "8"), ("10", "16")]
 
@@ -242,3 +242,28 @@ def test_a_between_whose_ends_are_the_wrong_way_round_says_so(tmp_path: Path) ->
     ]
     assert len(told("company", 10, 9)) == len(told("company", "9", "9", inclusive="left")) == 1
     assert told("company", "9", "10") == told("company", "9", "9") == told("company", "11", "12") == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "sqlite", "duckdb", "parquet"])
+@pytest.mark.parametrize("blank", ["", " ", "\u00a0"])
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize(
+    ("op", "values", "expected"),
+    [
+        ("=", None, 28), ("!=", None, 3), ("in", ["a"], 29), ("not in", ["a"], 2), ("in", [], 28), ("not in", [], 3),
+        ("in", ["a", None], 29), ("not in", ["a", None], 2),
+    ],
+)  # fmt: skip
+def test_a_blank_is_no_value_in_a_filter_too_where_the_format_says_so(
+    make: Any, tmp_path: Path, kind: str, blank: str, other: bool, op: str, values: Any, expected: int
+) -> None:
+    """`not in ["", "a"]` left out all that is neither, and kept the rows without a value."""
+    rows = [("a", "1"), ("b", "2"), ("", "4"), (None, "8"), (" ", "16")]
+    formats = {"company": "blank_as_null"}
+    a = make("a", rows, kind=kind, formats={} if other else formats)
+    b = make("b", rows, kind=kind, formats=formats)
+    condition = {"dimension": "company", "op": op, "value": blank if values is None else [blank, *values]}
+    asked = CompareRequest(source_a="a", source_b="b", dimensions=[], filters=[condition])
+    found = compare(Catalog([a, b], tmp_path), asked, bounds=QUICK)
+    assert (found.summary.total_source_a, found.summary.total_source_b) == (expected, expected)
+    assert not found.warnings

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
-from treadle.analyst.declared.days import day_of
+from treadle.analyst.declared.days import BLANKS, day_of
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar
 from treadle.analyst.reading.amounts import decimals_of
@@ -67,6 +67,18 @@ def typed_value(key: Key, value: Scalar) -> object:
             given=text[:80],
             expected=key.type,
         ) from error
+
+
+def without_blanks(key: Key, condition: Filter) -> Filter:
+    """Returns the filter with no value in place of those that the key's format makes none."""
+    if "blank_as_null" not in key.format.steps or condition.op not in ("=", "!=", "in", "not in"):
+        return condition
+    values = [None if value is None or not text_of(value).strip(BLANKS) else value for value in condition.values]
+    if values == condition.values:
+        return condition
+    if condition.op in ("=", "!="):
+        return Filter(dimension=condition.dimension, op="is null" if condition.op == "=" else "is not null")
+    return Filter(dimension=condition.dimension, op=condition.op, value=values)
 
 
 def has_points(key: Key) -> bool:

@@ -51,6 +51,7 @@ def shared_key(name: str, sources: Sequence[Source], argument: str) -> Key:
                 f"{name!r} is a measure, and no dimension, in {where}; dimensions are: {', '.join(listed) or 'none'}",
                 argument=argument,
                 given=name,
+                available=listed,
                 available_dimensions=listed,
             )
         raise unknown("dimension", argument, name, common, f"in {where}")
