@@ -582,3 +582,17 @@ def test_a_heading_that_says_what_amounts_are_in_declares_it(tmp_path: Path, nam
     """Thousands were compared with euros as numbers."""
     found = Proposed(tmp_path, f"k;{name}\na;1,5\nb;2,5\n")
     assert (found.source.measures[0].unit, found.source.measures[0].source_column) == (unit, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "asks"),
+    [("amount EUR", "EUR EUR", False), ("amount EUR", "EUR USD", True), ("amount TEUR", "EUR EUR", True)],
+)
+def test_a_heading_that_contradicts_the_column_of_currencies_is_asked_about(
+    tmp_path: Path, name: str, codes: str, asks: bool
+) -> None:
+    one, other = codes.split()
+    found = Proposed(tmp_path, f"k;{name};currency\na;1,5;{one}\nb;2,5;{other}\n")
+    (measure,) = found.source.measures
+    assert (measure.unit, measure.currency) == ("", "currency")
+    assert [asked.startswith(f"{name} is in {name[7:]} by its name") for asked in found.questions] == [True] * asks

@@ -81,7 +81,8 @@ class Guess(Struct, frozen=True):
         format: the format to declare for a dimension.
         decimals: how many decimals a measure has.
         currency: whether it holds currencies.
-        unit: the currency that stands beside each of its amounts, or what its name says that they are in.
+        unit: the currency that stands beside each of its amounts.
+        named: what its name says that they are in, such as TEUR.
         sign: the sign that does, where several currencies are written with it.
         money: whether its figures may be amounts of a currency, and not pieces or hours.
         question: what only a person can say of it.
@@ -94,6 +95,7 @@ class Guess(Struct, frozen=True):
     decimals: int | None = None
     currency: bool = False
     unit: str = ""
+    named: str = ""
     sign: str = ""
     money: bool = True
     question: str = ""
@@ -274,7 +276,7 @@ def _as_named(name: str, found: Guess) -> Guess:
         return replace(found, money=money)
     many = "T" if named["many"] == "t" else named["many"]
     unit = f"{many}{' ' if many and named['apart'] else ''}{named['code'].upper().replace('€', 'EUR')}"
-    return replace(found, unit=unit, reason=f"{found.reason}; by its name amounts in {unit}")
+    return replace(found, money=money, named=unit)
 
 
 def is_figure(name: str) -> bool:

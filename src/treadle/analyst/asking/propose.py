@@ -226,16 +226,27 @@ def _with_signs(
 
 
 def _told_by_column(guesses: dict[str, Guess], samples: Mapping[str, list[str | None]]) -> dict[str, Guess]:
-    """The guesses, with the currency of amounts whose sign is that of several where a column has but that one."""
+    """The guesses, with the currency of amounts whose sign is that of several where a column has but that one, and with
+    what a name says that amounts are in where no column says it, or a question where one says something else."""
     columns = [column for column, each in guesses.items() if each.currency]
     codes = {value.strip() for column in columns for value in samples[column] if value is not None} - {""}
     code = codes.pop() if len(codes) == 1 else ""
-    return {
-        column: replace(each, unit=code, question="", reason=f"amounts in {each.sign}, and {columns[0]} has {code}")
-        if each.sign and SIGNS.get(code) == each.sign
-        else each
-        for column, each in guesses.items()
-    }
+
+    def told(column: str, each: Guess) -> Guess:
+        if each.sign and SIGNS.get(code) == each.sign:
+            reason = f"amounts in {each.sign}, and {columns[0]} has {code}"
+            return replace(each, unit=code, question="", reason=reason)
+        if each.named and not columns:
+            return replace(each, unit=each.named, reason=f"{each.reason}; by its name amounts in {each.named}")
+        if each.named not in ("", code):
+            asked = (
+                f"{column} is in {each.named} by its name, and {columns[0]} has currencies: declare "
+                f"'unit: {each.named}' in place of 'currency' if these are those of other amounts"
+            )
+            return replace(each, question=each.question or asked)
+        return each
+
+    return {column: told(column, each) for column, each in guesses.items()}
 
 
 def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple[Measure, ...]]:
