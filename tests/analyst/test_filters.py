@@ -1,5 +1,7 @@
 """Filters mean what people expect, on every kind of source, also where values are missing or hostile."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +269,24 @@ def test_a_blank_is_no_value_in_a_filter_too_where_the_format_says_so(
     found = compare(Catalog([a, b], tmp_path), asked, bounds=QUICK)
     assert (found.summary.total_source_a, found.summary.total_source_b) == (expected, expected)
     assert not found.warnings
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "expected"),
+    [("in", [None, "a"], 29), ("in", ["", "a"], 29), ("in", [None], 28), ("=", " ", 28), ("not in", [None, "a"], 2)],
+)
+def test_a_database_is_not_asked_for_what_is_no_value_by_its_nulls_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, value: Any, expected: int
+) -> None:
+    """Of a list with no value in it the database let no blank pass."""
+    pytest.importorskip("sqlalchemy")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE t (k TEXT, amount INT)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [("a", 1), ("b", 2), ("", 4), (None, 8), (" ", 16)])
+        database.commit()
+    monkeypatch.setenv("A_URL", f"sqlite:///{tmp_path / 'a.db'}")
+    k = Dimension(name="k", format=parse_format("blank_as_null"))
+    source = Source(
+        name="a", kind="sqlalchemy", table="t", dsn_env="A_URL", dimensions=(k,), measures=(Measure(name="amount"),)
+    )
+    assert total(source, tmp_path, [{"dimension": "k", "op": op, "value": value}]) == expected

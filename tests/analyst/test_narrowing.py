@@ -61,8 +61,11 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
 def test_no_row_is_lost(engine: Any, held: str, values: list[str], form: str, data: Any) -> None:
     if data.draw(st.booleans()):
         values[0] = data.draw(st.sampled_from([held, f" {held}", held.strip().lstrip("0"), f"0{held}", held[:4]]))
-    op = data.draw(st.sampled_from(["=", "in", "between", "is null", "is not null", "like", "!=", "<"]))
-    value: Any = {"in": values, "between": sorted(values), "is null": None, "is not null": None}.get(op, values[0])
+    op = data.draw(st.sampled_from(["=", "in", "not in", "between", "is null", "is not null", "like", "!=", "<"]))
+    listed = [*values, None] if data.draw(st.booleans()) else values
+    value: Any = {"in": listed, "not in": listed, "between": sorted(values), "is null": None, "is not null": None}.get(
+        op, values[0]
+    )
     condition = Filter(dimension="x", op=op, value=value)
     key = Key("x", (COLUMN,), "string", parse_format(form))
     parameters = Parameters()

@@ -160,6 +160,8 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
     texts = [text_of(item) for item in condition.values if item is not None]
     if any("\0" in text for text in texts):
         return None
+    if condition.op == "in" and None in condition.values and "blank_as_null" in steps:
+        return None  # every blank is no value, too
     if condition.op in ("=", "in"):
         if not steps:
             found = _compared(value, condition, [parameters.add(text) for text in texts])
