@@ -11,6 +11,7 @@ import pytest
 from treadle import Agent, Limits, Misuse, ToolContext, tool
 from treadle.drivers.dispatch import Order, Pausing, order_of
 from treadle.journal import JournalConflict, MemoryJournal, RunHeld, SqliteJournal, UnknownRun
+from treadle.kernel.events import MessageAdded, RunFinished, RunResumed
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 from treadle.workers import QueueFull, QueueUnavailable
@@ -285,6 +286,29 @@ async def test_a_run_is_cancelled_wherever_it_is(clerk, done, tmp_path):
         assert (await agent.cancel(run_id)).stop.reason == "cancelled"
         with pytest.raises(UnknownRun):
             await agent.cancel("nothing")
+
+
+class Overtaking(MemoryJournal):
+    """A journal without leases, whose run goes on right before somebody takes it up, so many times."""
+
+    hold = None
+    times = 0
+
+    async def append(self, run_id, seq, events, held=None):
+        if self.times and isinstance(events[0], RunResumed):
+            self.times -= 1
+            await super().append(run_id, seq, [MessageAdded(UserMessage("go on"))])
+        await super().append(run_id, seq, events)
+
+
+async def test_a_run_without_leases_that_goes_on_as_it_is_cancelled_is_caught_all_the_same():
+    journal = Overtaking()
+    agent = Agent(ScriptedModel([]), journal=journal)
+    run = agent.start("go")
+    await run.commit()
+    journal.times = 2
+    assert (await agent.cancel(run.run_id)).stop.reason == "cancelled"
+    assert isinstance((await journal.read(run.run_id))[-1], RunFinished)
 
 
 async def test_what_tools_depend_on_is_the_workers(file):

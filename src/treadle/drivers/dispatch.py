@@ -326,19 +326,24 @@ async def cancelled(
 async def _cancelled(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
     attempts = _ATTEMPTS
     while True:
-        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True, ended=True))
-        if not to_do:
-            return run.result_after(earlier)
         try:
-            await end(run, stop or stopped("cancelled"))
-            return run.result_after(earlier)
+            return await _cancelled_now(config, run_id, stop)
         except JournalConflict:
             attempts -= 1
             if not attempts:
                 raise
-        finally:
-            run.let_go()
-            run.release()
+
+
+async def _cancelled_now(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
+    run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True, ended=True))
+    if not to_do:
+        return run.result_after(earlier)
+    try:
+        await end(run, stop or stopped("cancelled"))
+    finally:
+        run.let_go()
+        run.release()
+    return run.result_after(earlier)
 
 
 def is_queued(events: Sequence[Event]) -> bool:
