@@ -1,8 +1,10 @@
-"""A run whose event loop is closed under it, as by a program that manages its loops itself."""
+"""A run whose event loop is closed under it, or left as it is, as by a program that manages its loops itself."""
 
 import asyncio
 import gc
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,30 @@ def test_a_run_that_was_left_in_its_loop_is_gone_on_with(
     resumed = asyncio.run(agent.resume(begun[0]))
     assert (resumed.stop.reason, [one.kind for one in resumed.pending]) == ("waiting", ["interrupted"])
     asyncio.run(journal.close())
+
+
+LEAVES = """
+import asyncio, sys
+from treadle import Agent, SqliteJournal, tool
+from treadle.testing import ScriptedModel
+
+@tool
+async def send(text: str) -> str:
+    "Sends a text to the customer and waits until it has arrived."
+    print("sends", flush=True)
+    arrived.set()
+    await asyncio.sleep(3600)
+
+loop, arrived = asyncio.new_event_loop(), asyncio.Event()
+agent = Agent(ScriptedModel([[("send", {"text": "a"})], "done"]), tools=[send], journal=SqliteJournal(sys.argv[1]))
+task = loop.create_task(agent.run("go"))
+loop.run_until_complete(arrived.wait())
+"""
+
+
+def test_a_program_that_leaves_a_run_in_its_loop_ends(tmp_path: Path) -> None:
+    """Its lease was to be given back by a thread, and before Python 3.12 one that begins as the program ends hangs."""
+    command = [sys.executable, "-c", LEAVES, str(tmp_path / "journal.db")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "sends\n")
+    assert "Exception ignored" not in ended.stderr

@@ -7,6 +7,7 @@ group gathers.
 
 import asyncio
 import atexit
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -77,7 +78,7 @@ class Worker(Generic[A]):
         is_ending: whether it was told to end: what is submitted from then on is not done.
 
     Raises:
-        RuntimeError: the system has no more threads to give.
+        RuntimeError: the system has no more threads to give, or the interpreter ends.
     """
 
     def __init__(
@@ -89,6 +90,9 @@ class Worker(Generic[A]):
         patience: float | None = None,
         done: Callable[[Job[A]], object] | None = None,
     ) -> None:
+        if sys.is_finalizing():
+            # Coroutines that were left are closed then, and before Python 3.12 a thread is waited for that never runs.
+            raise RuntimeError("the interpreter ends, and begins no more threads")
         self.writes = writes
         self.is_ending = False
         self._patience = patience
