@@ -54,7 +54,10 @@ async def decide(trial: Any, result: RunResult) -> Any:
     limits = replace(result.limits, **other) if other else None
     if "tool_calls" in other:
         trial.limited[result.run_id] = len(trial.journal.order)
-    outcome = await trial.caught(trial.resume(result.run_id, limits=limits, message=trial.word(way.says), **given))
+    # What a queue carries has no room for a conversation, or for budgets of the process that decides.
+    queued = way.queued and any(given.values()) and not trial.setup.funds and not trial.lends()
+    resumed = trial.resume(result.run_id, queued, limits=limits, message=trial.word(way.says), **given)
+    outcome = await trial.caught(resumed)
     if outcome.error is None:
         as_decided(trial, before, decided, edits)
         if way.again:

@@ -485,6 +485,9 @@ FUNDED = {
     "a budget is given first where a limit has stopped it": Setup(
         (calls("look"), calls("write"), DONE), limits=Limits(steps=2), goes_on=2, funds=(DOLLARS,), brings=((), (0,))
     ),
+    "a run goes on under another budget in place of its own": Setup(
+        (DONE,), goes_on=1, funds=(ROOM, DOLLARS), brings=((0,), (1,)), lasting=True
+    ),
 }
 ENDED = {
     "another process ends a run whose agent below waits": calling(
@@ -560,12 +563,33 @@ ALIKE = {
     for what in ("retry", "retry_other", "other")
     for rules in ((), (Rule("ask", ("put", "write"), repeats=1),))
 }
+SENT_BACK = {
+    f"answers are sent back, here and below: {name}, {times}, {mode}": Setup(
+        (Says("hm"), calls(name), *[Says("so be it")] * 4, DONE),
+        hooks=Hooks(answers=Temper("waits"), objections=times),
+        below=(Below(Setup((Says("fine"),) * 3, hooks=Hooks(answers=Temper(), objections=2)), name),),
+        stream=Stream(True, (1,)),
+        steers=(("tick", 5),),
+        output_mode=mode,
+    )
+    for times, name, mode in ((1, HELPER, None), (2, PASS_ON, None), (1, PASS_ON, "prompted"), (2, HELPER, "tool"))
+}
+QUEUED = {
+    "what is decided is delivered again before a worker has it": Setup(
+        (calls("guarded", "ask"), calls("guarded"), DONE),
+        decides=(Decides(queued=True), Decides(("deny",), queued=True)),
+    ),
+    "what is decided below is delivered again before a worker has it": calling(
+        Setup((calls("guarded", "ask"), DONE)), decides=(Decides(("edit",), queued=True, partly=True),)
+    ),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
         OVER_THE_BOUND, NO_TOOLS, BETWEEN, SKILLED, TOLD, FUNDED, ENDED, CHANGED, TALKED, ALIKE,
+        SENT_BACK, QUEUED,
     )
     for name, setup in table.items()
 }  # fmt: skip

@@ -158,14 +158,21 @@ def _asked(world: World, call: Any) -> None:
 SKILLED = ("activate_skill", "read_skill_file")
 
 OBJECTION = "say it once more"
+MOST_OBJECTIONS = 12
+"""In one process: a context policy may leave out what had been objected to."""
 
 
-def objects(world: World, temper: Temper, name: str) -> Any:
-    """What `on_answer` does: objects to the first answer that a conversation comes to, and to no other."""
+def objects(world: World, hooks: "Hooks", name: str) -> Any:
+    """What `on_answer` does: objects to the first answers that a conversation comes to, and to no other."""
+    temper, words = hooks.answers or Temper(), f"{OBJECTION}, says {name}"
 
     def answer(given: Any, context: Any) -> str | None:
         _replied(world, context.state)
-        return None if any(message.text == OBJECTION for message in context.messages) else OBJECTION
+        objected = sum(message.text == words for message in context.messages)
+        may_stand = objected >= hooks.objections or world.counts[words] >= MOST_OBJECTIONS
+        world.counts[words] += not may_stand
+        world.verdicts.append((context.state.run_id, name, given, may_stand))
+        return None if may_stand else words
 
     return temper.function(world, name, answer)
 
@@ -270,6 +277,7 @@ class Hooks:
     instructions: Temper | None = None
     on_event: Temper | None = None
     answers: Temper | None = None
+    objections: int = 1
 
 
 tempers = st.builds(
@@ -311,6 +319,7 @@ changes = st.builds(
 hooks = st.one_of(
     # With one of these no call begins early, which most worlds are to do.
     mostly(st.just(Hooks()), st.builds(Hooks, calls=changes), times=3),
+    st.builds(Hooks, answers=calm, objections=st.sampled_from([1, 2, 3])),
     st.builds(Hooks, reacts=reactions),
     st.builds(
         Hooks,
@@ -321,6 +330,7 @@ hooks = st.one_of(
         instructions=mostly(st.none(), tempers, times=3),
         on_event=mostly(st.none(), watching, times=3),
         answers=mostly(st.none(), tempers, times=2),
+        objections=st.sampled_from([1, 1, 0, 2, 3]),
     ),
 )
 rules = st.lists(

@@ -22,6 +22,7 @@ from rules_again import (
     what_a_step_was_told_stands_before_its_reply,
     what_began_is_counted,
 )
+from rules_of_answers import an_answer_stands_as_it_was_let_pass
 from rules_of_calls import (
     a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
@@ -43,7 +44,7 @@ from rules_of_calls import (
     writes_happen_once,
 )
 from rules_of_telling import the_veil_hides_and_changes_nothing
-from showing import what_is_shown_is_what_happened
+from showing import arguments_arrive_as_they_are, what_is_shown_is_what_happened
 from skilled import skills_hold
 from texts import ASIDE, FROM_OUTSIDE, LONE, QUESTION, REPLACED, shows
 from toolbox import Execution
@@ -581,6 +582,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     tools_keep_their_manners,
     what_is_recorded_is_not_done_again,
     what_is_shown_is_what_happened,
+    arguments_arrive_as_they_are,
+    an_answer_stands_as_it_was_let_pass,
     the_veil_hides_and_changes_nothing,
     skills_hold,
     spans_are_those_of_the_journal,

@@ -1,19 +1,20 @@
 """What whoever watches a generated run is shown, held against what its journal came to have."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Any
 
 from folding import fold_all
 
-from treadle import StepCompleted, SubRunEvent
+from treadle import PartialArguments, StepCompleted, SubRunEvent
 from treadle.drivers.live import Pieces
 from treadle.drivers.trace import trace_lines
 from treadle.journal.redaction import redacted
 from treadle.kernel.events import Event, Happened, ModelFailed, ModelReplied, RunFinished, RunPaused
 from treadle.kernel.messages import Text
-from treadle.models import TextDelta
+from treadle.models import TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 
 WITHDRAWN = "\x00"
 
@@ -92,6 +93,36 @@ def _texts(shown: Shown) -> Iterator[str]:
                 if streamed and not said.endswith(WITHDRAWN):
                     yield f"{streamed[:80]!r} broke off, and the stream does not say so: {said[-80:]!r}"
                 streamed = ""
+
+
+def arguments_arrive_as_they_are(trial: Any) -> Iterator[str]:
+    """Of each call that has been streamed, here or below, the last that is told are its arguments, whole."""
+    for events in trial.arriving:
+        streamed = dict[tuple[str, str], list[str]]()
+        for event, after in zip_longest(events, events[1:]):
+            run_id, inner = _innermost(event)
+            match inner:
+                case ToolCallStarted(id=call_id):
+                    streamed[run_id, call_id] = []
+                case ToolCallDelta(id=call_id, json=piece):
+                    streamed[run_id, call_id].append(piece)
+                case ToolCallCompleted(id=call_id):
+                    try:
+                        whole = json.loads("".join(streamed[run_id, call_id]))
+                    except ValueError:
+                        continue
+                    below, told = _innermost(after)
+                    last = (told.arguments, told.cut) if isinstance(told, PartialArguments) else None
+                    if (below, last) != (run_id, (whole, None)) or told.id != call_id:
+                        yield f"call {call_id} of {run_id!r} was streamed with {whole}, and told last is {told}"
+
+
+def _innermost(event: Any) -> tuple[str, Any]:
+    """What an event is about, and the run below that it is of; empty for the run at the top."""
+    run_id = ""
+    while isinstance(event, SubRunEvent):
+        run_id, event = event.run_id, event.event
+    return run_id, event
 
 
 def _kind(event: Event) -> str:

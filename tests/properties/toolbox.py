@@ -137,6 +137,7 @@ class World:
         quotes: whether the numbers that calls are made with are texts, which a journal that redacts writes alike.
         done_by_then: how many calls and requests had been made, and events stored, when a hook held the event loop.
         overtaken: the calls that were under way when another process took their run over.
+        verdicts: of which run what `on_answer` was shown, by its name, and whether it let that stand.
     """
 
     journal: Recording | None = None
@@ -163,6 +164,7 @@ class World:
     quotes: bool = False
     done_by_then: tuple[int, int, int] | None = None
     overtaken: set[tuple[str, int, str]] = field(default_factory=set)
+    verdicts: list[tuple[str, str, Any, bool]] = field(default_factory=list)
 
     def number(self, n: int) -> int | str:
         """`n` as calls are made with it in this world."""

@@ -32,12 +32,23 @@ from worlds import QUESTIONS, SHORTENING, Setup, conversation
 
 from treadle import Agent, Limits, LiveRun, Misuse, RunResult, RunStopped
 from treadle.drivers.checks import asked_of
+from treadle.drivers.dispatch import Order
 from treadle.journal.errors import JournalError, TakenOver, UnknownRun
 from treadle.kernel.events import RunFinished, RunPaused, RunResumed, ToolStarted
 from treadle.kernel.stop import LIMIT_REASONS
 from treadle.tools.server import ServerFailed
 
 MOST_ROUNDS = 200
+
+
+class Unheard:
+    """A queue of which no worker hears: the world itself drives what is put there."""
+
+    async def accept(self, agent: str) -> None:
+        """There is room."""
+
+    async def dispatch(self, order: Order) -> None:
+        """It is driven in any case."""
 
 
 @dataclass
@@ -64,7 +75,7 @@ class Trial:
         talked: whether its conversation has gone on while it waited.
         limited: by run at the top, how many events the journal had when it was given another limit on tool calls.
         wrong: what went wrong.
-        shown: what each process was shown that watched the run.
+        shown: what each process was shown that watched the run; `arriving`, each that streamed it, with arguments.
         purses: what the run was given budgets of.
         own: the run of a trial that is not about the first of its journal; `forks`, the trials of its forks.
         source: the trial of the run that it is a fork of.
@@ -90,6 +101,7 @@ class Trial:
     limited: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
+    arriving: list[list[Any]] = field(default_factory=list)
     purses: Purses = field(default_factory=Purses)
     last: Outcome = field(default_factory=Outcome)
     own: str | None = None
@@ -255,7 +267,7 @@ class Trial:
             run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event, **given)
             self.last = await self.caught(run)
             return
-        live = self.agent().stream(question, conversation=self.said, deps=self.world, **given)
+        live = self.agent().stream(question, conversation=self.said, deps=self.world, partial_arguments=True, **given)
         self.last = await self.caught(self._steered(live, self.setup.steers))
         self.last = self.taken or self.last
 
@@ -369,11 +381,11 @@ class Trial:
         """What is said to the run that is to go on; None for nothing."""
         return hostile(f"{ASIDE}, beside, {len(self.sent)}") if says else None
 
-    async def resume(self, run_id: str, **given: Any) -> RunResult:
-        """Takes the run up in a process of its own; streamed, if the setup says so."""
+    async def resume(self, run_id: str, queued: bool = False, **given: Any) -> RunResult:
+        """Takes the run up in a process of its own; streamed, or by a worker, if the setup says so."""
         before = len(self.journal.order)
         try:
-            return await self._resumed(run_id, **given)
+            return await (self._by_a_worker(run_id, **given) if queued else self._resumed(run_id, **given))
         finally:
             message = given.get("message")
             if message is not None and any(isinstance(event, RunResumed) for _, event in self.journal.order[before:]):
@@ -386,9 +398,29 @@ class Trial:
             return await self.agent().resume(run_id, deps=self.world, on_event=self.watcher(), **given)
         moves = () if self.steered_on else self.setup.live
         self.steered_on = True
-        return await self._steered(self.agent().stream(resume=run_id, deps=self.world, **given), moves)
+        live = self.agent().stream(resume=run_id, deps=self.world, partial_arguments=True, **given)
+        return await self._steered(live, moves)
+
+    async def _by_a_worker(self, run_id: str, **given: Any) -> RunResult:
+        """Has what was decided recorded, and a worker drive the run; what is delivered again in between is refused."""
+        await self.agent().resubmit(run_id, to=Unheard(), **given)
+        before = len(self.journal.order)
+        decided = {what: given[what] for what in ("approve", "deny", "results")}
+        try:
+            await self.agent().resubmit(run_id, to=Unheard(), **decided)
+        except Misuse:
+            pass
+        except JournalError as error:
+            if not self.heard(error):
+                self.wrong.append(f"raises {error!r}, though the journal was well")
+        else:
+            self.wrong.append(f"what was decided is delivered again before a worker has it, and taken: {decided}")
+        if len(self.journal.order) != before:
+            self.wrong.append("a decision that is delivered again has changed the run")
+        return await self.agent().drive(run_id, deps=self.world, on_event=self.watcher())
 
     async def _steered(self, run: LiveRun, moves: Sequence[tuple[str, int]]) -> RunResult:
+        self.arriving.append([])
         async with run as live:
             try:
                 await self._steer(live, moves)
@@ -398,8 +430,8 @@ class Trial:
                 raise
             finally:
                 try:
-                    async for _ in live:
-                        pass
+                    async for event in live:
+                        self.arriving[-1].append(event)
                 except TakenOver:
                     if self.taken is None:
                         raise
@@ -466,7 +498,8 @@ class Trial:
                     self.asked_to_stop = True
                     await live.cancel()
                 case "watch":
-                    async for _ in live:
+                    async for event in live:
+                        self.arriving[-1].append(event)
                         break
 
     async def caught(self, run: Awaitable[RunResult]) -> Outcome:

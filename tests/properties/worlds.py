@@ -305,6 +305,7 @@ class Decides:
         calls: the limit on tool calls that the run goes on under from then on; None to leave it. `limits` are others,
             by their names.
         says: whether something is said to the run in the same breath.
+        queued: whether it is recorded for a worker, which then drives the run.
     """
 
     ways: tuple[str, ...] = ("approve",)
@@ -316,6 +317,7 @@ class Decides:
     calls: int | None = None
     limits: tuple[tuple[str, Any], ...] = ()
     says: bool = False
+    queued: bool = False
 
 
 WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "edit in doubt", "approve a result", "no JSON")
@@ -338,6 +340,7 @@ decisions = st.lists(
             st.sampled_from([Decimal(0), Decimal("0.05"), Decimal(5)]).map(lambda most: (("usd", most),)),
         ),
         says=st.sampled_from([False, False, True]),
+        queued=st.sampled_from([False, False, True]),
     ),
     min_size=1,
     max_size=3,
@@ -508,7 +511,7 @@ class Setup:
             on_tool_result=[]
             if hooks.reacts is None
             else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],
-            on_answer=None if hooks.answers is None else objects(world, hooks.answers, f"{path} on_answer"),
+            on_answer=None if hooks.answers is None else objects(world, hooks, f"{path} on_answer"),
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )
