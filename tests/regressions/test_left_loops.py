@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from treadle import Agent, SqliteJournal, tool
+from treadle.journal import worker
 from treadle.testing import ScriptedModel
 
 
@@ -60,6 +61,28 @@ def test_a_run_that_was_left_in_its_loop_is_gone_on_with(
     resumed = asyncio.run(agent.resume(begun[0]))
     assert (resumed.stop.reason, [one.kind for one in resumed.pending]) == ("waiting", ["interrupted"])
     asyncio.run(journal.close())
+
+
+def test_a_loop_that_was_interrupted_as_it_was_to_wake_whoever_waits_wakes_them_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C there took along what the loop was about to call, and everybody who waited for a journal in it hung."""
+    ring, interrupts = worker._Alarm._ring, [KeyboardInterrupt()]
+
+    def interrupted(alarm: worker._Alarm) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        ring(alarm)
+
+    monkeypatch.setattr(worker._Alarm, "_ring", interrupted)
+    journal, loop = SqliteJournal(tmp_path / "journal.db"), asyncio.new_event_loop()
+    first = loop.create_task(journal.list(1))
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(first)
+    assert loop.run_until_complete(asyncio.wait_for(journal.list(1), 20)) == []
+    assert loop.run_until_complete(asyncio.wait_for(first, 20)) == []
+    loop.run_until_complete(journal.close())
+    loop.close()
 
 
 LEAVES = """

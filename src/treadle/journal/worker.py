@@ -299,6 +299,7 @@ def _waiter(future: "Future[Any]") -> "asyncio.Future[None]":
     alarm = _alarms.get(loop)
     if alarm is None:
         alarm = _alarms[loop] = _Alarm(loop)
+    alarm.look_again()
     waiter: asyncio.Future[None] = loop.create_future()
     future.add_done_callback(_Sleeper(alarm, waiter))
     return waiter
@@ -325,13 +326,20 @@ class _Alarm:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._ring)
 
+    def look_again(self) -> None:
+        """Rings once more if it is to ring: a `KeyboardInterrupt` in the loop takes along what it was about to call."""
+        loop = self._loop()
+        if self._is_due and loop is not None:
+            loop.call_soon(self._ring)
+
     def _ring(self) -> None:
         # First, so that whoever comes from now on rings again.
         self._is_due = False
         while self._waiters:
-            waiter = self._waiters.popleft()
+            waiter = self._waiters[0]
             if not waiter.done():
                 waiter.set_result(None)
+            del self._waiters[0]
 
 
 class _Sleeper(Struct, frozen=True, gc=False):
