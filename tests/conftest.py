@@ -73,8 +73,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def pytest_collection() -> Generator[None, object, object]:
     """What is loaded and collected stays: looking through it for garbage, again and again, would slow every test.
 
-    What tests leave is looked for after every ten thousand objects in place of seven hundred: most of it lives as long
-    as its test, such as parsed SQL, and was looked through many times before it went.
+    What tests leave is looked for after every hundred thousand objects in place of seven hundred: most of it lives as
+    long as its test, such as parsed SQL, and was looked through many times before it went.
     """
     gc.disable()
     try:
@@ -82,7 +82,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(10_000, 20, 20)
+        gc.set_threshold(100_000, 10, 20)
         gc.enable()
 
 

@@ -39,7 +39,7 @@ from treadle.tools.output import MOST_ATTACHED, MOST_FOR_APP, MOST_OUTPUT
 
 pytestmark = pytest.mark.anyio
 
-MANY = 200_000_000
+MANY = 50_000_000
 ROOM = 60_000_000
 """Bytes of memory that a run may take for a reply without an end."""
 
