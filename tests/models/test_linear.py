@@ -57,9 +57,38 @@ MODULES = (
 )
 
 
+SINGLE = frozenset({op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN, op.RANGE, op.CATEGORY})
+"""What takes one character."""
+FOLD, LINES, DOT_ALL = int(re.IGNORECASE), int(re.MULTILINE), int(re.DOTALL)
+
+
 @functools.cache
 def tree_of(pattern):
     return parser.parse(pattern.pattern, pattern.flags).data
+
+
+TAKEN = {}
+"""Whether a place of a pattern, all of which are kept, takes a character: most are asked thousands of times."""
+
+
+def takes(kind, value, char, flags):
+    if kind is op.ANY:
+        return char != "\n" or bool(flags & DOT_ALL)
+    if kind is op.IN:
+        negate = value[0][0] is op.NEGATE
+        return negate != any(is_in(char, *item, flags) for item in value[negate:])
+    return is_in(char, op.LITERAL, value, flags) == (kind is op.LITERAL)
+
+
+def is_in(char, kind, value, flags):
+    chars = {char, char.lower(), char.upper()} if flags & FOLD else {char}
+    if kind is op.LITERAL:
+        return any(ord(one) == value for one in chars if len(one) == 1)
+    if kind is op.RANGE:
+        return any(value[0] <= ord(one) <= value[1] for one in chars if len(one) == 1)
+    name = str(value)
+    found = char.isspace() if "SPACE" in name else char.isdigit() if "DIGIT" in name else char.isalnum() or char == "_"
+    return found != ("NOT" in name)
 
 
 class Steps:
@@ -88,21 +117,24 @@ class Matching:
 
     def __init__(self, steps, text, end, flags):
         self.steps, self.text, self.end, self.flags = steps, text, end, flags
-        self.fold = bool(flags & re.IGNORECASE)
         self.groups = {}
 
     def run(self, nodes, index, at, then):
-        if index == len(nodes):
+        while index < len(nodes):
+            self.steps.count += 1
+            kind, value = nodes[index]
+            if kind not in SINGLE:
+                break
+            if not self.one(kind, value, at):
+                return None
+            index, at = index + 1, at + 1
+        else:
             return then(at)
-        self.steps.count += 1
-        kind, value = nodes[index]
 
         # No partial: through C, Python 3.12 counts a call against a limit that nothing sets.
         def rest(to):
             return self.run(nodes, index + 1, to, then)
 
-        if kind in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN, op.RANGE, op.CATEGORY):
-            return rest(at + 1) if self.one(kind, value, at) else None
         match kind:
             case op.BRANCH:
                 for branch in value[1]:
@@ -185,31 +217,17 @@ class Matching:
         self.steps.count += 1
         if at >= self.end:
             return False
-        char = self.text[at]
-        if kind is op.ANY:
-            return char != "\n" or bool(self.flags & re.DOTALL)
-        if kind is op.IN:
-            negate = value[0][0] is op.NEGATE
-            return negate != any(self.is_in(char, *item) for item in value[negate:])
-        return self.is_in(char, op.LITERAL, value) == (kind is op.LITERAL)
-
-    def is_in(self, char, kind, value):
-        chars = {char, char.lower(), char.upper()} if self.fold else {char}
-        if kind is op.LITERAL:
-            return any(ord(one) == value for one in chars if len(one) == 1)
-        if kind is op.RANGE:
-            return any(value[0] <= ord(one) <= value[1] for one in chars if len(one) == 1)
-        name = str(value)
-        found = (
-            char.isspace() if "SPACE" in name else char.isdigit() if "DIGIT" in name else char.isalnum() or char == "_"
-        )
-        return found != ("NOT" in name)
+        asked = kind, id(value), self.text[at], self.flags
+        found = TAKEN.get(asked)
+        if found is None:
+            found = TAKEN[asked] = takes(kind, value, self.text[at], self.flags)
+        return found
 
     def place(self, kind, at):
         if kind is op.AT_BEGINNING_STRING:
             return at == 0
         if kind is op.AT_BEGINNING:
-            return at == 0 or (bool(self.flags & re.MULTILINE) and self.text[at - 1] == "\n")
+            return at == 0 or (bool(self.flags & LINES) and self.text[at - 1] == "\n")
         if kind is op.AT_END_STRING:
             return at == self.end
         if kind is op.AT_END:
