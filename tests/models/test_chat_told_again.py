@@ -87,6 +87,37 @@ async def test_calls_without_ids_that_are_told_once_more_at_the_end_are_made_onc
     assert (result.text, paid) == ("Done.", ["A"])
 
 
+async def test_calls_that_came_by_turns_are_told_once_more_one_after_the_other(serve):
+    """Neither was the text taken for what had come, nor the calls: all of it was said twice."""
+
+    def piece(call_id, arguments, **named):
+        return {"tool_calls": [{"id": call_id, "function": {"arguments": arguments, **named}}]}
+
+    turns = [
+        piece("b", '{"to":', name="pay_to"),
+        piece("a", '{"to":', name="pay_to"),
+        piece("a", '"A"}'),
+        piece("b", '"B"}'),
+    ]
+    whole = {"content": "So.", "tool_calls": [entry for which in "AB" for entry in told_whole(which, piece)]}
+    end = chunk({}, "tool_calls", message=whole)
+    script = replies([chunk({"content": "So."}), *map(chunk, turns), end], DONE)
+    model = OpenAIChatModel("m", base_url=serve(script).url, api_key="k")
+    result = await Agent(model, tools=[tool(effect="read")(pay_to)], retries=0).run("go")
+    assert result.text == "Done."
+    assert [message.text for message in result.messages if message.role == "assistant"] == ["So.", "Done."]
+    assert sorted(call.arguments["to"] for call in result.tool_calls_made) == ["A", "B"]
+
+
+def told_whole(which, piece):
+    return piece(which.lower(), f'{{"to": "{which}"}}', name="pay_to")["tool_calls"]
+
+
+def pay_to(to: str) -> str:
+    """Pays."""
+    return to
+
+
 @pytest.mark.parametrize("words", [["Ha", "Ha"], ["Ha", "Ha", "Ha"]])
 async def test_a_word_that_is_said_again_is_said_again(serve, words):
     result, _ = await asked(serve, [*[chunk({"content": word}) for word in words], chunk({}, "stop")])

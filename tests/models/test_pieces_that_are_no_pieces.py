@@ -82,6 +82,21 @@ def chat(*entries, text="", finish=""):
         ([entry(A, "", "pay"), entry(B[:5], "", "pay"), entry(B[5:], "")], ["A", "B"]),
         # A name with every piece, which begins no call.
         ([entry("", "a", "pay"), entry(A[:5], None, "pay"), entry(A[5:], None, "pay")], ["A"]),
+        ([entry(A[:5], "a", "pay"), entry(A[5:], "b", "pay")], ["A"]),
+        ([entry("", "a", "pay", None), entry(A[:5], None, "pay", None), entry(A[5:], None, "pay", None)], ["A"]),
+        ([entry(A[:5], None, "pay", None), entry(A[5:], None, "pay", None), entry(B, None, "pay", None)], ["A", "B"]),
+        (
+            [entry("{}", None, "pay", None), entry({}, None, "pay", None), entry(A, None, "pay", None)],
+            ["A", "nobody", "nobody"],
+        ),
+        ([[entry("", None, "pay", None), entry(A, None, "pay", None)]], ["A", "nobody"]),
+        # An id of its own for every piece, and no number.
+        ([entry(A[:5], "a", "pay", None), entry(A[5:], "b", None, None), entry(B, "c", "pay", None)], ["A", "B"]),
+        # One number for calls that come by turns, told apart by their ids alone.
+        ([entry(A[:5], "a", "pay"), entry(B[:5], "b", "pay"), entry(A[5:], "a"), entry(B[5:], "b")], ["A", "B"]),
+        # Ids that are numbers, and one that all calls have.
+        ([entry(A, 1, "pay"), entry(B[:5], 2, "pay", 1), entry(B[5:], 2, "pay", 1)], ["A", "B"]),
+        ([entry(A, "a", "pay"), entry(B[:5], "a", "pay", 1), entry(B[5:], "a", "pay", 1)], ["A", "B"]),
     ],
 )
 async def test_arguments_of_chat_are_put_together_once(serve, paid, pay, entries, made):

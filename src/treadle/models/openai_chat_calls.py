@@ -12,7 +12,7 @@ import msgspec
 
 from treadle.kernel.messages import Json, ToolCall
 from treadle.models.checked import is_object
-from treadle.models.counts import fields_in
+from treadle.models.counts import fields_in, name_in
 from treadle.models.once import are_told_again, ids_told
 from treadle.models.port import ModelEvent, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 
@@ -23,13 +23,17 @@ NOTHING: Final = ("{}", "null")
 
 
 class ChatCall:
-    """One tool call under way: `said` is its id as the server said it, `of` the completion that it came in."""
+    """One tool call under way: `said` and `index` are its id and number as the server said them.
 
-    __slots__ = ("completed", "held", "id", "kept", "name", "of", "pieces", "said", "started")
+    `of` is the completion that it came in.
+    """
 
-    def __init__(self, call_id: str, said: str, of: str) -> None:
+    __slots__ = ("completed", "held", "id", "index", "kept", "name", "of", "pieces", "said", "started")
+
+    def __init__(self, call_id: str, said: str, index: Any, of: str) -> None:
         self.id = call_id
         self.said = said
+        self.index = index
         self.of = of
         self.name = ""
         self.pieces: list[str] = []
@@ -65,11 +69,28 @@ class ChatCall:
         self.pieces.append(piece)
         return True
 
-    def is_followed_by(self, piece: str) -> bool:
-        """Whether `piece`, which begins arguments under its number and name, begins those of another call."""
+    def is_followed_by(self, name: str, piece: str) -> bool:
+        """Whether what has its number, a name and a piece of arguments, is another call."""
         if not is_object(self.arguments):
             return False
-        return not self.said or (bool(self.pieces) and not are_told_again(self.pieces, piece))
+        if name != self.name:
+            return True
+        return piece.startswith("{") and (
+            not self.said or (bool(self.pieces) and not are_told_again(self.pieces, piece))
+        )
+
+    def is_open_for(self, name: str, piece: str) -> bool:
+        """Whether what says its name again, under another id, goes on with it: no arguments begin as the piece does."""
+        begun = name == self.name and self.arguments.lstrip().startswith("{") and not is_object(self.arguments)
+        return begun and bool(piece.strip()) and not piece.lstrip().startswith(("{", '"{'))
+
+    def is_named_again(self, name: str, piece: str) -> bool:
+        """Whether what says its name again, and has neither a number nor an id, goes on with it."""
+        if name != self.name:
+            return False
+        if self.said:
+            return not self.is_followed_by(name, piece)
+        return bool(self.arguments or piece) and not is_object(self.arguments)
 
     def start(self, events: list[ModelEvent]) -> None:
         """Announces it, once its name is whole: its arguments have begun, or something else has."""
@@ -85,6 +106,8 @@ class ChatCalls:
         self._calls: list[ChatCall] = []
         self._by_index: dict[int, ChatCall] = {}
         self._old = False
+        # Of one chunk each entry is another call's, where nothing but its name says whose.
+        self._in_chunk: list[ChatCall] = []
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -97,6 +120,7 @@ class ChatCalls:
 
         Some servers fill both.
         """
+        self._in_chunk = []
         if entries := delta.get("tool_calls"):
             return list(entries)
         function = fields_in(delta, "function_call")
@@ -109,10 +133,11 @@ class ChatCalls:
         """Takes an entry of a chunk of `completion`, and adds the events in it."""
         function = entry.get("function") or {}
         arguments = function.get("arguments")
-        piece = arguments or ""
+        piece = arguments if arguments or isinstance(arguments, dict) else ""
         if not isinstance(piece, str):
             piece = msgspec.json.encode(piece).decode()
         call = self._find(entry, function.get("name") or "", piece, completion, events)
+        self._in_chunk.append(call)
         for name in KEPT:
             if name in entry:
                 call.kept[name] = entry[name]
@@ -129,26 +154,28 @@ class ChatCalls:
 
         An entry with an id and a name of its own begins a call even under a number that was seen (some number all calls
         0), and so does one with a name after a call that is whole, and is not told again; an id without a name does not
-        (some give every piece an id of its own).
+        (some give every piece an id of its own), nor does the name of a call whose arguments are still coming.
         """
-        index, call_id = entry.get("index"), entry.get("id") or ""
+        index, call_id = entry.get("index"), name_in(entry, "id")
+        last = self._calls[-1] if self._calls else None
+        said = next((call for call in reversed(self._calls) if call_id and call.said == call_id), None)
+        known = last
         if index is not None:
-            known = self._by_index.get(index)
-            if known is not None and name and piece.startswith("{") and known.is_followed_by(piece):
+            known = said if said is not None and said.index == index else self._by_index.get(index)
+            if known is not None and name and known.is_followed_by(name, piece):
                 known = None
-        elif call_id:
-            known = next((call for call in reversed(self._calls) if call.said == call_id), None)
-            if known is not None and name and is_object(known.arguments):
-                known = None  # what is whole has no more pieces
-        else:
-            known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
-        if known is not None and not (call_id and name and known.name and call_id != known.id):
+        elif said is not None:
+            known = None if name and said.is_followed_by(name, piece) else said
+        elif last is not None and name and last.name and not call_id:
+            known = last if last not in self._in_chunk and last.is_named_again(name, piece) else None
+        anew = known is not None and call_id and name and known.name and call_id != known.said
+        if known is not None and not (anew and not known.is_open_for(name, piece)):
             return known
         self.complete(events)
-        said = call_id
+        said_id = call_id
         if not call_id or any(call.id == call_id for call in self._calls):
             call_id = f"call_{uuid4().hex[:24]}"
-        call = ChatCall(call_id, said, completion)
+        call = ChatCall(call_id, said_id, index, completion)
         self._calls.append(call)
         if index is not None:
             self._by_index[index] = call

@@ -275,7 +275,8 @@ class ChatDecoder:
     @property
     def _told_so_far(self) -> list[tuple[str, str]]:
         parts = told_once(tuple(self._calls.parts()))
-        calls = [(part.name, as_told(part.arguments)) for part in parts if isinstance(part, ToolCall)]
+        # Calls that came by turns are told again one after the other.
+        calls = sorted([(part.name, as_told(part.arguments)) for part in parts if isinstance(part, ToolCall)])
         return [("", "".join(self._text)), *calls] if self._text or calls else []
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
