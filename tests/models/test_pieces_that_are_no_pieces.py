@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from stream_writers import writers
 
 from treadle import Agent, tool
 from treadle.kernel.events import ModelFailed
@@ -185,3 +186,29 @@ async def test_words_after_a_reply_has_ended_are_no_error(serve):
     server = serve(streaming([*said, {"message": "The stream is closed."}, end]))
     result = await Agent(OpenAIChatModel("m", base_url=server.url, api_key="k"), retries=1).run("go")
     assert (result.text, len(server.requests)) == ("Done.", 1)
+
+
+@pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google"])
+async def test_an_empty_object_in_a_stream_says_nothing(serve, paid, pay, dialect):
+    writer = getattr(writers(), dialect)
+
+    def answer(peer):
+        peer.begin()
+        for piece in writer.text("Done.") if peer.number else writer.calls(("a", "pay", A)):
+            peer.chunk(b"data: {}\n\n")
+            peer.chunk(piece)
+        peer.end()
+
+    model = writer.model("m", base_url=serve(answer).url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+@pytest.mark.parametrize("number", ["0", 0.0, None])
+async def test_the_only_choice_is_the_reply_however_its_number_is_written(serve, number):
+    """Under a text it was passed over, and nothing was said to be the answer."""
+    said = chat(text="Done.")
+    for chunk in said[:-1]:
+        chunk["choices"][0]["index"] = number
+    result = await Agent(OpenAIChatModel("m", base_url=serve(streaming(said)).url, api_key="k"), retries=0).run("go")
+    assert result.text == "Done."

@@ -140,6 +140,9 @@ def answering(*bodies):
         ([("a", "A"), ("a", None)], ["A"]),
         ([("a", None), ("a", None)], ["nobody"]),
         ([("a", None), ("b", "A")], ["A", "nobody"]),
+        ([(1, "A"), (2, "B")], ["A", "B"]),
+        ([(1, "A"), (1, "A")], ["A"]),
+        ([(None, "A"), (None, "A")], ["A", "A"]),
     ],
 )
 async def test_a_call_that_is_sent_twice_under_its_id_is_made_once(serve, paid, pay, dialect, calls, made):
@@ -148,6 +151,19 @@ async def test_a_call_that_is_sent_twice_under_its_id_is_made_once(serve, paid, 
     result = await Agent(model_of(dialect, server, streaming=False), tools=[pay], retries=0).run("go")
     assert (result.text, sorted(paid)) == ("Done.", made)
     assert len({call.id for call in result.tool_calls_made}) == len(made)
+
+
+@pytest.mark.parametrize("ids", [(1, 2), ("", ""), (None, None)])
+@pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])
+async def test_calls_in_a_stream_are_made_whatever_their_ids_are(serve, paid, pay, dialect, ids):
+    """An id that is a number, or left out, made the reply unreadable: it was paid, and asked for again."""
+    writer = getattr(writers(), dialect)
+    first = writer.calls(*((call_id, "pay", json.dumps({"to": to})) for call_id, to in zip(ids, "AB", strict=True)))
+    server = serve(saying(first, writer.text("Done.")))
+    model = writer.model("m", base_url=server.url, api_key="a-made-up-key")
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A", "B"])
+    assert len({call.id for call in result.tool_calls_made}) == 2
 
 
 @pytest.mark.parametrize("dialect", ["Messages", "Chat", "Responses", "Google", "Converse"])

@@ -70,8 +70,8 @@ class _Block:
     __slots__ = ("fields", "kind", "pieces", "rest", "signature")
 
     def __init__(self, fields: Json) -> None:
-        self.fields = fields
         self.kind: str = fields["type"]
+        self.fields = {**fields, "id": name_in(fields, "id")} if self.kind == "tool_use" else fields
         self.pieces: list[str] = []
         self.rest: dict[str, list[str]] = {}
         self.signature: str | None = fields.get("signature")
@@ -291,7 +291,8 @@ class AnthropicDecoder:
         return events + self._finish_open()
 
     def _start(self, index: int, fields: Json) -> list[ModelEvent]:
-        begun = self._open.get(index)
+        block, begun = _Block(fields), self._open.get(index)
+        fields = block.fields
         is_one = begun is not None and begun.fields == fields and not begun.pieces
         if is_one or (begun and fields.get("id") and begun.fields.get("id") == fields["id"]):
             # Told twice, it is one block: the first would be a call without arguments, which nobody has made, or
@@ -299,7 +300,6 @@ class AnthropicDecoder:
             return []
         if begun:
             begun.check_begun()
-        block = _Block(fields)
         if block.kind == "fallback":
             self._hand_over(fields)
         events = self._bare.moved_on(fields.get("id"))

@@ -26,7 +26,7 @@ from treadle.kernel.messages import (
 from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
 from treadle.models.contents import joined_base64
-from treadle.models.counts import count_in, fields_in, grown, part_in, told_usage
+from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import is_bare
@@ -62,7 +62,8 @@ class _Block:
 
     def __init__(self, kind: str, fields: Any) -> None:
         self.kind = kind
-        self.fields: Any = fields
+        is_call = kind == "toolUse" and not fields.get("type")
+        self.fields: Any = {**fields, "toolUseId": name_in(fields, "toolUseId")} if is_call else fields
         self.pieces: list[str] = []
         self.signatures: list[str] = []
         self.citations: list[Json] = []
@@ -223,16 +224,16 @@ class BedrockDecoder:
             if kind in ("text", "reasoningContent"):
                 # Their pieces say what they are, and begin them.
                 continue
-            begun = self._open.get(index)
-            if begun and fields.get("toolUseId") and begun.fields.get("toolUseId") == fields["toolUseId"]:
+            block, begun = _Block(kind, fields), self._open.get(index)
+            if begun and fields.get("toolUseId") and begun.fields.get("toolUseId") == block.fields["toolUseId"]:
                 # Told twice, it is one block: the first would be a call without arguments, which nobody has made.
                 continue
             if begun and begun.is_call and is_bare(begun.arguments()):
                 raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
-            events = self._bare.moved_on(fields.get("toolUseId"))
-            block = self._open[index] = _Block(kind, fields)
+            events = self._bare.moved_on(block.fields.get("toolUseId"))
+            self._open[index] = block
             self._blocks.append(block)
-            return [*events, ToolCallStarted(fields["toolUseId"], fields["name"])] if block.is_call else events
+            return [*events, ToolCallStarted(block.fields["toolUseId"], fields["name"])] if block.is_call else events
         return []
 
     def _complete(self, block: _Block) -> list[ModelEvent]:
@@ -321,8 +322,9 @@ class BedrockDecoder:
             events += [TextDelta(text)] if text else []
         elif block.is_call:
             arguments = block.arguments()
-            events.append(ToolCallStarted(said["toolUseId"], said["name"]))
-            events += [ToolCallDelta(said["toolUseId"], arguments)] if arguments else []
+            call_id = block.fields["toolUseId"]
+            events.append(ToolCallStarted(call_id, said["name"]))
+            events += [ToolCallDelta(call_id, arguments)] if arguments else []
             events += self._complete(block)
         return events
 

@@ -27,7 +27,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
-from treadle.models.counts import fields_in, list_in, name_in
+from treadle.models.counts import count_in, fields_in, list_in, name_in
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
@@ -164,7 +164,7 @@ class GoogleDecoder:
                 raise self._error(data)
             for candidate in data.get("candidates") or ():
                 # Several are never asked for.
-                if not candidate.get("index"):
+                if not count_in(candidate, "index"):
                     self._candidate(candidate, events)
         except ModelError as error:
             if words := [one for one in self._parts if isinstance(one, _Words)]:
@@ -298,14 +298,14 @@ class GoogleDecoder:
         """Whether a call with the id, the name and the arguments of this one has come before."""
         arguments = fields.get("args")
         text = "" if arguments is None else msgspec.json.encode(_object(arguments)).decode()
-        same = (fields.get("id"), fields["name"], text)
+        same = (name_in(fields, "id"), fields["name"], text)
         return bool(same[0]) and any(
             isinstance(one, _Call) and one.pieces is None and (one.id, one.name, one.arguments) == same
             for one in self._parts
         )
 
     def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
-        given: str = fields.get("id") or ""
+        given = name_in(fields, "id")
         call_id = given if given and given not in self._ids else f"{MADE}{uuid4().hex[:24]}"
         self._ids.add(call_id)
         call = _Call(call_id, given, fields["name"], signature)

@@ -57,6 +57,8 @@ class Guarded:
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError`."""
+        if not data:
+            return []  # what keeps a connection alive
         try:
             events = self._feed(data)
             for place, event in enumerate(events):

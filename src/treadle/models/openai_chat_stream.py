@@ -25,7 +25,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
-from treadle.models.counts import grown, name_in
+from treadle.models.counts import count_in, grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import as_told, told_once
@@ -146,7 +146,7 @@ class ChatDecoder:
             self._beside.cite(data)
             for choice in data.get("choices") or ():
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
-                if not choice.get("index"):
+                if not count_in(choice, "index"):
                     self._chosen = True
                     self._choice(choice, events)
         except ModelError as error:

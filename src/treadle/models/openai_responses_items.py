@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import AssistantPart, Json, Opaque, Text, Thinking
 from treadle.models.checked import is_object
-from treadle.models.counts import list_in
+from treadle.models.counts import list_in, name_in
 from treadle.models.once import is_bare
 
 READABLE: Final = "reasoning_text"
@@ -92,8 +92,7 @@ def says(fields: Json) -> bool:
 
 def call_id_of(item: Json) -> str:
     """The id that a result must carry: `call_id`, or the item's own where a server knows only that."""
-    call_id: str = item.get("call_id") or item["id"]
-    return call_id
+    return name_in(item, "call_id") or name_in(item, "id")
 
 
 def texts_in(item: Json) -> list[Text]:
@@ -131,10 +130,13 @@ def thinking_in(item: Json) -> Thinking:
 
 
 def in_text(item: Json) -> Json:
-    """`item`, if it is a call of a function with its arguments as JSON text, which some servers give as an object."""
+    """`item`, if it is a call of a function with its arguments and ids as text: some give an object, and numbers."""
+    if item.get("type") != "function_call":
+        return item
     arguments = item.get("arguments")
-    given = item.get("type") == "function_call" and isinstance(arguments, dict)
-    return {**item, "arguments": encode(arguments).decode()} if given else item
+    written = {"arguments": encode(arguments).decode()} if isinstance(arguments, dict) else {}
+    written |= {name: name_in(item, name) for name in ("id", "call_id") if type(item.get(name)) is int}
+    return {**item, **written} if written else item
 
 
 def is_phase(value: Json) -> bool:
