@@ -316,6 +316,23 @@ async def test_a_request_without_a_number_that_an_answer_could_have_is_refused(n
     assert made == ["nut"] * (version < "2026")
 
 
+@pytest.mark.parametrize(("number", "status"), [((), 202), (None, 400), (1.5, 400)], ids=str)
+async def test_what_has_no_id_and_an_unknown_method_is_a_notification(number, status):
+    import httpx2
+
+    app = app_of([tool(lambda: "", name="ship", description="Ships an item.")])
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    async with app.router.lifespan_context(app):
+        options = {"transport": httpx2.ASGITransport(app=app), "base_url": "http://127.0.0.1:80", "headers": headers}
+        async with httpx2.AsyncClient(**options) as client:
+            begun = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+            client.headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+            said = {"jsonrpc": "2.0", "method": "tools/x"} | ({} if number == () else {"id": number})
+            answer = await client.post("/mcp", json=said)
+    assert (answer.status_code, "error" in answer.text) == (status, status == 400)
+
+
 async def test_a_request_whose_client_has_left_is_not_taken_for_the_next_one(monkeypatch):
     """The next of its number was answered with what had come of it; with two names of a session all was as before.
 

@@ -277,6 +277,8 @@ UNREADABLE = [
     ('{"id": "x", "method": "ping"}', {"x"}, "jsonrpc: "),
     ('{"jsonrpc": "2.0", "method": "notifications/x", "params": 5}', set(), ""),
     ('{"jsonrpc": "2.0", "id": 70, "result": 5}', set(), ""),
+    ('{"jsonrpc": "2.0", "method": "x"}', set(), ""),
+    ('{"jsonrpc": "2.0", "method": "tools/x", "params": {}}', set(), ""),
     *[(f'{{"jsonrpc": "2.0",{number} "method": "ping"}}', {None}, "a request has an id") for number in NO_NUMBERS],
 ]  # fmt: skip
 

@@ -5,7 +5,9 @@ both were carried out, and the first was never answered.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+import json
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from treadle.mcp.refusing import unnumbered
@@ -25,10 +27,12 @@ class Numbered:
 
     Args:
         app: the application.
+        calls: where each call is that waits for its answer.
     """
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], calls: set[object]) -> None:
         self._app = app
+        self._calls = calls
         self._under_way = set[tuple[bytes | None, str]]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,8 +43,10 @@ class Numbered:
         # Where there are several the official package takes the first.
         session = next((value for name, value in scope.get("headers", ()) if name == b"mcp-session-id"), None)
         heard = await _heard(receive)
-        said = _message(b"".join(one.get("body", b"") for one in heard))
-        number = None if session is None else _number(said)
+        body = b"".join(one.get("body", b"") for one in heard)
+        said = _message(body)
+        given = _number(said)
+        number = None if session is None else given
 
         async def again() -> Scope:
             if heard:
@@ -54,18 +60,30 @@ class Numbered:
 
         # The official package tells them apart by their text.
         key = (session, str(number))
-        if refused := unnumbered(said):
+        if refused := unnumbered(said, has_number=given is None and _has_number(body)):
             await _refuse(refused[0], send)
         elif number is None:
-            await self._app(scope, again, send)
+            with self._counted(said):
+                await self._app(scope, again, send)
         elif key in self._under_way:
             await _refuse(_taken(number), send)
         else:
             self._under_way.add(key)
             try:
-                await self._app(scope, again, send)
+                with self._counted(said):
+                    await self._app(scope, again, send)
             finally:
                 self._under_way.remove(key)
+
+    @contextmanager
+    def _counted(self, said: Any) -> Iterator[None]:
+        call = object()
+        if getattr(said, "method", "") == "tools/call":
+            self._calls.add(call)
+        try:
+            yield
+        finally:
+            self._calls.discard(call)
 
 
 async def _heard(receive: Receive) -> list[Scope]:
@@ -85,6 +103,15 @@ def _message(body: bytes) -> Any:
         return jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValueError:
         return None
+
+
+def _has_number(body: bytes) -> bool:
+    """Whether a message has an id, of whatever kind."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and "id" in told
 
 
 def _number(message: Any) -> int | str | None:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, get_args
 
 _BATCH: Final = "several messages in one are not taken: write each on a line of its own"
 
@@ -47,16 +48,32 @@ def refusals(error: Exception) -> Sequence[Any]:
     ]
 
 
-def unnumbered(message: Any) -> Sequence[Any]:
-    """An error for what is no notification by its method, and has no id that an answer could have; none for all else.
+def unnumbered(message: Any, *, has_number: bool = False) -> Sequence[Any]:
+    """An error for a request that has no id which an answer could have; none for all else.
 
-    The official package takes it for a notification, and whoever asked would wait.
+    The official package takes it for a notification, and whoever asked would wait. What has no id is one, to which
+    JSON-RPC wants no answer: it is a request only by its method.
+
+    Args:
+        message: what was said, as the package has read it.
+        has_number: whether it is known to have an id, which the package does not say.
     """
     from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCNotification
 
     if not isinstance(message, JSONRPCNotification) or message.method.startswith(_TOLD):
         return ()
+    if not has_number and message.method not in _requests():
+        return ()
     return (JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=_NUMBERED)),)
+
+
+@cache
+def _requests() -> frozenset[str]:
+    """The methods by which a client asks something."""
+    from mcp_types import ClientRequest
+
+    kinds: Any = get_args(ClientRequest)
+    return frozenset(method for kind in kinds for method in get_args(kind.model_fields["method"].annotation))
 
 
 def _read(line: Any) -> Any:

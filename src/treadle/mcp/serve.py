@@ -97,7 +97,8 @@ def app_of(
         allowed_origins=[*[f"{scheme}://{host}" for scheme in ("http", "https") for host in here], *origins],
     )
     app = server.streamable_http_app(streamable_http_path=path, transport_security=security)
-    app.add_middleware(Numbered)
+    app.state.calls = set[object]()
+    app.add_middleware(Numbered, calls=app.state.calls)
     return app
 
 

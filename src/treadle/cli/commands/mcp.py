@@ -23,6 +23,10 @@ from treadle.visible import visible
 _LONGEST: Final = 200
 """Characters of an error in a line."""
 
+_LOOKS: Final = 0.05
+_LAST_WORDS: Final = 2.0
+"""Seconds that what is cancelled has to end."""
+
 
 @click.command(short_help="Serve an agent, or tools, to MCP clients.")
 @click.option("--agent", "-a", metavar="MODULE[:NAME]", shell_complete=completion.agents, help="The agent to serve.")
@@ -101,46 +105,82 @@ def _tools(named: tuple[str, ...]) -> list[Any]:
 
 
 async def _over_http(app: Any, port: int) -> None:
+    import anyio
     import uvicorn
+    from sse_starlette.sse import AppStatus
 
     from treadle.mcp.outstanding import GRACE
 
+    calls = app.state.calls
+    # It would cut the answers off that are under way, as soon as the server is told to stop.
+    AppStatus.enable_automatic_graceful_drain = False
+
     class Told(uvicorn.Server):
-        """Says where it listens once it does, as a port of 0 is any that is free."""
+        """Says where it listens once it does, as a port of 0 is any that is free, and has calls end as it stops."""
 
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             for socket in sockets if self.started else ():
                 click.echo(f"serving at http://127.0.0.1:{socket.getsockname()[1]}/mcp", err=True)
 
+        async def shutdown(self, sockets: Any = None) -> None:
+            if calls:
+                click.echo(f"waiting up to {GRACE:g} s for the calls under way, then they are cancelled", err=True)
+            lines.are_last = True
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._ends_streams)
+                await super().shutdown(sockets)
+                beside.cancel_scope.cancel()
+            left = [*self.server_state.tasks]
+            for task in left:
+                task.cancel()
+            if left:
+                # They have their runs to end.
+                await asyncio.wait(left, timeout=_LAST_WORDS)
+
+        async def _ends_streams(self) -> None:
+            """Ends what is open for news once nothing else is under way: it would be waited for."""
+            while calls and not self.force_exit:  # noqa: ASYNC110 - nothing tells of the last one
+                await asyncio.sleep(_LOOKS)
+            AppStatus.should_exit = True
+
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_config=None, log_level="warning", lifespan="on",
         timeout_graceful_shutdown=int(GRACE),
     )  # fmt: skip
-    with _in_one_line(), listening_on("127.0.0.1", port, "--http") as listening:
+    with _in_one_line() as lines, listening_on("127.0.0.1", port, "--http") as listening:
         await Told(config).serve(sockets=[listening])
 
 
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Has what the packages that serve log of a request be a line, where nobody has set logging up: that a client went
-    away in the middle is no matter for a traceback.
+class _Lines:
+    """Has what the packages that serve log of a request be a line: that a client left is no matter for a traceback.
+
+    Attributes:
+        are_last: whether the server stops: then they log that what they cut off has not ended well.
     """
-    to = logging.lastResort
+
+    are_last = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] not in ("mcp", "uvicorn"):
+            return True
+        raised = record.exc_info and record.exc_info[1]
+        if raised:
+            words = visible(" ".join(f"{type(raised).__name__}: {raised}".split()))[:_LONGEST].removesuffix(":")
+            record.msg, record.args = f"{record.getMessage().strip()} ({words})", ()
+            record.exc_info = record.exc_text = None
+        return not self.are_last
+
+
+@contextmanager
+def _in_one_line() -> Iterator[_Lines]:
+    """Shortens those lines where nobody has set logging up."""
+    to, lines = logging.lastResort, _Lines()
     if to is None or os.environ.get("TREADLE_DEBUG", "") not in ("", "0"):
-        yield
+        yield lines
         return
-    to.addFilter(_shortened)
+    to.addFilter(lines)
     try:
-        yield
+        yield lines
     finally:
-        to.removeFilter(_shortened)
-
-
-def _shortened(record: logging.LogRecord) -> bool:
-    raised = record.exc_info and record.exc_info[1]
-    if raised and record.name.partition(".")[0] in ("mcp", "uvicorn"):
-        words = visible(" ".join(f"{type(raised).__name__}: {raised}".split()))[:_LONGEST].removesuffix(":")
-        record.msg, record.args = f"{record.getMessage().strip()} ({words})", ()
-        record.exc_info = record.exc_text = None
-    return True
+        to.removeFilter(lines)
