@@ -63,17 +63,17 @@ class Served:
         self.process, self._number = process, 0
         self.input, self.output, self.errors = process.stdin, process.stdout, process.stderr
 
-    def asks(self, method: str, **params: Any) -> None:
+    def asks(self, method: str, *, number: int | None = None, **params: Any) -> None:
         self._number += 1
-        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        message = {"jsonrpc": "2.0", "id": number or self._number, "method": method, "params": params}
         self.input.write(json.dumps(message).encode() + b"\n")
         self.input.flush()
 
     def hears(self) -> Any:
         return json.loads(self.output.readline())
 
-    def calls(self, name: str, **arguments: Any) -> None:
-        self.asks("tools/call", name=name, arguments=arguments)
+    def calls(self, name: str, *, number: int | None = None, **arguments: Any) -> None:
+        self.asks("tools/call", number=number, name=name, arguments=arguments)
 
     def hears_to_the_end(self) -> dict[int, Any]:
         """What it is told after it has said all, by the numbers of what it asked."""
@@ -293,6 +293,21 @@ def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, stem: Stem | 
             assert [one["result"]["content"][0]["text"] for one in told if "result" in one] == [f"shipped {line}"], line
             assert {one["id"] for one in told if "error" in one} == refused, line
             assert all(words in one["error"]["message"] for one in told if "error" in one), line
+        assert server.hears_to_the_end() == {}
+
+
+def test_of_two_requests_of_one_number_one_is_made(tmp_path: Path, stem: Stem | None) -> None:
+    """Both were, under one id: their answers were told apart by nobody, and what cancelled it cancelled one of them."""
+    with served(stem, tmp_path) as server:
+        server.calls("ship", number=7, item="a", seconds=1)
+        server.calls("ship", number=7, item="a", seconds=1)
+        server.calls("ship", number=7, item="b", seconds=0)
+        refused, answer = server.hears(), server.hears()
+        assert (refused["id"], answer["id"]) == (7, 7)
+        assert "is under way in this session, and goes on" in refused["error"]["message"]
+        assert answer["result"]["content"][0]["text"] == "shipped a"
+        server.calls("ship", number=7, item="c", seconds=0)
+        assert server.hears()["result"]["content"][0]["text"] == "shipped c"
         assert server.hears_to_the_end() == {}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from treadle.mcp.refusing import unnumbered
+from treadle.mcp.refusing import taken, unnumbered
 
 _LONGEST: Final = 4 * 1024 * 1024
 """Bytes of a message that is looked at; the official package takes no longer one."""
@@ -66,7 +66,7 @@ class Numbered:
             with self._counted(said):
                 await self._app(scope, again, send)
         elif key in self._under_way:
-            await _refuse(_taken(number), send)
+            await _refuse(taken(number), send)
         else:
             self._under_way.add(key)
             try:
@@ -119,13 +119,6 @@ def _number(message: Any) -> int | str | None:
     from mcp_types import JSONRPCRequest
 
     return message.id if isinstance(message, JSONRPCRequest) else None
-
-
-def _taken(number: int | str) -> Any:
-    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
-
-    why = f"a request with the id {number!r:.60} is under way in this session: give each its own. Nothing was done"
-    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INVALID_REQUEST, message=why))
 
 
 async def _refuse(error: Any, send: Send) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from treadle.mcp.refusing import refusals, unnumbered
+from treadle.mcp.refusing import refusals, taken, unnumbered
 from treadle.outlet import is_read
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Outstanding:
 
     def __init__(self, is_read: Callable[[], bool]) -> None:
         self._is_read = is_read
-        self._asked = Counter[str]()
+        self._asked = dict[tuple[type, Any], Any]()
         self._asking = Counter[str]()
         self.ended = False
 
@@ -44,11 +44,11 @@ class Outstanding:
         from mcp_types import JSONRPCNotification, JSONRPCRequest
 
         if isinstance(message, JSONRPCRequest):
-            self._asked[str(message.id)] += 1
+            self._asked[_key(message.id)] = message
         elif isinstance(message, JSONRPCNotification):
             if message.method == "notifications/cancelled":
                 # One that is cancelled is never answered.
-                _less(self._asked, (message.params or {}).get("requestId"))
+                self._asked.pop(_key((message.params or {}).get("requestId")), None)
         else:
             _less(self._asking, message.id)
 
@@ -64,7 +64,13 @@ class Outstanding:
         from mcp_types import JSONRPCError, JSONRPCResponse
 
         if isinstance(message, JSONRPCError | JSONRPCResponse):
-            _less(self._asked, message.id)
+            self._asked.pop(_key(message.id), None)
+
+    def under_way(self, message: Any) -> Any:
+        """The request that has the number of this one and is not answered yet; None if none has, or this is none."""
+        from mcp_types import JSONRPCRequest
+
+        return self._asked.get(_key(message.id)) if isinstance(message, JSONRPCRequest) else None
 
     def unanswerable(self) -> Any:
         """The answer to a request of the server that waits for one which cannot come any more; None if none does."""
@@ -80,7 +86,7 @@ class Outstanding:
     async def answered(self) -> None:
         """Waits until nothing is outstanding that anybody could read, for as long as there is time."""
         with anyio.move_on_after(GRACE):
-            while +self._asked and self._is_read():  # noqa: ASYNC110 - nothing tells of a reader that has gone
+            while self._asked and self._is_read():  # noqa: ASYNC110 - nothing tells of a reader that has gone
                 await anyio.sleep(_LOOKS)
 
 
@@ -113,20 +119,28 @@ class Heard:
         """
         from mcp.shared.message import SessionMessage
 
-        try:
-            item: SessionMessage | Exception = await self._read.receive()
-        except anyio.EndOfStream:
-            self._outstanding.ended = True
-            if (answer := self._outstanding.unanswerable()) is not None:
-                return SessionMessage(answer)
-            await self._outstanding.answered()
-            raise
-        if isinstance(item, SessionMessage):
-            self._outstanding.heard(item.message)
-        refused = unnumbered(item.message) if isinstance(item, SessionMessage) else refusals(item)
-        for refusal in refused:
-            await self._told.send(SessionMessage(refusal))
-        return item
+        while True:
+            try:
+                item: SessionMessage | Exception = await self._read.receive()
+            except anyio.EndOfStream:
+                self._outstanding.ended = True
+                if (answer := self._outstanding.unanswerable()) is not None:
+                    return SessionMessage(answer)
+                await self._outstanding.answered()
+                raise
+            if isinstance(item, Exception):
+                refused = refusals(item)
+            elif (before := self._outstanding.under_way(item.message)) is None:
+                self._outstanding.heard(item.message)
+                refused = unnumbered(item.message)
+            else:
+                # What came twice is answered once.
+                if before != item.message:
+                    await self._told.refuse(SessionMessage(taken(before.id)))
+                continue
+            for refusal in refused:
+                await self._told.send(SessionMessage(refusal))
+            return item
 
     async def aclose(self) -> None:
         """Ends it."""
@@ -164,6 +178,10 @@ class Told:
         await self._write.send(item)
         self._outstanding.told(item.message)
 
+    async def refuse(self, item: "SessionMessage") -> None:
+        """Says it of a request whose number has another, which goes on."""
+        await self._write.send(item)
+
     async def aclose(self) -> None:
         """Ends it."""
         await self._write.aclose()
@@ -173,6 +191,11 @@ class Told:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _key(number: Any) -> tuple[type, Any]:
+    """By what a number is known: 1 is not "1"."""
+    return type(number), number if isinstance(number, str | int) else None
 
 
 def _less(counted: Counter[str], number: Any) -> None:

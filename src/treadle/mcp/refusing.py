@@ -67,6 +67,16 @@ def unnumbered(message: Any, *, has_number: bool = False) -> Sequence[Any]:
     return (JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=_NUMBERED)),)
 
 
+def taken(number: int | str) -> Any:
+    """An error for a request whose id another under way has, of the same client."""
+    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
+
+    # Where all answers come by one way, it may be taken for that of the request which goes on.
+    under_way = f"a request with the id {number!r:.60} is under way in this session, and goes on"
+    why = f"{under_way}; this one was not carried out: give each an id of its own"
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INVALID_REQUEST, message=why))
+
+
 @cache
 def _requests() -> frozenset[str]:
     """The methods by which a client asks something."""
