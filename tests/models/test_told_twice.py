@@ -566,3 +566,41 @@ async def test_a_text_that_the_end_of_a_response_leaves_out_stands_as_it_was_tol
     server = serve(lambda peer: (done if peer.number else first)(peer))
     result = await Agent(model_of("responses", server), tools=[pay], retries=0).run("go")
     assert (result.text, paid, result.messages[1].text) == ("Done.", ["A"], "I shall pay A.")
+
+
+def said_in(response, *parts, finish=None):
+    """A chunk of Google's, of a response."""
+    candidate = {"content": {"role": "model", "parts": list(parts)}} | ({"finishReason": finish} if finish else {})
+    told = {"usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 2}} if finish else {}
+    return f"data: {json.dumps({'candidates': [candidate], 'responseId': response, **told})}\n\n".encode()
+
+
+PAYS = {"functionCall": {"name": "pay", "args": {"to": "A"}}}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "made"),
+    [
+        # A proxy has asked again, in the place of the first answer or after it.
+        ([said_in("r1", PAYS), said_in("r2", PAYS), said_in("r2", finish="STOP")], []),
+        ([said_in("r1", PAYS), said_in("r1", finish="STOP"), said_in("r2", PAYS), said_in("r2", finish="STOP")], []),
+        ([said_in("r1", {"text": "Hm."}), said_in("r1", PAYS), said_in("r2", PAYS, finish="STOP")], []),
+        # One response, whose server names each chunk, or the last one, anew.
+        ([said_in("r1", PAYS), said_in("r2", {"text": "So."}), said_in("r3", finish="STOP")], ["A"]),
+        ([said_in("r1", {"text": "So."}), said_in("r1", PAYS), said_in("r2", finish="STOP")], ["A"]),
+        ([said_in("r1"), said_in("r2", PAYS), said_in("r2", finish="STOP")], ["A"]),
+    ],
+)
+async def test_a_call_of_a_response_that_a_proxy_began_anew_is_not_made_twice(serve, paid, pay, chunks, made):
+    server = serve(saying(chunks, [said_in("r9", {"text": "Done."}, finish="STOP")]))
+    result = await Agent(model_of("google", server), tools=[pay], retries=0).run("go")
+    assert (result.finished, paid) == (bool(made), made)
+    assert result.finished or result.error.kind == "protocol_error"
+
+
+async def test_an_error_in_a_reply_is_not_told_as_the_status_of_http(serve):
+    told = {"error": {"code": 429, "message": "Retry in 17s.", "status": "RESOURCE_EXHAUSTED"}}
+    for answer in (answering([told]), saying([f"data: {json.dumps(told)}\n\n".encode()])):
+        result = await Agent(model_of("google", serve(answer)), retries=0).run("go")
+        assert result.error.kind == "rate_limited"
+        assert "failed in its reply: Retry in 17s." in str(result.error)

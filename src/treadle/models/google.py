@@ -189,9 +189,8 @@ class GoogleCodec:
         return self._error(status, headers, body.get("error") or body)
 
     def _stream_error(self, data: Json) -> ModelError:
-        error = data["error"]
-        code = str(error.get("code")) if isinstance(error, dict) else ""
-        return self._error(int(code) if re.fullmatch(r"[45]\d\d", code) else None, {}, error)
+        # What its code says is no status of HTTP, which was another.
+        return self._error(None, {}, data["error"])
 
     def _error(self, status: int | None, headers: Mapping[str, str], error: Any) -> ModelError:
         codes, wait = [codes_of(error)] if isinstance(error, dict) else [], ""

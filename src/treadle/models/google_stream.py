@@ -143,6 +143,8 @@ class GoogleDecoder:
         self._cited: Json = {}
         self._model = ""
         self._id = ""
+        self._responses: dict[str, bool] = {}
+        self._goes_on = False
         self._whole = False
         self._last: Json | None = None
 
@@ -159,6 +161,7 @@ class GoogleDecoder:
             return events
         self._last = data if _ends_in_call(data) else None
         self._about(data)
+        parts = len(self._parts)
         try:
             if data.get("error"):
                 raise self._error(data)
@@ -166,6 +169,7 @@ class GoogleDecoder:
                 # Several are never asked for.
                 if not count_in(candidate, "index"):
                     self._candidate(candidate, events)
+            self._check_response(_response_id(data), bool(events) or len(self._parts) > parts)
         except ModelError as error:
             if words := [one for one in self._parts if isinstance(one, _Words)]:
                 said = "".join([piece for one in words for piece in one.pieces])
@@ -219,7 +223,7 @@ class GoogleDecoder:
             raise ProtocolError(f"the stream of {self._provider} ended before the result of the code that it runs")
 
     def _about(self, data: Json) -> None:
-        self._id = self._id or name_in(data, "responseId") or name_in(data, "response_id")
+        self._id = self._id or _response_id(data)
         self._model = self._model or name_in(data, "modelVersion") or name_in(data, "model_version")
         usage = named(data, "usageMetadata")
         if isinstance(usage, dict):
@@ -228,6 +232,19 @@ class GoogleDecoder:
         if isinstance(feedback, dict) and (reason := named(feedback, "blockReason")):
             message = named(feedback, "blockReasonMessage")
             self._blocked = f"{reason}: {message}" if message else str(reason)
+
+    def _check_response(self, response: str, says: bool) -> None:
+        """Raises `ProtocolError` where another response says something, in the place of the first or after it.
+
+        A proxy has asked again: what is said in both, and called, would count twice. Of a server that gives each chunk
+        an id of its own nothing can be said.
+        """
+        if not response:
+            return
+        self._goes_on = self._goes_on or response in self._responses
+        self._responses[response] = says or self._responses.get(response, False)
+        if self._goes_on and sum(self._responses.values()) > 1:
+            raise ProtocolError(f"{self._provider}: another response began in the stream of the first")
 
     def _candidate(self, candidate: Json, events: list[ModelEvent]) -> None:
         content = candidate.get("content")
@@ -339,6 +356,10 @@ class GoogleDecoder:
             model=self._model,
             request_id=self._id,
         )
+
+
+def _response_id(data: Json) -> str:
+    return name_in(data, "responseId") or name_in(data, "response_id")
 
 
 def _ends_in_call(data: Json) -> bool:

@@ -73,7 +73,7 @@ class ChatCall:
         """Whether what has its number, a name and a piece of arguments, is another call."""
         if not is_object(self.arguments):
             return False
-        if name != self.name:
+        if self.name and name != self.name:
             return True
         return piece.startswith("{") and (
             not self.said or (bool(self.pieces) and not are_told_again(self.pieces, piece))
