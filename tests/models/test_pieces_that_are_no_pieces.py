@@ -168,14 +168,13 @@ async def test_arguments_of_responses_are_heard_wherever_they_are_told(serve, pa
 
 
 @pytest.mark.parametrize("words", [{"message": "Slow down.", "code": 429}, {"detail": "Slow down.", "status": 429}])
-@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses", "google"])
 async def test_an_error_that_does_not_say_so_is_heard(serve, dialect, words):
     """It was lost, and the stream said to have ended early."""
-    begun = {"chat": chat(text="I")[:1], "messages": claude(text="I")[:4], "responses": []}[dialect]
+    begun = {"chat": chat(text="I")[:1], "messages": claude(text="I")[:4]}.get(dialect, [])
     server = serve(streaming([*begun, words]))
-    kind = {"chat": OpenAIChatModel, "messages": AnthropicModel, "responses": OpenAIResponsesModel}[dialect]
-    url = server.url.removesuffix("/v1") if dialect == "messages" else server.url
-    result = await Agent(kind("m", base_url=url, api_key="k"), retries=0).run("go")
+    writer = getattr(writers(), dialect.title())
+    result = await Agent(writer.model("m", base_url=server.url, api_key="a-made-up-key"), retries=0).run("go")
     (failed,) = [event for event in result.events if isinstance(event, ModelFailed)]
     assert (failed.error.kind, "Slow down." in failed.error.message) == ("rate_limited", True)
 
@@ -185,6 +184,23 @@ async def test_words_after_a_reply_has_ended_are_no_error(serve):
     *said, end = chat(text="Done.")
     server = serve(streaming([*said, {"message": "The stream is closed."}, end]))
     result = await Agent(OpenAIChatModel("m", base_url=server.url, api_key="k"), retries=1).run("go")
+    assert (result.text, len(server.requests)) == ("Done.", 1)
+
+
+@pytest.mark.parametrize("late", [{"type": "error", "error": {"type": "api_error", "message": "x"}}, {"message": "x"}])
+@pytest.mark.parametrize("dialect", ["Messages", "Responses"])
+async def test_an_error_after_the_last_event_of_a_reply_takes_nothing_back(serve, dialect, late):
+    """A reply that was whole and paid for was thrown away, and asked for again."""
+    writer = getattr(writers(), dialect)
+
+    def answer(peer):
+        peer.begin()
+        for piece in [*writer.text("Done."), f"data: {json.dumps(late)}\n\n".encode()]:
+            peer.chunk(piece)
+        peer.end()
+
+    server = serve(answer)
+    result = await Agent(writer.model("m", base_url=server.url, api_key="a-made-up-key"), retries=1).run("go")
     assert (result.text, len(server.requests)) == ("Done.", 1)
 
 

@@ -150,8 +150,7 @@ class AnthropicDecoder:
         self._stop: str | None = None
         self._why: Json = {}
         self._bare = BareCalls()
-        self._started = False
-        self._ended = False
+        self._started = self._ended = self._stopped = False
 
     @property
     def reported(self) -> UsageReported | None:
@@ -251,9 +250,10 @@ class AnthropicDecoder:
                 self._ended = self._stop is not None
                 return self._bare.moved_on() if self._is_whole else []
             case "message_stop":
-                self._ended = True
+                # What goes wrong later takes nothing back.
+                self._ended = self._stopped = True
                 return [*self._finish_open(), *(self._bare.moved_on() if self._is_whole else ())]
-            case "error" | None:
+            case "error" | None if not self._stopped:
                 # Proxies put their own errors into a stream without saying what they are.
                 raise self._error(unnamed_error(data))
         return []
@@ -276,7 +276,7 @@ class AnthropicDecoder:
             block.check_begun()
         events = self._finish_open()
         self._bare.left_out()
-        self._started, self._ended = True, False
+        self._started, self._ended, self._stopped = True, False, False
         self._id = name_in(message, "id") or self._id
         self._model = name_in(message, "model") or self._model
         self._stop = message.get("stop_reason")

@@ -40,7 +40,7 @@ from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
-from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
+from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error, unnamed_error
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import CITED, MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, held_thinking, thinking_config
@@ -190,7 +190,7 @@ class GoogleCodec:
 
     def _stream_error(self, data: Json) -> ModelError:
         # What its code says is no status of HTTP, which was another.
-        return self._error(None, {}, data["error"])
+        return self._error(None, {}, unnamed_error(data))
 
     def _error(self, status: int | None, headers: Mapping[str, str], error: Any) -> ModelError:
         codes, wait = [codes_of(error)] if isinstance(error, dict) else [], ""

@@ -163,7 +163,7 @@ class GoogleDecoder:
         self._about(data)
         parts = len(self._parts)
         try:
-            if data.get("error"):
+            if data.get("error") or (_is_wordy(data) and not self._finish):
                 raise self._error(data)
             for candidate in data.get("candidates") or ():
                 # Several are never asked for.
@@ -356,6 +356,11 @@ class GoogleDecoder:
             model=self._model,
             request_id=self._id,
         )
+
+
+def _is_wordy(data: Json) -> bool:
+    """Whether a chunk has but words, as the error of a proxy has that does not say what it is."""
+    return "candidates" not in data and any(isinstance(data.get(name), str) for name in ("message", "detail", "msg"))
 
 
 def _response_id(data: Json) -> str:

@@ -149,6 +149,8 @@ class ResponsesDecoder:
                 return self._added(data)
             case "response.output_item.done":
                 return self._done(data)
+            case "error" | "response.error" | None if self._response is not None:
+                return []  # what goes wrong after it is whole takes nothing back
             case "error" | "response.error":
                 raise self._error(data.get("error") or data)
             case None:
