@@ -131,6 +131,16 @@ async def test_a_response_that_was_not_completed_is_not_used(status, paid, pay):
             ["A"],
         ),
         ([said("", (None, "a", "pay", PAY_A)), said("", (None, "a", None, '{"to":"A"}'))], ["A"]),
+        # An id of its own for every piece, and calls that come by turns under one number.
+        ([said("", (0, "a", "pay", '{"to": ')), said("", (0, "b", None, '"A"}'))], ["A"]),
+        ([said("", (None, "a", "pay", '{"to": ')), said("", (None, "b", None, '"A"}'))], ["A"]),
+        (
+            [
+                *(said("", (0, call_id, "pay", '{"to": ')) for call_id in "ab"),
+                *(said("", (0, call_id, None, f'"{call_id.upper()}"}}')) for call_id in "ab"),
+            ],
+            ["A", "B"],
+        ),
         ([said("", (0, "a", "pay", '{"to": "A'))], []),
         ([said("", (0, "a", None, PAY_A))], []),
     ],

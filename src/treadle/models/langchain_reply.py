@@ -182,12 +182,11 @@ class Reading:
     def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
         """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""
         index, id, name = piece.get("index"), _text(piece, "id"), _text(piece, "name")
-        call = None
-        for one in reversed(self._calls):
-            # Some servers give every call the index 0, or none; an id that is another one's then tells them apart.
-            if (index is None or one.index == index) and (not id or id == one.given):
-                call = one
-                break
+        placed = [one for one in reversed(self._calls) if index is None or one.index == index]
+        # Some servers give every call the index 0, or none; an id that is another one's then tells them apart. Some
+        # give every piece an id of its own: one without a name begins no call.
+        named = [one for one in placed if not id or id == one.given]
+        call = next(iter(named or ([] if name else placed)), None)
         if call is None or (name and call.started and is_object(call.arguments)):
             # A name after arguments that are whole begins another call, if nothing else tells them apart.
             given = {one.id for one in self._calls}
