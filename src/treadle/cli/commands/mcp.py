@@ -113,7 +113,7 @@ async def _over_http(app: Any, port: int) -> None:
 
     calls = app.state.calls
     # It would cut the answers off that are under way, as soon as the server is told to stop.
-    AppStatus.enable_automatic_graceful_drain = False
+    AppStatus.enable_automatic_graceful_drain = AppStatus.should_exit = False
 
     class Told(uvicorn.Server):
         """Says where it listens once it does, as a port of 0 is any that is free, and has calls end as it stops."""
@@ -149,7 +149,11 @@ async def _over_http(app: Any, port: int) -> None:
         timeout_graceful_shutdown=int(GRACE),
     )  # fmt: skip
     with _in_one_line() as lines, listening_on("127.0.0.1", port, "--http") as listening:
-        await Told(config).serve(sockets=[listening])
+        try:
+            await Told(config).serve(sockets=[listening])
+        finally:
+            # They are those of all servers in this process.
+            AppStatus.enable_automatic_graceful_drain, AppStatus.should_exit = True, False
 
 
 class _Lines:
