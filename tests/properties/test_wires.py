@@ -36,7 +36,7 @@ sayings = st.builds(
     at=st.floats(0, 1),
     pieces=st.integers(1, 40),
     tokens=st.integers(16, 200),
-    gateway=st.sampled_from(["", "nothing", "again", "hasty"]),
+    gateway=st.sampled_from(["", "nothing", "again", "hasty", "careless"]),
     looks=st.lists(st.integers(0, 3), max_size=2, unique=True).map(tuple),
     declined=st.lists(st.sampled_from(["look", "pay"]), max_size=2).map(tuple),
 ).filter(lambda saying: saying.text or saying.numbers)

@@ -47,7 +47,7 @@ class Saying:
     tokens: int
     gateway: str = ""
     """What one between sends of arguments beside them: "nothing" before, or all of them "again" after; or that it is
-    "hasty", see `_hastily`."""
+    "hasty", see `_hastily`, or "careless", see `_carelessly`."""
     looks: tuple[int, ...] = ()
     """The calls that only read, before those that pay, and may begin while the reply still comes."""
     declined: tuple[str, ...] = ()
@@ -98,6 +98,8 @@ def events_of(asked: Asked, dialect: str) -> tuple[bytes, bytes]:
     rest = writer.finish(saying.finish, asked.usage)
     if saying.gateway == "hasty":
         events = _hastily(dialect, events, rest, saying)
+    elif saying.gateway == "careless":
+        events, rest = _carelessly(dialect, events, rest, asked)
     return _bytes(dialect, events), _bytes(dialect, rest)
 
 
@@ -115,6 +117,36 @@ def _hastily(dialect: str, events: Sequence[Json], rest: Sequence[Json], saying:
     elif dialect == "messages":
         return [event for one in events for event in [one] * (1 + (one["type"] == "content_block_start"))]
     return list(events)
+
+
+def _carelessly(
+    dialect: str, events: Sequence[Json], rest: Sequence[Json], asked: Asked
+) -> tuple[list[Json], list[Json]]:
+    """The events of one that puts its own numbers in the place of ids, and keeps the connection open by empty objects.
+
+    In Chat calls have no place, and their names stand in each piece; in Messages and Responses an error comes last.
+    """
+    numbers = {call_id: 10 + at for at, (call_id, _, _) in enumerate(asked.calls)}
+    events, rest = (_numbered(list(given), numbers) for given in (events, rest))
+    if dialect == "chat":
+        entries = [one for event in events for one in event["choices"][0]["delta"].get("tool_calls", ())]
+        for place, entry in enumerate(entries):
+            del entry["index"]
+            before = entries[place - 1]["function"].get("name") if place else None
+            entry["function"].setdefault("name", before)
+    if dialect in ("messages", "responses") and not asked.saying.breaks:
+        rest = [*rest, {"type": "error", "error": {"type": "api_error", "message": "The stream is closed."}}]
+    empty: list[Json] = [] if dialect == "converse" else [{}]
+    return [one for event in events for one in (event, *empty)], rest
+
+
+def _numbered(value: Any, numbers: dict[str, int]) -> Any:
+    """`value` with numbers in the place of ids."""
+    if isinstance(value, dict):
+        return {name: _numbered(one, numbers) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_numbered(one, numbers) for one in value]
+    return numbers.get(value, value) if isinstance(value, str) else value
 
 
 def _called(writer: Any, calls: Sequence[Call], between: str) -> Iterator[Json]:
