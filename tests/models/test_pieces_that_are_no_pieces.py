@@ -107,6 +107,13 @@ async def test_arguments_of_chat_are_put_together_once(serve, paid, pay, entries
     assert sorted(call.arguments.get("to", "nobody") for call in result.tool_calls_made) == made
 
 
+@pytest.mark.parametrize("broken", ['{"to": A}', json.dumps(A)])
+async def test_a_call_after_one_that_is_no_json_is_another(serve, paid, pay, broken):
+    server = serve(streaming(chat(entry(broken, None, "pay", None), entry(B, None, "pay", None)), chat(text="Done.")))
+    result = await Agent(OpenAIChatModel("m", base_url=server.url, api_key="k"), tools=[pay], retries=0).run("go")
+    assert (result.text, paid, len(result.tool_calls_made)) == ("Done.", ["B"], 2)
+
+
 def claude(*pieces, text=""):
     block = {"type": "tool_use", "id": "a", "name": "pay", "input": {}} if pieces else {"type": "text", "text": ""}
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]

@@ -163,7 +163,7 @@ class GoogleDecoder:
         self._about(data)
         parts = len(self._parts)
         try:
-            if data.get("error") or (_is_wordy(data) and not self._finish):
+            if data.get("error") or (_is_wordy(data) and not (self._finish or self._whole)):
                 raise self._error(data)
             for candidate in data.get("candidates") or ():
                 # Several are never asked for.

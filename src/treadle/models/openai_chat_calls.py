@@ -88,9 +88,12 @@ class ChatCall:
         """Whether what says its name again, and has neither a number nor an id, goes on with it."""
         if name != self.name:
             return False
+        so_far, more = "".join(self.pieces).strip(), piece.lstrip()
+        if so_far and (so_far[0] != "{" or (so_far[-1] == "}" and more[:1] == "{")):
+            return False  # whatever they are, they do not go on so
         if self.said:
             return not self.is_followed_by(name, piece)
-        return bool(self.arguments or piece) and not is_object(self.arguments)
+        return bool(so_far or self.held or more) and not is_object(self.arguments)
 
     def start(self, events: list[ModelEvent]) -> None:
         """Announces it, once its name is whole: its arguments have begun, or something else has."""
