@@ -575,6 +575,7 @@ def test_a_total_of_noughts_makes_no_codes_of_amounts(tmp_path: Path) -> None:
     ("name", "unit"),
     [
         ("Betrag in TEUR", "TEUR"), ("amount_teur", "TEUR"), ("Amount (USD)", "USD"), ("Umsatz Mio. €", "Mio. EUR"),
+        ("cost_per_pen", ""), ("Total PEN", "PEN"),
         ("Wert [k€]", "kEUR"), ("Amount", ""), ("Menge EUR", ""), ("Betrag in Hauswährung", ""), ("Summe Retry", ""),
     ],
 )  # fmt: skip

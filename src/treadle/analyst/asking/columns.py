@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.analyst.asking.named_units import named_unit
 from treadle.analyst.declared.days import BLANKS, day_of
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, KeyType
@@ -45,12 +46,6 @@ _RATES = re.compile(
     r"(^|_|\b)(price|preis|rate|kurs|zinssatz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)", re.IGNORECASE
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
-# Thousands and millions of a currency are another unit than it is: "Betrag in TEUR", "Amount (Mio. EUR)", "umsatz_eur".
-_NAMED_UNIT = re.compile(
-    rf"(?:[\W_](?:in)?[\W_]*)(?P<many>(?:t|k|m|mio\.?|mn\.?|tsd\.?)?)(?P<apart>[ _]?)"
-    rf"(?P<code>{'|'.join(sorted(CURRENCIES))}|€)[\W_]*$",
-    re.IGNORECASE,
-)
 _PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
 _DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
@@ -272,11 +267,7 @@ def _as_named(name: str, found: Guess) -> Guess:
     found = replace(found, question=asked if rated else found.question)
     money = not (_QUANTITIES.search(name) or _COUNTS.search(name))
     plain = found.role == "measure" and not (rated or found.unit) and is_figure(name)
-    if not (money and plain and (named := _NAMED_UNIT.search(name))):
-        return replace(found, money=money)
-    many = "T" if named["many"] == "t" else named["many"]
-    unit = f"{many}{' ' if many and named['apart'] else ''}{named['code'].upper().replace('€', 'EUR')}"
-    return replace(found, money=money, named=unit)
+    return replace(found, money=money, named=named_unit(name) if money and plain else "")
 
 
 def is_figure(name: str) -> bool:
