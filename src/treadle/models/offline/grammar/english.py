@@ -87,6 +87,12 @@ TELLING_VERBS = word_set(
     differentiate factorize factorise simplify tokenize lemmatize visualize visualise"""
 )
 
+# Those of them that are done to things as well: nothing but a description tells what `collect_sample` is.
+HANDLING_VERBS = word_set(
+    "audit collect combine draw drill expand extract flip gather join load make pick power recall reduce review roll "
+    "run sample scan select split use"
+)
+
 # Verbs of `CHANGES` by which a tool may only tell, or work out, something: "creates a summary", "adds a number".
 MAKING_VERBS = word_set(
     "create open file raise make add log new insert start post write update set adjust execute run launch turn merge "

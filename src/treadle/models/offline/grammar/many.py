@@ -23,12 +23,18 @@ APART = re.compile(
 # They hold a sentence together. "To", "from", "or", "was", "will" and their like say more than that.
 FILLERS = word_set(
     "a an the of in at on by for with is are has have do does we you i our my me us there that which who what "
-    "been got still currently now and all please tell show give list name find count calculate compute get"
+    "been got still yet already currently now and all please tell show give list name find count calculate compute get"
 )
 ASKED = word_set("when where who")
 QUESTION = re.compile(
     r"^\W*(?:(?:and|so) )?(?:(?:in|on|at|of|from) )?(?:what|which|who|whose|when|where|how)\b|"
     r"^\W*(?:the )?(?:[a-z]+ ){1,2}of\b|['’]s? (?:[a-z]+ )?[a-z]+\W*$",
+    re.IGNORECASE,
+)
+# What asks whether something is so of one thing.
+STATED = re.compile(
+    r"^\W*(?:(?:and|so) )?(?:(?P<having>(?:does|do)(?= .*\bhave\b)|(?:has|have)(?= .*\b(?:an?|any)\b))|"
+    r"is|are|was|were|has|have)\b(?! (?:you|there|it|this|that)\b)",
     re.IGNORECASE,
 )
 WORK = ("work", "works")
@@ -70,9 +76,10 @@ MANY_PEOPLE = word_set("people persons")
 
 
 def asks(clause: Clause) -> bool:
-    """Whether a clause asks for more than yes or no, and orders nothing but to be told."""
+    """Whether a clause asks for more than yes or no, or what is so of one thing, and orders nothing but to be told."""
     telling = clause.command is None or clause.command in TELLING_VERBS
-    return telling and not clause.is_yes_or_no and SIGNS.search(clause.text) is None
+    asking = not clause.is_yes_or_no or STATED.match(clause.text) is not None
+    return telling and asking and SIGNS.search(clause.text) is None
 
 
 def works(clause: Clause, token: Token) -> bool:

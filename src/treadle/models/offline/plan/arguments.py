@@ -347,7 +347,7 @@ class _Filler:
                 score += 1.0 if not score and is_numbered(self.tool, param, value, self.clause) else 0.0
                 score -= 0.1 if names and param.shape == "text" else 0.0
                 score -= 0.3 if value.kind == "phrase" and self.can.is_own(value) else 0.0
-                score -= _MERE_WORDS if value.kind == "phrase" and self.can.is_named_otherwise(param, wanted) else 0.0
+                score -= _MERE_WORDS if self.can.is_mere(param, value, wanted) else 0.0
                 least = 0.5 if param.required else 1.2
                 if score >= least:
                     scored.append((score, param, value))

@@ -29,6 +29,9 @@ _AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |f
 
 _LEADS = word_set("in at of for from to near on")
 
+_ASKED = re.compile(r"\b(?:(?:how (?:many|much)|what|which)|have (?:an? |any )?)\s*$", re.IGNORECASE)
+_WHOSE = ("'s", "’s", "s'", "s’")
+
 
 class Candidates:
     """The values and names that a clause has for a tool, less those that its filling `out` has used."""
@@ -58,6 +61,18 @@ class Candidates:
             and fits.affinity(param, value, self.clause) >= 0.5
         ]
         return bool(named) and len(named) >= len(wanted)
+
+    def is_mere(self, param: Param, value: Value, wanted: Sequence[Param]) -> bool:
+        """Whether words are no name where others are: those that names and codes leave nothing to take, and those that
+        say what is asked for of what has a name, as the frames of "How many frames does Berta have?"."""
+        if value.kind != "phrase":
+            return False
+        named = [v for v in self.values(param) if v.kind in ("name", "code", "quoted")]
+        named = [each for each in named if fits.affinity(param, each, self.clause) >= 0.5]
+        before = self.clause.text[: value.start]
+        asked = _ASKED.search(before) is not None or (not self.tool.may_change and before.rstrip().endswith(_WHOSE))
+        asked = asked and bool(named) and len(named) >= len(wanted)
+        return asked or self.is_named_otherwise(param, wanted)
 
     def is_of_a_kind(self, param: Param, value: Value) -> bool:
         """Whether a word says of what kind the things are that a tool tells of, where it takes several texts that may

@@ -19,7 +19,7 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
-from treadle.models.offline.plan.orders import asks_whether, tells
+from treadle.models.offline.plan.orders import asks_whether, is_done, tells
 from treadle.models.offline.plan.structures import content_stems, overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
@@ -115,6 +115,8 @@ class Chooser:
             return None
         sums = expression and is_chain(clause.text)
         if not forced and not sums and tool.change is None and self._commands_another(commanded or clause.opening):
+            return None
+        if not forced and tool.may_change and tool.change is None and is_done(clause, tool):
             return None
         if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
             return None

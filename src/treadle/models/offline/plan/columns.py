@@ -16,7 +16,7 @@ from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.table import Column, Table
 from treadle.models.offline.plan.ties import PEOPLE
 
-_PASSED = word_set("the a an still currently now")
+_PASSED = word_set("the a an still yet already currently now")
 _PEOPLE = frozenset(stem(word) for word in (PERSON_WORDS | PEOPLE | word_set("people donor earner")) - {"to", "name"})
 _QUALIFIERS = frozenset(
     stem(word) for word in word_set("unit daily day nightly night hourly hour monthly month per current")

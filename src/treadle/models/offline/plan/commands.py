@@ -9,6 +9,7 @@ from functools import cached_property
 
 from treadle.models.offline.grammar.english import (
     CHANGES,
+    HANDLING_VERBS,
     LIGHT_VERBS,
     MAKING_VERBS,
     PLAIN_VERBS,
@@ -21,6 +22,7 @@ from treadle.models.offline.plan.naming import (
     is_called_by_noun,
     is_done_to,
     is_given,
+    is_of_a_thing,
     is_of_one,
     is_returned,
     is_set_going,
@@ -37,6 +39,8 @@ _ONLY_TELLING = PLAIN_VERBS | word_set(
 _ASKING = _ONLY_TELLING - word_set("add do return").union(*CHANGES)
 # "Files a bug", which is called `report_bug`, is what one reports it for.
 _REPORTED = (CHANGES[0], CHANGES[5])
+# What opens a name by which one only asks, where nothing else is said of the tool.
+_TOLD_BY_NAME = (TELLING_VERBS | PLAIN_VERBS) - HANDLING_VERBS
 _DETERMINERS = word_set("a an the one this")
 _PARTICLES = word_set("back up out off down away")
 _DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
@@ -58,7 +62,7 @@ class Commands:
     summary: str
     changes: bool | None
     shapes: tuple[str, ...]
-    returns_number: bool
+    returns: str
     takes: frozenset[str] = frozenset()
     also: frozenset[str] = frozenset()
 
@@ -95,7 +99,7 @@ class Commands:
 
     @cached_property
     def _is_called_by_noun(self) -> bool:
-        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns_number)
+        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, not self.shapes)
 
     @property
     def _only_numbers(self) -> bool:
@@ -162,10 +166,11 @@ class Commands:
         if not told:
             # `hide_post`, which takes a post and is not described, does something to it for all that is known.
             done_to = len(parts(self.name)) > 1 and stem(parts(self.name)[-1]) in self.takes
-            return frozenset({first}) if done_to and first not in TELLING_VERBS | PLAIN_VERBS else None
+            done_to = done_to and not is_of_a_thing(self.name, "")
+            return frozenset({first}) if done_to and first not in _TOLD_BY_NAME else None
         if first in (told, singular(told)):
             # "Reminds a client": it is called by what it does.
-            no_order = first in _ONLY_TELLING or article in ("of", "for", "in", "on", "at", "between")
+            no_order = first in _ONLY_TELLING or is_of_a_thing(self.name, self.summary)
             return None if no_order else frozenset({first})
         verb = told if first.startswith(told) else singular(told)
         if first.removeprefix(verb) in _PARTICLES and article in ("a", "an", "the"):
@@ -203,5 +208,8 @@ class Commands:
         first = (*parts(self.name), "")[0]
         if self._is_called_by_noun:
             return False
-        orders = singular(parts(self.summary)[:1][0]) == first if parts(self.summary) else False
+        told = singular((*parts(self.summary), "")[0])
+        orders = (
+            told == first.rstrip("0123456789") if told else not is_function_word(first) and first not in _TOLD_BY_NAME
+        )
         return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)

@@ -44,7 +44,9 @@ _SMALL_PREDICATE = re.compile(
 _THE_ONE = re.compile(r"^\W*(?:and |so |then )?(?:who|what)(?:['’]s| is| was) (the ([a-z]+))\W*$", re.IGNORECASE)
 _TIME = re.compile(
     rf"\d{{1,4}}[-./]\d{{1,2}}|\d{{1,2}}:\d{{2}}|\b(?:[12]\d{{3}}|today|tomorrow|yesterday|never|now|ago|"
-    rf"{'|'.join([*MONTHS, *(f'{month[:3]}' for month in MONTHS), *sorted(WEEKDAYS)])})\b",
+    rf"{'|'.join([*MONTHS, *sorted(WEEKDAYS)])})\b|"
+    # "Jan Vos" is somebody.
+    rf"(?:(?<=\d )|(?<=\d\. )|\b(?=[a-z]{{3}}\W{{1,2}}\d))(?:{'|'.join(month[:3] for month in MONTHS)})\b",
     re.IGNORECASE,
 )
 _HOW = re.compile(r"\bhow\b", re.IGNORECASE)

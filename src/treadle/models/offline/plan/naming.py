@@ -14,18 +14,29 @@ from treadle.models.offline.grammar.english import (
     TELLING_VERBS,
     word_set,
 )
-from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
+from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular, stem
 
 # Words by which a tool is called that are no verbs.
 _DESCRIBING = word_set(
     "current latest recent upcoming next last previous total average overall maximum minimum net gross daily weekly "
-    "monthly quarterly yearly annual available outstanding"
+    "monthly quarterly yearly annual available outstanding all"
 )
 # "Bring", "string" and their like are as short.
 _SHORTEST_PARTICIPLE = 6
 # What may be an order as well is none before such a figure.
 _ORDERED = word_set("order exchange request transfer book share")
 FIGURES = word_set("total rate status history")
+# What the things behind a name are told by: "Member details", `ticket_status`.
+INFORMATION = word_set("info information detail details status overview profile stats statistics")
+# What stands behind a thing, and not behind the verb of an order: "Honey harvested in a year".
+_BEHIND_THINGS = word_set("of for in on at between with made held sold kept grown built lent paid sent taken given")
+_STATES = word_set("open free")
+_KEYS = word_set("name title id number code key")
+# What is done to information.
+_HANDLED = word_set(
+    "wipe sync flush share print publish push pull export import refresh reload dump upload mask redact anonymize "
+    "encrypt decrypt leak archive backup store save burn seal play amend toggle broadcast verify confirm"
+)
 _MEASURED = word_set(
     "price balance moisture temperature humidity rate cost total count level weight height width length depth distance "
     "speed pressure volume area average score fare fee duration consumption usage stock quantity age size value"
@@ -63,14 +74,15 @@ _INFORMING = word_set(
 )
 
 
-def is_called_by_noun(name: str, summary: str, returns_number: bool) -> bool:
+def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool) -> bool:
     """Whether a tool's name and description are no order but say what it tells: `current_weather`, "Outstanding
     balance", `order_total` that is the "Total of an order".
 
     Args:
         name: the tool's name.
         summary: the first sentence of its description.
-        returns_number: whether it says that it returns a number.
+        returns: the type of what it says that it returns.
+        told_nothing: whether it takes no arguments.
     """
     words = parts(name) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
@@ -82,10 +94,48 @@ def is_called_by_noun(name: str, summary: str, returns_number: bool) -> bool:
         # "What a quantity of it costs"
         return first not in _CHANGING
     describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
-    figure = first in _ORDERED and last in FIGURES and told in (first, last)
+    figure = first in _ORDERED and last in FIGURES | INFORMATION and told in ("", first, last)
+    figure = figure or _is_told_of(words, parts(summary))
+    if told_nothing and returns == "array" and singular(last) != last:
+        # Nothing is opened by who does not say what: `open_tickets` lists them.
+        figure = figure or first in _STATES or words == (last,)
+    # "Free beds in a ward"
+    said, number = parts(summary), returns in ("number", "integer")
+    led = said[: len(words)] == words and said[len(words) : len(words) + 1] in (("in",), ("of",), ("at",), ("on",))
+    figure = figure or (first == "free" and number and led and singular(last) != last)
     # What returns a number and is described as one, "Soil moisture of a bed", is that number.
     named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
-    return (describes and told in words) or figure or (named and returns_number)
+    return (describes and told in ("", *words)) or figure or (named and number) or _is_titled(words, summary, returns)
+
+
+def _is_told_of(words: tuple[str, ...], said: tuple[str, ...]) -> bool:
+    """Whether a description opens with what the tool is called by, and with whose that is: "Phone number of a person",
+    "Movie by title"."""
+    behind = (*said[len(words) :], "", "")[:2] if said[: len(words)] == words else (*said[1:], "", "")[:2]
+    thing = singular(words[-1]) == words[-1] and said[:1] == words[:1] and words[0] not in _CHANGING | {"dispose"}
+    return thing and (behind[0] == "of" or (behind[0] == "by" and behind[1] in _KEYS))
+
+
+def _is_titled(words: tuple[str, ...], summary: str, returns: str) -> bool:
+    """Whether a description is but what the tool is called by, a thing of which it tells: "Member details" of
+    `member_info`."""
+    said, first = parts(summary), words[0]
+    if is_strong(first) or first in PLAIN_VERBS | TELLING_VERBS | MAKING_VERBS | _HANDLED:
+        return False
+    return returns in ("object", "array") and said[:1] == (first,) and bool({*said[1:2]} & (INFORMATION - {"status"}))
+
+
+def is_of_a_thing(name: str, summary: str) -> bool:
+    """Whether what stands behind the first word of a description stands behind a thing, so that this may be no verb."""
+    words, said = parts(name), parts(summary)
+    if not said:
+        return len(words) > 1 and words[-1] in INFORMATION
+    behind = {
+        *said[1:2],
+        *(said[len(words) :][:1] if said[: len(words)] == words and singular(words[-1]) == words[-1] else ()),
+    }
+    led = any(word in _BEHIND_THINGS or word.endswith("ed") for word in behind)
+    return led or (len(said) > 1 and said[1] in INFORMATION and not is_verb(words[0]))
 
 
 def verb_behind(name: str, told: str, article: str) -> str:
@@ -102,9 +152,12 @@ def verb_behind(name: str, told: str, article: str) -> str:
         changes = [word for word in rest if is_strong(word)]
         return changes[-1] if changes and first not in PLAIN_VERBS | TELLING_VERBS else ""
     verb = singular(told)
-    led = article in _ARTICLES or singular(article) != article or is_strong(verb)
-    # "Book vacation days for somebody", which is called `vacation_book`; but not "Book of orders".
-    led = led or (verb in _CHANGING and article != "" and not is_function_word(article))
+    led = article in _ARTICLES or is_strong(verb)
+    if first not in PLAIN_VERBS | TELLING_VERBS:
+        # "Book vacation days for somebody", which is called `vacation_book`; but not "Book of orders", nor "Order
+        # details" of `get_order`.
+        led = led or singular(article) != article
+        led = led or (verb in _CHANGING and article != "" and not is_function_word(article))
     # "give_raise", "Raises a salary", is ordered by either.
     behind = verb in rest and first not in {told, verb, "give"} | LIGHT_VERBS
     return verb if behind and led and verb not in _MEASURED else ""

@@ -229,7 +229,8 @@ class Picking(Columns):
             return True
         after = next((token.stem for token in self.clause.tokens if token.start >= end), "")
         before = self._before(start)
-        return after in self.nouns or before in _STATING or is_negation(before)
+        ends = not after and stem(before) in self.nouns
+        return after in self.nouns or before in _STATING or is_negation(before) or ends
 
     def _beside(self, column: Column, start: int, end: int) -> tuple[int, int] | None:
         """The noun of a column beside its value: "high priority", "category kitchen"."""
@@ -262,7 +263,7 @@ class Picking(Columns):
                     return False
                 continue
             flags = [each for each in self.table.columns if each.is_flag]
-            found = [(each, so) for each in flags if (so := _says(token, each)) is not None]
+            found = [(each, so) for each in flags if (so := says_of(token, each)) is not None]
             if not found:
                 continue
             having = self._before(token.start) in ("have", "has")
@@ -314,7 +315,7 @@ def _lacks(token: Token, column: Column, denied: bool) -> bool:
     return (denied or token.low.startswith("un")) and any(alike(bare, noun) >= 0.8 for noun in column.nouns)
 
 
-def _says(token: Token, column: Column) -> bool | None:
+def says_of(token: Token, column: Column) -> bool | None:
     """What a word says of a flag: that it is so, that it is not, or nothing."""
     words = [each for each in column.nouns if each not in ("is", "has")]
     if len(words) != 1:

@@ -6,6 +6,7 @@ Each of its words may be a column or a value of one, or is known to `reckoning`.
 from collections.abc import Collection, Sequence
 
 from treadle.models.offline.grammar import many
+from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
@@ -31,6 +32,8 @@ def may_be_reckoned(clause: Clause, told: Collection[str], used: Sequence[tuple[
     if any(overlaps(*match.span(), used) for form in (many.BOUND, many.RANGE) for match in form.finditer(clause.text)):
         # One end of it would go into the call.
         return False
+    degree = degree_of(clause.text)
+    said += [(degree[0][0] - len("how "), degree[0][1])] if degree is not None else []
     spans = [*used, *said, *((each.start, each.end) for each in find_superlatives(clause.text))]
     free = [token for token in clause.tokens if not overlaps(token.start, token.end, spans)]
     return all(_is_open(clause, token) or token.stem in told for token in free)

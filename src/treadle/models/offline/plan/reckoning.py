@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from treadle.models.offline.grammar import many
+from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import (
     MADE,
@@ -21,8 +22,9 @@ from treadle.models.offline.grammar.superlatives import (
 from treadle.models.offline.grammar.words import Token, alike, groups_of, singular, stem
 from treadle.models.offline.plan.columns import Condition, is_of_people
 from treadle.models.offline.plan.kinds import is_of_the_kind
-from treadle.models.offline.plan.picking import RANKS, Picking
+from treadle.models.offline.plan.picking import RANKS
 from treadle.models.offline.plan.results import MONEY, Field
+from treadle.models.offline.plan.stating import Stating
 from treadle.models.offline.plan.table import UNITS, Column, Table
 from treadle.models.offline.plan.together import NOT_ADDED
 
@@ -71,12 +73,15 @@ def reckoned(
     return _Reader(clause, table, nouns, used, leads).read()
 
 
-class _Reader(Picking):
+class _Reader(Stating):
     def read(self) -> Reckoning | None:
         """The reading that accounts for every word."""
         if not many.asks(self.clause):
             return None
         self._place_used()
+        if self.clause.is_yes_or_no:
+            column = self._stated() if not self.table.plain else None
+            return self._done("values", None, self.called, asked=(column,)) if column is not None else None
         if self.table.sole:
             self.called = [0]
             return self._told()
@@ -311,6 +316,9 @@ class _Reader(Picking):
         free = self._free()
         told = [each for each in self.table.columns if each is not self.table.label and each.label not in UNITS]
         told = [each for each in told if not any(condition.column is each for condition in self.conditions)]
+        if (degree := degree_of(self.text)) is not None:
+            self.taken += [(degree[0][0] - len("how "), degree[0][1])]
+            return self._sole([each for each in self.table.measures if self._tells(each, degree[1])])
         if many.PRICED.search(self.text) is not None:
             return self._sole([each for each in self.table.measures if self._tells(each, measures_of_deed("cost"))])
         if self._amount() is not None:
@@ -388,6 +396,5 @@ class _Reader(Picking):
         self.taken += [each.span() for each in many.BETWEEN.finditer(self.text)]
         if column is None or not set(self.called) <= {*column.figures}:
             return None
-        if self.table.unit_of(column, self.called, MONEY) is None:
-            return None
-        return self._done("apart", column, self.called)
+        same = self.table.unit_of(column, self.called, MONEY) is not None
+        return self._done("apart", column, self.called) if same else None

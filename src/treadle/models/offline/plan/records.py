@@ -10,7 +10,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar import many
-from treadle.models.offline.grammar.english import TELLING_VERBS, word_set
+from treadle.models.offline.grammar.english import PLAIN_VERBS, TELLING_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
@@ -60,7 +60,8 @@ def of_records(
     able = [asked for tool in box.tools if (asked := _asked(tool, clause, box, vocabulary)) is not None]
     told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges, fresh)) is not None]
     if told or not fresh:
-        return told[0] if len(told) == 1 else None
+        # A list and the tool that tells of one of it say the same.
+        return told[0] if len({_said(outcome) for outcome in told}) == 1 else None
     able = [asked for asked in able if _may_tell(asked, clause)]
     said = {token.stem for token in clause.tokens}
     named = [asked for asked in able if said & {*asked.tool.name_stems, *_output_nouns(asked.tool)}]
@@ -82,6 +83,10 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
         return None
     if not tool.required:
         return _Asked(tool, {}, ())
+    plain = tool.summary or tool.spec.changes is False or parts(tool.name)[0] in PLAIN_VERBS
+    if not plain and not said & {*tool.name_stems}:
+        # Of `weigh` nothing is said, and nobody asks it by the name of a truck.
+        return None
     if (tool.spec.output_schema or {}).get("type", "object") not in ("object", "array"):
         # A figure has no fields.
         return None
@@ -98,9 +103,11 @@ def _may_tell(asked: _Asked, clause: Clause) -> bool:
     given = [v for v in clause.values if any(a <= v.start and v.end <= b for a, b in asked.used)]
     nouns = {noun for param in asked.tool.required for noun in param.nouns}
     # "The folder docs" is called so.
-    named = [a for a, _ in asked.used if any(stem(word) in nouns for word in clause.words_before(a, 1))]
-    named = [a for a in named if all(a != v.start for v in given)]
-    sure = many.QUESTION.search(clause.text) is not None and len(given) + len(named) >= len(asked.arguments)
+    spans = [(a, b) for a, b in asked.used if any(stem(word) in nouns for word in clause.words_before(a, 1))]
+    spans += [(a, b) for a, b in asked.used if clause.text[a:b].lower() in asked.tool.choices]
+    named = [a for a, _ in dict.fromkeys(spans) if all(a != v.start for v in given)]
+    asking = many.QUESTION.search(clause.text) is not None or clause.is_yes_or_no
+    sure = asking and len(given) + len(named) >= len(asked.arguments)
     # Of "from 2021 to 2023" a tool of one year is told a half.
     bounds = [match.span() for form in (many.BOUND, many.RANGE, many.HELD) for match in form.finditer(clause.text)]
     spare = [v for v in clause.values if v.kind in ("number", "period") and v not in given]
@@ -130,6 +137,14 @@ def _output_nouns(tool: KnownTool) -> frozenset[str]:
 
 def _made(asked: _Asked, exchanges: Sequence[Exchange]) -> Exchange | None:
     return next((e for e in reversed(exchanges) if e.tool == asked.tool.name and e.planned == asked.arguments), None)
+
+
+def _said(outcome: Outcome) -> tuple[Any, ...]:
+    """What an answer tells, whichever tool told it; what was worked out is no other's."""
+    if outcome.reckoning is None or outcome.reckoning[1].operation != "values":
+        return (id(outcome),)
+    rows, asked = outcome.reckoning[1].rows, outcome.reckoning[1].asked
+    return tuple((column.path, *(str(column.values[row]) for row in rows)) for column in asked)
 
 
 def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange], fresh: bool) -> Outcome | None:

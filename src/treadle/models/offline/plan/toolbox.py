@@ -107,11 +107,11 @@ class KnownTool:
 
     @cached_property
     def _commands(self) -> Commands:
-        returns = (self.spec.output_schema or {}).get("type")
+        returns = str((self.spec.output_schema or {}).get("type", ""))
         shapes = tuple("expression" if param.is_expression else param.shape for param in self.params)
         takes = frozenset(noun for param in self.required for noun in param.nouns)
         summary, also = read_deed(self.summary)
-        return Commands(self.name, summary, self.spec.changes, shapes, returns in ("number", "integer"), takes, also)
+        return Commands(self.name, summary, self.spec.changes, shapes, returns, takes, also)
 
     @property
     def called(self) -> frozenset[str]:
