@@ -18,6 +18,7 @@ from treadle.models.offline.plan.choice import ChosenTool
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.counterpart import Edit, counterpart, options_set
 from treadle.models.offline.plan.dropping import dropped, leaving_out, without
+from treadle.models.offline.plan.founded import values_in
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import told_all
 from treadle.models.offline.plan.structures import Mention, grouping_spans, groupings, mentions, overlaps
@@ -119,6 +120,8 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     subject = _somebody_told(made[-1], question, planner) or next(
         (v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None
     )
+    if _names_another(planner.box.read(earlier, planner.today), made):
+        subject = None
     clause = planner.box.read(clauses[0], planner.today)
     choice = planner.chooser.choose(clause)
     spoken = choice is not None and choice.spoken and not _is_breakdown(clause)
@@ -180,6 +183,13 @@ def _somebody_told(made: Exchange, question: str, planner: Planner) -> str | Non
     )
     asked = tool is not None and bool(people & set(tool.name_stems))
     return told if asked and _SOMEBODY.search(question) is not None else None
+
+
+def _names_another(earlier: Clause, made: Sequence[Exchange]) -> bool:
+    """Whether the question before names what nothing was called with: then "it" may be that."""
+    told = {str(value).lower() for each in made for value in (*each.arguments.values(), *values_in(each.result))}
+    names = [value.text.lower() for value in earlier.values if value.kind == "name"]
+    return any(not any(name in text or text in name for text in told if text) for name in names)
 
 
 def _asks_of_a_change(question: str, text: str, planner: Planner) -> bool:

@@ -134,9 +134,13 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb.low in _TURNING and len(ways) == 1 and not ways & said:
         # To turn something on is not to turn it off.
         return [(verb.start, verb.end)]
-    if after is not None and _is_led(clause, tool, verb.low, after, called):
+    led = after
+    if after is not None and after.low == second and second in _PARTICLES:
+        # "Check in with member 7" checks nobody in.
+        led = next((token for token in clause.tokens if token.start >= after.end), None)
+    if led is not None and _is_led(clause, tool, verb.low, led, called):
         # To report on an item is not to report it, and the "attack of the dragon" is no order.
-        return [(verb.start, after.end)]
+        return [(verb.start, led.end)]
     for token in (after, *clause.tokens[-2:]):
         if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
             continue
