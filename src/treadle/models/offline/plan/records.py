@@ -104,7 +104,10 @@ def _may_tell(asked: _Asked, clause: Clause) -> bool:
     nouns = {noun for param in asked.tool.required for noun in param.nouns}
     # "The folder docs" is called so.
     spans = [(a, b) for a, b in asked.used if any(stem(word) in nouns for word in clause.words_before(a, 1))]
-    spans += [(a, b) for a, b in asked.used if clause.text[a:b].lower() in asked.tool.choices]
+    # So is the large one of "the large kiln", where that is offered to choose from.
+    things = nouns.union(asked.tool.name_stems)
+    chosen = [(a, b) for a, b in asked.used if clause.text[a:b].lower() in asked.tool.choices]
+    spans += [(a, b) for a, b in chosen if any(stem(word) in things for word in clause.words_after(b, 1))]
     named = [a for a, _ in dict.fromkeys(spans) if all(a != v.start for v in given)]
     asking = many.QUESTION.search(clause.text) is not None or clause.is_yes_or_no
     sure = asking and len(given) + len(named) >= len(asked.arguments)
