@@ -324,14 +324,15 @@ async def test_each_time_limit_cancels_the_request(serve: Serve, limit: str, pie
     assert hung_up == [True]
 
 
-async def test_keep_alives_are_no_tokens(serve: Serve) -> None:
+@pytest.mark.parametrize("sent", [b": still here\n\n", b"data: {}\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'])
+async def test_keep_alives_are_no_tokens(serve: Serve, sent: bytes) -> None:
     def script(peer: Any) -> None:
         peer.begin()
         peer.chunk(piece("hel"))
         while not peer.gone(0.05):
-            peer.chunk(b": still here\n\n")
+            peer.chunk(sent)
 
-    timeouts = Timeouts(between_tokens=0.3)
+    timeouts = Timeouts(between_tokens=0.3, total=5)
     await error_of(model(serve(script).url, timeouts=timeouts), ModelTimeout, "between_tokens")
 
 

@@ -254,7 +254,7 @@ class HttpModel:
                 if isinstance(failure, ProtocolError):
                     raise broken_off(failure, reply, decoder) from failure.__cause__
                 raise
-            if not noted and (found or (watch.begun and data.get("type") != "ping")):
+            if not noted and (found or (watch.begun and data and data.get("type") != "ping")):
                 watch.token()
                 noted = True
             events += found
