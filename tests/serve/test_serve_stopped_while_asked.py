@@ -1,5 +1,7 @@
-"""Somebody waits for the whole answer of OpenAI's protocols while the server that carries the run out is stopped.
+"""Somebody waits for the whole answer of OpenAI's protocols, or follows, while the server that has the run is stopped.
 
+- a stream of treadle's own ended as that of a run that has ended, and whoever followed it followed it no more
+  -> test_a_stream_that_the_server_ends_is_none_of_a_run_that_has_ended
 - whether that was a 500, which says not to ask again, or a 503, was a matter of the moment
   -> test_who_is_known_again_is_told_to_ask_again_and_answered_by_the_same_run
 """
@@ -84,3 +86,40 @@ async def test_who_would_begin_another_run_is_told_not_to(path, headers, redact)
     """Without a name a request is known by its digest, and where texts are redacted none is kept."""
     status, error, told, _, _ = await stopped(path, headers, elsewhere=False, redact=redact)
     assert (status, told["x-should-retry"], "retry-after" in told) == (503, "false", False), error
+
+
+@pytest.mark.parametrize("until", ["end", "pause"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_stream_that_the_server_ends_is_none_of_a_run_that_has_ended(elsewhere, until):
+    shared, paid, gate = MemoryJournal(), [], Gate()
+    one, two = [app([clerk(paid, gate)], journal=Paced(shared), take_up=False, grace=60) for _ in range(2)]
+    async with lifespan(one), lifespan(two):
+        _, run = await Client(one, "POST", "/api/runs", {"agent": "clerk", "input": "go"}).run()
+        await gate.entered.wait()
+        told_to = two if elsewhere else one
+        path = f"/api/runs/{run['id']}/stream?until={until}"
+        client = Client(told_to, "GET", path)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(client.run())
+            for _ in range(100):
+                await asyncio.sleep(0)
+            told_to.stop()
+        assert b"event: tool_started\n" in client.body
+        *_, last = client.body.decode().strip().split("\n\n")
+        assert last.startswith("event: error\n"), last
+        assert "the server is stopping" in last
+        gate.opened.set()
+
+
+@pytest.mark.parametrize("after", [0, "all"])
+async def test_a_run_that_has_ended_is_told_to_its_end_though_the_server_stops_then(after):
+    async with lifespan(app([Agent(ScriptedModel(["Done."]), name="clerk")], journal=MemoryJournal())) as one:
+        _, run = await Client(one, "POST", "/api/runs", {"agent": "clerk", "input": "go"}).run()
+        path = f"/api/runs/{run['id']}/stream?deltas=false"
+        _, body = await Client(one, "GET", path).run()
+        count = body.count(b"id: ")
+        client = Client(one, "GET", f"{path}&after={count if after else 0}")
+        await client.run()
+        one.stop()
+        assert client.body.decode().strip().split("\n\n")[-1].startswith("event: end\n")
+        assert client.body.count(b"id: ") == (0 if after else count)

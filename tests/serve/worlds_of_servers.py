@@ -137,6 +137,8 @@ class Follower:
                 lines = dict(line.partition(": ")[::2] for line in chunk.splitlines())
                 if "id" in lines:
                     self.seen.append((int(lines["id"]), json.loads(lines["data"])["type"]))
+                elif lines.get("event") == "end":
+                    assert self.seen[-1][1] == "run_finished", (self.run_id, self.seen)
         self._client = None
 
     @property

@@ -18,7 +18,7 @@ from treadle.drivers.watching import RunEvent, StepCompleted
 from treadle.journal import Journal, JournalError, Leases
 from treadle.journal.ones_own import holders_of, read_of
 from treadle.kernel.events import Event, Happened, RunFinished, RunPaused
-from treadle.serve.refused import Refused
+from treadle.serve.refused import Refused, stopping
 
 LATEST: Final = 200
 """Events that are held for clients that keep up."""
@@ -135,6 +135,7 @@ class Feed:
 
         Raises:
             JournalError: the run cannot be read.
+            Refused: the server stops.
             Exception: why the run was stopped, with `until_pause`.
         """
         number, heard, ahead = after, 0, deque[Numbered]()
@@ -169,7 +170,9 @@ class Feed:
             elif self.failure is not None:
                 raise self.failure
             elif self.closed:
-                return
+                if self._latest and isinstance(self._latest[-1].event, RunFinished):
+                    return
+                raise stopping()
             elif until_pause and number in self._stopped[0]:
                 raise self._stopped[1]
             elif not until_pause:

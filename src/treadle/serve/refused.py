@@ -92,6 +92,11 @@ class Refused(Exception):
         return Why(self.kind, self.message, self.advice)
 
 
+def stopping() -> Refused:
+    """What whoever follows a run is told where the server stops: neither has ended."""
+    return Refused("unavailable", "the server is stopping", "The run is kept, and goes on when it is back.", 5)
+
+
 def of_journal(error: JournalError) -> Refused:
     """What went wrong with the journal, as it may be told to a caller: no path and no other run's name."""
     if isinstance(error, UnknownRun):

@@ -102,7 +102,6 @@ class Telling:
                     yield move
                 if _ends(one.event):
                     return
-        raise Refused("unavailable", "the server is stopping", "The run is kept, and goes on when it is back.", 5)
 
 
 class Branch:
