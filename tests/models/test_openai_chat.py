@@ -161,6 +161,33 @@ def test_reasoning_is_thinking_and_goes_back_in_its_field(field: str) -> None:
     assert openai == {"role": "assistant", "content": "yes"}
 
 
+@pytest.mark.parametrize(
+    ("host", "fields"),
+    [
+        ("127.0.0.1", {"reasoning", "reasoning_content", "thinking"}),
+        ("openrouter.ai", {"reasoning", "reasoning_content"}),
+        ("api.deepseek.com", {"reasoning_content"}),
+        ("api.moonshot.ai", {"reasoning_content"}),
+        ("api.groq.com", {"reasoning"}),
+        ("api.cerebras.ai", {"reasoning"}),
+        ("api.mistral.ai", {"thinking"}),
+        ("generativelanguage.googleapis.com", set()),
+        ("api.openai.com", set()),
+    ],
+)
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
+def test_reasoning_of_another_host_is_left_out_where_its_field_is_not_known(
+    host: str, fields: set[str], field: str
+) -> None:
+    """Mistral, Groq, Cerebras, Google and DeepSeek each refuse the whole request for a field that they do not know."""
+    message = AssistantMessage((Thinking("hmm", id=field), Text("yes")))
+    sent = encoded(*HELLO, message, host=host)["messages"][1]
+    plain = {"role": "assistant", "content": "yes"}
+    assert (sent != plain) == (field in fields)
+    if field not in fields:
+        assert sent == plain
+
+
 def test_reasoning_details_are_joined_and_go_back_whole() -> None:
     pieces = [{"type": "reasoning.text", "index": 0, "text": "a"}, {"type": "reasoning.text", "index": 0, "text": "b"}]
     sealed = [{"type": "reasoning.encrypted", "index": 1, "data": "xyz"}]

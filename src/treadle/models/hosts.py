@@ -24,7 +24,9 @@ class Host(Struct, frozen=True):
         json_schema: whether a reply can be held to a JSON Schema; if not, it is asked for JSON.
         schema_with_tools: whether a reply that is held to a schema may still call tools. Open servers hold all that the
             model writes to the schema, so that it never calls one (vLLM, Ollama), or refuse the request.
-        echo: whether the model's reasoning is sent back in the field that it came in.
+        echo: the fields in which reasoning is sent back, if it came in them: "thinking" is a part of the content. One
+            that came elsewhere, as where several hosts take turns, in a field that this one does not know, is left out:
+            hosts refuse the whole request for it.
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
         taken_away: what becomes of tools that a step takes away from the model. "allowed_tools": they stay described,
@@ -44,7 +46,7 @@ class Host(Struct, frozen=True):
     stream_usage: bool = True
     json_schema: bool = True
     schema_with_tools: bool = False
-    echo: bool = True
+    echo: tuple[str, ...] = ("reasoning", "reasoning_content", "thinking")
     short_ids: bool = False
     file_urls: bool = False
     taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
@@ -59,7 +61,7 @@ class Host(Struct, frozen=True):
 
 OPENAI: Final = Host(
     max_tokens="max_completion_tokens",
-    echo=False,
+    echo=(),
     schema_with_tools=True,
     taken_away="allowed_tools",
     cache_key=True,
@@ -74,20 +76,29 @@ ANTHROPIC_ELSEWHERE: Final = Host(json_schema=False)
 MISTRAL: Final = Host(
     seed="random_seed",
     stream_usage=False,
+    echo=("thinking",),
     short_ids=True,
     file_urls=True,
     taken_away="words",
     adds=16,
     adds_for_tools=64,
 )
-DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
-OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
+DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, echo=("reasoning_content",), taken_away="words")
+# It takes either name: https://openrouter.ai/docs/use-cases/reasoning-tokens
+OPENROUTER: Final = Host(
+    thinking="reasoning",
+    echo=("reasoning", "reasoning_content"),
+    file_urls=True,
+    taken_away="words",
+    tells_cost=True,
+)
 PERPLEXITY: Final = Host(tells_cost=True)
 # Its compatible API refuses `stream_options`, and holds a reply to JSON, but to no schema that is strict:
 # https://docs.cohere.com/docs/compatibility-api
 COHERE: Final = Host(stream_usage=False, json_schema=False)
 CACHING: Final = Host(taken_away="words")
-GROQ: Final = Host(max_tokens="max_completion_tokens", taken_away="words")
+GROQ: Final = Host(max_tokens="max_completion_tokens", echo=("reasoning",), taken_away="words")
+KIMI: Final = Host(json_schema=False, echo=("reasoning_content",), taken_away="words")
 
 
 def profile_at(host: Host, *, prefix_cache: bool | None = None, thinking: bool | None = None) -> ModelProfile:
@@ -122,13 +133,15 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("snowflakecomputing.com", Host(max_tokens="max_completion_tokens", thinking="reasoning")),
     ("z.ai", DEEPSEEK),
     ("x.ai", CACHING),
+    # It refuses whatever it has no name for.
+    ("generativelanguage.googleapis.com", replace(CACHING, echo=())),
     ("googleapis.com", CACHING),
     ("cohere.ai", COHERE),
     ("cohere.com", COHERE),
     # JSON yes, a schema not of every model.
-    ("moonshot.ai", Host(json_schema=False, taken_away="words")),
-    ("moonshot.cn", Host(json_schema=False, taken_away="words")),
-    ("aliyuncs.com", Host(json_schema=False, taken_away="words")),
+    ("moonshot.ai", KIMI),
+    ("moonshot.cn", KIMI),
+    ("aliyuncs.com", KIMI),
 )
 
 

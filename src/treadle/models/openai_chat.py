@@ -207,12 +207,12 @@ class ChatCodec:
 
     def _thought(self, part: Thinking, encoded: Json) -> None:
         """Sends thinking back in the field that it came in; it is kept by that name in `Thinking.id`."""
-        if not self.host.echo or not part.text:
+        if part.id not in self.host.echo or not part.text:
             return
         if part.id == "thinking":
             chunk = {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
             encoded["content"] = [*(encoded["content"] or []), chunk]
-        elif part.id in ("reasoning", "reasoning_content"):
+        else:
             encoded[part.id] = part.text
 
     def _tool_call(self, call: ToolCall) -> Json:
