@@ -182,10 +182,22 @@ def test_reasoning_of_another_host_is_left_out_where_its_field_is_not_known(
     """Mistral, Groq, Cerebras, Google and DeepSeek each refuse the whole request for a field that they do not know."""
     message = AssistantMessage((Thinking("hmm", id=field), Text("yes")))
     sent = encoded(*HELLO, message, host=host)["messages"][1]
-    plain = {"role": "assistant", "content": "yes"}
+    plain = encoded(*HELLO, AssistantMessage((Text("yes"),)), host=host)["messages"][1]
     assert (sent != plain) == (field in fields)
-    if field not in fields:
-        assert sent == plain
+
+
+@pytest.mark.parametrize("host", ["api.deepseek.com", "api.moonshot.ai", "api.moonshot.cn"])
+@pytest.mark.parametrize("thought", [None, Thinking("hmm", id="reasoning"), Thinking("hmm", signature="s")])
+def test_a_host_that_needs_reasoning_is_given_some_where_another_model_has_called(
+    host: str, thought: Thinking | None
+) -> None:
+    """It refuses a history with none; and Kimi's takes an empty one for none."""
+    called = AssistantMessage((*([thought] if thought else []), ToolCall("1", "f", "{}")))
+    own = AssistantMessage((Thinking("so", id="reasoning_content"), Text("yes")))
+    _, first, _, last = encoded(*HELLO, called, ToolMessage("1", "f", "x"), own, host=host)["messages"]
+    assert (first["reasoning_content"], last["reasoning_content"]) == (" ", "so")
+    elsewhere = encoded(*HELLO, called, ToolMessage("1", "f", "x"), host="api.z.ai")["messages"]
+    assert "reasoning_content" not in elsewhere[1]
 
 
 def test_reasoning_details_are_joined_and_go_back_whole() -> None:

@@ -27,6 +27,10 @@ class Host(Struct, frozen=True):
         echo: the fields in which reasoning is sent back, if it came in them: "thinking" is a part of the content. One
             that came elsewhere, as where several hosts take turns, in a field that this one does not know, is left out:
             hosts refuse the whole request for it.
+        needs_echo: whether each of the model's messages must have some, what another model said too. Models that think
+            unless they are told not to refuse a history in which one that called tools has none, or an empty one:
+            https://api-docs.deepseek.com/guides/thinking_mode
+            https://platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
         taken_away: what becomes of tools that a step takes away from the model. "allowed_tools": they stay described,
@@ -47,6 +51,7 @@ class Host(Struct, frozen=True):
     json_schema: bool = True
     schema_with_tools: bool = False
     echo: tuple[str, ...] = ("reasoning", "reasoning_content", "thinking")
+    needs_echo: bool = False
     short_ids: bool = False
     file_urls: bool = False
     taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
@@ -83,7 +88,8 @@ MISTRAL: Final = Host(
     adds=16,
     adds_for_tools=64,
 )
-DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, echo=("reasoning_content",), taken_away="words")
+ZAI: Final = Host(thinking="thinking", json_schema=False, echo=("reasoning_content",), taken_away="words")
+DEEPSEEK: Final = replace(ZAI, needs_echo=True)
 # It takes either name: https://openrouter.ai/docs/use-cases/reasoning-tokens
 OPENROUTER: Final = Host(
     thinking="reasoning",
@@ -98,7 +104,8 @@ PERPLEXITY: Final = Host(tells_cost=True)
 COHERE: Final = Host(stream_usage=False, json_schema=False)
 CACHING: Final = Host(taken_away="words")
 GROQ: Final = Host(max_tokens="max_completion_tokens", echo=("reasoning",), taken_away="words")
-KIMI: Final = Host(json_schema=False, echo=("reasoning_content",), taken_away="words")
+QWEN: Final = Host(json_schema=False, echo=("reasoning_content",), taken_away="words")
+KIMI: Final = replace(QWEN, needs_echo=True)
 
 
 def profile_at(host: Host, *, prefix_cache: bool | None = None, thinking: bool | None = None) -> ModelProfile:
@@ -131,7 +138,7 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("groq.com", GROQ),
     ("cerebras.ai", GROQ),
     ("snowflakecomputing.com", Host(max_tokens="max_completion_tokens", thinking="reasoning")),
-    ("z.ai", DEEPSEEK),
+    ("z.ai", ZAI),
     ("x.ai", CACHING),
     # It refuses whatever it has no name for.
     ("generativelanguage.googleapis.com", replace(CACHING, echo=())),
@@ -141,7 +148,7 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     # JSON yes, a schema not of every model.
     ("moonshot.ai", KIMI),
     ("moonshot.cn", KIMI),
-    ("aliyuncs.com", KIMI),
+    ("aliyuncs.com", QWEN),
 )
 
 

@@ -203,6 +203,8 @@ class ChatCodec:
             beside = kept.get("calls", {})
             encoded["tool_calls"] = [call | beside.get(call_id, {}) for call_id, call in calls]
         encoded.update(kept.get("message", {}))
+        if self.host.needs_echo and not any(field in encoded for field in self.host.echo):
+            encoded[self.host.echo[0]] = " "
         return encoded
 
     def _thought(self, part: Thinking, encoded: Json) -> None:
