@@ -26,6 +26,7 @@ from treadle import (
     RunResult,
 )
 from treadle.mcp import MCPServer
+from treadle.mcp.secrets import Secrets
 from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
 from treadle.testing import ScriptedModel
 
@@ -142,6 +143,14 @@ def test_a_server_that_is_made_by_its_class_is_told_how_it_is_made(given):
         MCPServer(*given)
     with pytest.raises(Misuse, match=r"or MCPServer\.http\(url, name=…\)"):
         MCPServer(url="http://localhost/mcp", name="time")
+
+
+def test_a_server_of_ones_own_class_is_made_of_what_that_says():
+    class Local(MCPServer):
+        def __init__(self, *, port):
+            super().__init__("local", lambda _: None, Secrets({}), f"localhost:{port}", {})
+
+    assert repr(Local(port=8000)) == "MCPServer('local', 'localhost:8000')"
 
 
 def test_what_nobody_calls_so_is_missing_as_in_any_object():

@@ -60,7 +60,7 @@ class MCPServer:
 
         def __new__(cls, *given: Any, **named: Any) -> Self:
             """One that `stdio` or `http` makes, which alone know what it is made of."""
-            if len(given) < 5 or named:
+            if cls is MCPServer and (len(given) < 5 or named):
                 made = "MCPServer.stdio(program, …, name=…) or MCPServer.http(url, name=…)"
                 raise Misuse(f"an MCPServer is made by {made}")
             return super().__new__(cls)
