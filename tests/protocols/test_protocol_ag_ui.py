@@ -9,7 +9,9 @@ import httpx2
 import pytest
 from front_agents import COLOUR, GATE, PAID
 
+from treadle import File, Image
 from treadle.serve.protocols import ag_ui, ag_ui_post, moves
+from treadle.serve.refused import Refused
 
 CHOOSE = {"name": "choose", "description": "Chooses.", "parameters": COLOUR}
 PAIRS = {
@@ -405,6 +407,28 @@ def test_a_post_that_makes_no_sense_is_refused(client: Client, wrong: Any) -> No
     refused = httpx2.post(client.url, json=client.body(**wrong))
     assert refused.status_code == 400, refused.text
     assert refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"mimeType": "image/png", "data": "aGk="}, Image(b"hi", None, "image/png")),
+        ({"mimeType": "image/png", "url": "https://e.example/a"}, Image(None, "https://e.example/a", "image/png")),
+        ({"mimeType": "text/plain", "data": "aGk=", "filename": "a.txt"}, File(b"hi", None, "text/plain", "a.txt")),
+        ({"mimeType": "image/png", "id": "kept-elsewhere"}, "messages[0].content[0].url must be a text"),
+        ({"mimeType": "image/png", "url": "file:///etc/passwd"}, "must be a data: or https: URL"),
+    ],
+)
+def test_what_clients_from_before_version_1_send_is_an_image_or_a_file(part: Any, shown: Any) -> None:
+    said = {"id": "u", "role": "user", "content": [{"type": "binary", **part}]}
+    post = {"threadId": "t", "runId": "r", "messages": [said], "tools": [], "context": []}
+    if isinstance(shown, str):
+        with pytest.raises(Refused, match=re.escape(shown)):
+            ag_ui_post.posted(post)
+    else:
+        found = ag_ui_post.posted(post).message
+        assert found is not None
+        assert found.content == (shown,)
 
 
 def test_a_typed_answer_is_the_result_of_the_run(url: str) -> None:

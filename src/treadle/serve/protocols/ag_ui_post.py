@@ -137,6 +137,12 @@ def _content(message: Json, where: str) -> list[Content]:
         if part.get("type") == "text":
             found.append(Text(text_at(part, "text", at)))
             continue
+        if part.get("type") == "binary":
+            # Clients from before 1.0 send images and files so.
+            kind, data = text_at(part, "mimeType", at), text_at(part, "data", at, "")
+            url = f"data:{kind};base64,{data}" if data else text_at(part, "url", at)
+            found.append(media(url, kind, text_at(part, "filename", at, ""), at))
+            continue
         source = object_at(part.get("source"), f"{at}.source")
         kind, value = text_at(source, "mimeType", f"{at}.source", ""), text_at(source, "value", f"{at}.source")
         match source.get("type"):
