@@ -63,6 +63,24 @@ def test_what_is_known_may_be_spelled_as_the_dimension_may_be(tmp_path: Path, kn
     assert (report.outcome, notes(report)) == ("passed", [])
 
 
+@pytest.mark.parametrize("known", ["''", "' '", "null", "['', '800100']"])
+@pytest.mark.parametrize("blank", ["", '""', " "])
+def test_a_known_blank_is_no_value_where_the_format_makes_it_none(tmp_path: Path, known: str, blank: str) -> None:
+    """It was nowhere: keys are told without a value there."""
+    for name, amount in (("a", 10), ("b", 1)):
+        (tmp_path / f"{name}.csv").write_text(f"account,amount\n{blank},{amount}\n800100,5\n")
+    (tmp_path / "sources.yaml").write_text("""\
+sources:
+  a: {kind: csv, path: a.csv, dimensions: {account: {}}, measures: {amount: {}}}
+  b: {kind: csv, path: b.csv, dimensions: {account: {format: blank_as_null}}, measures: {amount: {}}}
+""")
+    (tmp_path / "checks.yaml").write_text(
+        f"checks: {{x: {{compare: [a, b], by: [account], known: [{{key: {{account: {known}}}, why: late}}]}}}}\n"
+    )
+    (verdict,) = run_checks(read_checks(tmp_path / "checks.yaml")).verdicts
+    assert (verdict.known, verdict.notes) == (1, ())
+
+
 def test_a_known_key_that_is_nowhere_is_said_to_be_nowhere(tmp_path: Path) -> None:
     """It was told that nothing differs there any more."""
     report = run(tmp_path, "0071O300")

@@ -16,6 +16,7 @@ from treadle.analyst.checks.declared import Check, Known, told
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import Format
 from treadle.analyst.declared.source import Conversion, Dimension, KeyType, Mapping, Measure, Source, TextFormat
+from treadle.analyst.reading.filter_values import is_none
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.comparison import Comparison
@@ -31,20 +32,21 @@ def spelled(catalog: Catalog, check: Check, found: Comparison) -> tuple[Known, .
     """
     sources = sources_of(catalog, check)
     names = [name for name in found.dimensions if any(name in one.key for one in check.known)]
-    spellings: dict[str, dict[str, str]] = {}
+    spellings: dict[str, dict[str, str | None]] = {}
     for name in names:
         values = {row.key[name] for row in found.rows} - {None}
         strange = {value for one in check.known for value in one.key.get(name, ()) if value is not None}
         strange -= {text for value in values if (text := told(value)) is not None}
-        if not strange or not values:
-            continue
         key = shared_key(name, sources, "known")
         form = Format()
         for member in key.members:
             form |= member.format.shared
-        key = replace(key, format=form, type=_type(next(iter(values))))
-        with Session(catalog, []) as session:
-            spellings[name] = canonical(session, key, strange)
+        key = replace(key, format=form, type=_type(next(iter(values), "")))
+        blank = {value for value in strange if is_none(key, value)}
+        spellings[name] = dict.fromkeys(blank)
+        if strange - blank and values:
+            with Session(catalog, []) as session:
+                spellings[name] |= canonical(session, key, strange - blank)
     return tuple(
         replace(one, key={name: tuple(spellings.get(name, {}).get(value or "", value) for value in values)
                           for name, values in one.key.items()})

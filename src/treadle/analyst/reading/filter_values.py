@@ -69,11 +69,16 @@ def typed_value(key: Key, value: Scalar) -> object:
         ) from error
 
 
+def is_none(key: Key, value: Scalar) -> bool:
+    """Returns whether a value is none, or one that the key's format makes none."""
+    return value is None or ("blank_as_null" in key.format.steps and not text_of(value).strip(BLANKS))
+
+
 def without_blanks(key: Key, condition: Filter) -> Filter:
     """Returns the filter with no value in place of those that the key's format makes none."""
-    if "blank_as_null" not in key.format.steps or condition.op not in ("=", "!=", "in", "not in"):
+    if condition.op not in ("=", "!=", "in", "not in"):
         return condition
-    values = [None if value is None or not text_of(value).strip(BLANKS) else value for value in condition.values]
+    values = [None if is_none(key, value) else value for value in condition.values]
     if values == condition.values:
         return condition
     if condition.op in ("=", "!="):
