@@ -565,6 +565,21 @@ def test_numbers_with_either_decimal_sign_in_one_column_are_asked_about(tmp_path
     assert "amount has numbers such as 1,50, and such as 2.50" in "\n".join(found.questions)
 
 
+def test_a_sign_that_was_said_and_is_not_taken_is_told(tmp_path: Path) -> None:
+    """A version such as 1.2 proved the sign of 1.234 beside it, whatever had been said, without a word."""
+    rows = "k;version;amount\na;1.2;1.234\nb;1.10;2.750\n"
+    asked = "version proves that '.' is the decimal sign, so that amount is read with it, and not with the ',' that was said"
+    assert asked in "\n".join(Proposed(tmp_path, rows, decimal=",").questions)
+    for decimal in (None, "."):
+        assert asked not in "\n".join(Proposed(tmp_path, rows, decimal=decimal).questions)
+
+
+@pytest.mark.parametrize("decimal", [",", "."])
+def test_of_two_signs_that_are_proved_the_one_that_was_said_is_taken(tmp_path: Path, decimal: str) -> None:
+    found = Proposed(tmp_path, "k;menge;preis;amount\na;1.50;1,50;1,75\nb;2.50;2,50;1,25\n", decimal=decimal)
+    assert found.source.text.decimal == decimal
+
+
 def test_a_total_of_noughts_makes_no_codes_of_amounts(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "k;amount\na;1,5\nb;2,5\nTotal;000\n")
     assert (found.totals()["amount"], found.source.measures[0].name) == (D("4.0"), "amount")

@@ -148,12 +148,16 @@ def number_signs(
         if len(signs) > 1 and any(set(v) & set(".,") for v in columns[column])
     ]
     questions: list[str] = []
-    said, decimal = decimal, max(".,", key=lambda sign: len(proving[sign]))
-    if not proving[decimal] and said is not None:
-        decimal = said
-    elif not proving[decimal] and open_columns:
+    said = decimal
+    decimal = max(".,", key=lambda sign: (sign == said and bool(proving[sign]), len(proving[sign]), sign == said))
+    if open_columns and said is None and not proving[decimal]:
         decimal = UNKNOWN
         questions.append(_asked(open_columns[0], columns[open_columns[0]]))
+    elif open_columns and said not in (None, decimal):
+        questions.append(
+            f"{proving[decimal][0]} proves that {decimal!r} is the decimal sign, so that {open_columns[0]} is read "
+            f"with it, and not with the {said!r} that was said: if that is right, declare 'decimal: \"{said}\"'"
+        )
     other = {",": ".", ".": ","}.get(decimal, "")
     questions += [
         f"{column} has numbers with another decimal sign than the other columns; it is taken for text"
