@@ -61,7 +61,10 @@ FINE = ("--model", "script:answers")
         (["compare", "fi_reporting", "bpc_reporting", "--by", "compny"], "did you mean 'company'?"),
         (["compare", "fi_reporting", "bpc_reporting", "--measure", "amonts"], "did you mean"),
         (["compare", "fi_reporting", "bpc_reporting", "--where", "period"], "not NAME=VALUE"),
-        (["compare", "fi_reporting", "bpc_reporting", "--tolerance", "lots"], "tolerance"),
+        (["compare", "fi_reporting", "bpc_reporting", "--tolerance", "lots"], "'lots' is no amount from 0 on"),
+        (["compare", "fi_reporting", "bpc_reporting", "--tolerance", "1%"], "a share of A is --relative"),
+        (["compare", "fi_reporting", "bpc_reporting", "--materiality", "-1"], "'-1' is no amount from 0 on"),
+        (["compare", "fi_reporting", "bpc_reporting", "--relative", "nan%"], "'nan%' is no share from 0 on"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

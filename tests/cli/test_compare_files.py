@@ -16,6 +16,22 @@ import pytest
 MAIN = ("compare", "fi_reporting", "consolidation_mart", "--by", "company,period", "--measure", "amount")
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("compare", "fi_reporting", "consolidation_mart"), "--by"),
+        (("query", "fi_reporting"), "--by"),
+        (("rows", "fi_reporting", "consolidation_mart"), "--key"),
+        (("rows", "fi_reporting", "consolidation_mart", "--key", "account"), "--columns"),
+    ],
+)
+def test_names_may_be_given_one_by_one(treadle: Any, command: tuple[str, ...], option: str) -> None:
+    """The last of them won without a word."""
+    apart = treadle(*command, option, "company", option, "period, currency", "--json")
+    assert (apart.code, apart.out) == (0, treadle(*command, option, "company,period,currency", "--json").out)
+    assert apart.out != treadle(*command, option, "period,currency", "--json").out
+
+
 def test_files_are_written_beside_the_table(treadle: Any) -> None:
     done = treadle(*MAIN, "--json", "o.json", "--csv", "o.csv", "--html", "o.html", "--parquet", "o.parquet")
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""`--map A=B`: what the second source of a comparison calls what the first calls otherwise."""
+"""Names on the command line: lists of them, and `--map A=B`, what the second source of a comparison calls A."""
 
 from collections.abc import Sequence
 
@@ -19,3 +19,8 @@ def names_of(given: Sequence[str]) -> dict[str, str]:
             raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
         found[own] = theirs
     return found
+
+
+def names_in(given: Sequence[str]) -> list[str]:
+    """The names between commas, of an option that may be given several times."""
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]

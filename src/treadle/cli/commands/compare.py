@@ -12,7 +12,7 @@ from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
-from treadle.cli.mapped import map_option, names_of
+from treadle.cli.mapped import map_option, names_in, names_of
 from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
 
@@ -29,10 +29,9 @@ _STDOUT = "\0"
 @click.argument("a", shell_complete=completion.sources)
 @click.argument("b", shell_complete=completion.sources)
 @click.option(
-    "--by",
-    metavar="NAME,...",
-    help='Dimensions to compare by; "" for the totals only. Default: all that both have and no --where fixes.',
-)
+    "--by", multiple=True, metavar="NAME,...",
+    help='Dimensions to compare by; repeatable; "" for the totals only. Default: all that both have and no --where fixes.',
+)  # fmt: skip
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
 @where_option
 @click.option(
@@ -75,7 +74,7 @@ _STDOUT = "\0"
 )  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
-    a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
+    a: str, b: str, by: tuple[str, ...], measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
     where_b: tuple[str, ...], names: tuple[str, ...], subtotals: tuple[str, ...], tolerance: str | None,
     relative: str | None, materiality: str | None, fail_on: "Class | None", top: int, sources: str | None,
     json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
@@ -94,11 +93,12 @@ def compare(
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
-        "names": names_of(names), "subtotals": list(subtotals), "tolerance": tolerance,
-        "relative_tolerance": _share(relative), "materiality": materiality,
+        "names": names_of(names), "subtotals": list(subtotals),
+        "tolerance": _amount("--tolerance", tolerance), "materiality": _amount("--materiality", materiality),
+        "relative_tolerance": _share(relative),
     }  # fmt: skip
-    if by is not None:
-        given["dimensions"] = [name.strip() for name in by.split(",") if name.strip()]
+    if by:
+        given["dimensions"] = names_in(by)
     if measure:
         given["measures"] = list(measure)
     try:
@@ -180,14 +180,36 @@ def _code(found: "Sequence[Comparison]", fail_on: "Class") -> ExitCode:
     return ExitCode.DIFFERS if "failed" in outcomes else ExitCode.FINISHED
 
 
-def _share(text: str | None) -> str | Decimal | None:
-    """A share, which may be written in percent; what is no number is left for the request to refuse."""
-    if text is None or not text.strip().endswith("%"):
-        return text
+def _amount(option: str, text: str | None) -> Decimal | None:
+    """An amount of a threshold."""
+    if text is None:
+        return None
     try:
-        return Decimal(text.strip()[:-1].strip()).scaleb(-2)
-    except InvalidOperation:
-        return text
+        return _threshold(text)
+    except InvalidOperation as error:
+        share = "; a share of A is --relative" if "%" in text else ""
+        told = f"{text!r} is no amount from 0 on, such as 0.01{share}"
+        raise click.BadParameter(told, param_hint=f"'{option}'") from error
+
+
+def _share(text: str | None) -> Decimal | None:
+    """A share, which may be written in percent."""
+    if text is None:
+        return None
+    bare = text.strip()
+    try:
+        return _threshold(bare.removesuffix("%")).scaleb(-2 if bare.endswith("%") else 0)
+    except InvalidOperation as error:
+        told = f"{text!r} is no share from 0 on, such as 0.01 or 1%"
+        raise click.BadParameter(told, param_hint="'--relative'") from error
+
+
+def _threshold(text: str) -> Decimal:
+    """A number from 0 on. Raises InvalidOperation for what is none."""
+    value = Decimal(text.strip())
+    if not value.is_finite() or value < 0:
+        raise InvalidOperation(text)
+    return value
 
 
 def _exports(**files: str | None) -> "list[Export]":

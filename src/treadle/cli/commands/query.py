@@ -10,6 +10,7 @@ from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import indented
+from treadle.cli.mapped import names_in
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json, prose, set_off
 from treadle.cli.working import working
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Ask one source for figures, without a model.")
 @click.argument("source", shell_complete=completion.sources)
-@click.option("--by", metavar="NAME,...", help="Dimensions to group by. Default: none, the totals only.")
+@click.option(
+    "--by", multiple=True, metavar="NAME,...", help="Dimensions to group by; repeatable. Default: the totals only."
+)
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all of the source's.")
 @where_option
 @subtotals_option
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     "--xlsx", "xlsx_file", type=click.Path(path_type=Path), metavar="FILE", help="Write them to an Excel file."
 )
 def query(
-    source: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], subtotals: tuple[str, ...],
+    source: str, by: tuple[str, ...], measure: tuple[str, ...], where: tuple[str, ...], subtotals: tuple[str, ...],
     order: tuple[str, ...],
     limit: int | None, sources: str | None, as_json: bool, csv_file: Path | None, xlsx_file: Path | None,
 ) -> int:  # fmt: skip
@@ -54,7 +57,7 @@ def query(
     given: dict[str, Any] = {
         "source": source, "filters": filters_of("--where", where), "order": list(order), "limit": limit,
         "subtotals": list(subtotals),
-        "dimensions": [name.strip() for name in (by or "").split(",") if name.strip()],
+        "dimensions": names_in(by),
     }  # fmt: skip
     if measure:
         given["measures"] = list(measure)

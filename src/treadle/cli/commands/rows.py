@@ -9,7 +9,7 @@ from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import say_conditions
 from treadle.cli.exits import ExitCode
-from treadle.cli.mapped import map_option, names_of
+from treadle.cli.mapped import map_option, names_in, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
@@ -25,8 +25,13 @@ _MOST: Final = 6
 @click.command(short_help="Compare two sources row by row, by a key, column by column.")
 @click.argument("a", shell_complete=completion.sources)
 @click.argument("b", shell_complete=completion.sources)
-@click.option("--key", required=True, metavar="NAME,...", help="The dimensions that tell rows apart.")
-@click.option("--columns", metavar="NAME,...", help="The dimensions to compare. Default: all others that both have.")
+@click.option(
+    "--key", required=True, multiple=True, metavar="NAME,...", help="The dimensions that tell rows apart; repeatable."
+)
+@click.option(
+    "--columns", multiple=True, metavar="NAME,...",
+    help="The dimensions to compare; repeatable. Default: all others that both have.",
+)  # fmt: skip
 @where_option
 @map_option
 @click.option("--limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Examples of each column.")
@@ -34,8 +39,8 @@ _MOST: Final = 6
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
 def rows(
-    a: str, b: str, key: str, columns: str | None, where: tuple[str, ...], names: tuple[str, ...], limit: int,
-    fail: bool, sources: str | None, as_json: bool,
+    a: str, b: str, key: tuple[str, ...], columns: tuple[str, ...], where: tuple[str, ...], names: tuple[str, ...],
+    limit: int, fail: bool, sources: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Compare the rows of the sources A and B by a key: which columns that are no figures have other values.
 
@@ -44,11 +49,11 @@ def rows(
     catalog = open_catalog(sources)
     from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
 
-    given: dict[str, Any] = {"source_a": a, "source_b": b, "key": _names(key), "limit": limit}
+    given: dict[str, Any] = {"source_a": a, "source_b": b, "key": names_in(key), "limit": limit}
     if not given["key"]:
         raise click.BadParameter("it names no dimension", param_hint="'--key'")
-    if columns is not None:
-        given["columns"] = _names(columns)
+    if columns:
+        given["columns"] = names_in(columns)
     request = RowsRequest(**given, filters=filters_of("--where", where), names=names_of(names))
     found = working(lambda interrupt, tell: compare_rows(catalog, request, interrupt=interrupt))
     same = found.equal == found.keys and found.keys > 0
@@ -81,7 +86,3 @@ def _counted(found: "RowComparison") -> str:
 
 def _say(text: str) -> None:
     click.echo(prose(clean(text)))
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
