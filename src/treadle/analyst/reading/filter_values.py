@@ -69,7 +69,7 @@ def typed_value(key: Key, value: Scalar) -> object:
         ) from error
 
 
-def is_none(key: Key, value: Scalar) -> bool:
+def is_none(key: Key, value: Scalar | None) -> bool:
     """Returns whether a value is none, or one that the key's format makes none."""
     return value is None or ("blank_as_null" in key.format.steps and not text_of(value).strip(BLANKS))
 

@@ -30,7 +30,7 @@ _STDOUT = "\0"
 @click.argument("b", shell_complete=completion.sources)
 @click.option(
     "--by", multiple=True, metavar="NAME,...",
-    help='Dimensions to compare by; repeatable; "" for the totals only. Default: all that both have and no --where fixes.',
+    help='Dimensions to compare by; "" for the totals only; repeatable. Default: all of both that no --where fixes.',
 )  # fmt: skip
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
 @where_option
