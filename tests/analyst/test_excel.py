@@ -221,3 +221,31 @@ def test_against_a_csv_file_with_rows_behind(make: Any, tmp_path: Path) -> None:
     )
     assert {row.key["company"]: row.status for row in found.rows} == {"x": "match", "y": "major_diff"}
     assert "duplicates" in [finding.kind for finding in found.warnings]
+
+
+DAYS = "has numbers such as 45292, and is named as days are, of which Excel counts that as 2024-01-01"
+MIXED = "has days in some cells, and in others what is none"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "asked"),
+    [
+        ("Datum", [45292, 45293, 45300], DAYS), ("Buchungsdatum", [45292, 45293.5], DAYS),
+        ("Datum", [date(2024, 1, 1), 45300], f"{MIXED}, such as 45300"),
+        ("Datum", [date(2024, 1, 1), "02.01.2024", 45300], MIXED), ("Datum", [date(2024, 1, 1), "offen"], MIXED),
+        ("Betrag", [1.5, date(2024, 1, 1)], f"{MIXED}, such as 1.5"),
+        ("Datum", [date(2024, 1, 1), "2024-01-02"], ""), ("Datum", [date(2024, 1, 31), "29.01.2024"], ""),
+        ("Datum", [date(2024, 1, 1), None], ""), ("Updates", [45292, 45293], ""), ("Datum", [1, 45293], ""),
+    ],
+)  # fmt: skip
+def test_days_that_are_kept_as_something_else_are_asked_about(
+    tmp_path: Path, name: str, cells: list[Any], asked: str
+) -> None:
+    """Such numbers were taken for codes, and such a mixture for text, of which nothing was said."""
+    with xlsxwriter.Workbook(str(tmp_path / "s.xlsx"), {"default_date_format": "dd.mm.yyyy"}) as book:
+        rows = book.add_worksheet()
+        for at, row in enumerate([["k", name], *(["a", cell] for cell in cells)]):
+            rows.write_row(at, 0, row)
+    (found,) = propose(tmp_path / "s.xlsx")
+    said = "\n".join(found.questions)
+    assert f"{name} {asked}" in said if asked else (MIXED not in said and "as days are" not in said)

@@ -48,7 +48,8 @@ _RATES = re.compile(
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
 _WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
-_DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
+DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
+"""Names of columns that have days."""
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
 _YEAR = re.compile(r"(19|20)\d\d")
 _YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
@@ -339,7 +340,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     dates = [text for text in distinct if set(text) - set("0./-")]
     found = [
         spelling
-        for spelling in (*_SPELLINGS, *(_DIGITS if _DAILY.search(name) else ()))
+        for spelling in (*_SPELLINGS, *(_DIGITS if DAILY.search(name) else ()))
         if dates and all((day := day_of(text, spelling)) and _likely(day) for text in dates)
     ]
     example = min(dates, default="")
@@ -352,7 +353,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     if not found or (found == ["YYYYMMDD"] and is_figure(name)):
         return None
     asked = ""
-    if found == ["YYYYMMDD"] and _CODES.search(name) and not (_DAILY.search(name) or _PERIODIC.search(name)):
+    if found == ["YYYYMMDD"] and _CODES.search(name) and not (DAILY.search(name) or _PERIODIC.search(name)):
         asked = (
             f"{name} has digits such as {example}, which are taken for days, but the name of a code: if they are "
             f"codes, take out 'format: date(YYYYMMDD)'"

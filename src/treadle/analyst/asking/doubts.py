@@ -5,8 +5,11 @@ Pure. Neighbours: `treadle.analyst.asking.columns`, which guesses what each colu
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 
-from treadle.analyst.asking.columns import Guess, is_day, is_figure
+from msgspec.structs import replace
+
+from treadle.analyst.asking.columns import DAILY, Guess, is_day, is_figure
 from treadle.analyst.declared.days import BLANKS
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.scalar import scalar
@@ -20,6 +23,7 @@ _MARKED = re.compile(rf"{_SPELLED.pattern}(?P<mark>cr|dr|c|d|s|h|soll|haben|cred
 
 
 _KEPT_DIGITS = 15
+_FIRST_DAY = date(1899, 12, 30)
 _YEAR = re.compile(r"(19|20)\d\d")
 
 
@@ -43,6 +47,37 @@ def cut_off(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def _is_cut_off(cell: object) -> bool:
     most = 10 ** (2 * _KEPT_DIGITS)
     return isinstance(cell, (int, float)) and 10**_KEPT_DIGITS <= cell < most and float(cell).is_integer()
+
+
+def about_days(guesses: Mapping[str, Guess], rows: Sequence[Sequence[object]]) -> dict[str, Guess]:
+    """Returns the guesses of the columns of an Excel file, with a question about days that are kept as something else.
+
+    Args:
+        guesses: what each column is taken for, in their order.
+        rows: the cells, as the file has them.
+    """
+    found = dict(guesses)
+    for at, (column, each) in enumerate(guesses.items()):
+        cells = [row[at] for row in rows if row[at] not in ("", None)]
+        others = [cell for cell in cells if not isinstance(cell, date)]
+        if len(others) < len(cells):
+            if others and not (each.format or each.type):
+                one = f"{others[0]:g}" if isinstance(others[0], float) else scalar(str(others[0]))
+                asked = f"{column} has days in some cells, and in others what is none, such as {one}"
+                found[column] = replace(each, question=each.question or f"{asked}: have one of the two in all of them")
+        elif cells and DAILY.search(column) and all(map(_may_be_counted_day, cells)):
+            first = float(str(cells[0]))
+            asked = (
+                f"{column} has numbers such as {first:g}, and is named as days are, of which Excel counts that as "
+                f"{_FIRST_DAY + timedelta(days=int(first))}: if they are days, show these cells as days in the file"
+            )
+            found[column] = replace(each, question=asked)
+    return found
+
+
+def _may_be_counted_day(cell: object) -> bool:
+    """Whether a cell has a number by which Excel counts a day of the years that figures are of."""
+    return isinstance(cell, (int, float)) and not isinstance(cell, bool) and 20_000 <= cell < 60_000
 
 
 def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.columns import Guess, guess, is_figure
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
+    about_days,
     asked_counts,
     asked_empty,
     asked_marks,
@@ -172,7 +173,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
                       text.thousands)
         for column, values in samples.items()
     }  # fmt: skip
-    guesses = _told_by_column(guesses, samples)
+    guesses = about_days(_told_by_column(guesses, samples), cells)
     questions += tuple(f"{column} holds binary data, and is left out" for column in binary)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
