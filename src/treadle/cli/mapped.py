@@ -12,11 +12,13 @@ map_option = click.option(
 
 def names_of(given: Sequence[str]) -> dict[str, str]:
     """The names of the second source, by those of the first."""
-    found = {}
+    found: dict[str, str] = {}
     for item in given:
         own, sign, theirs = (part.strip() for part in item.partition("="))
         if not (own and sign and theirs):
             raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
+        if own.casefold() in map(str.casefold, found):
+            raise click.BadParameter(f"{own} is given twice, and B calls it one name", param_hint="'--map'")
         found[own] = theirs
     return found
 
