@@ -290,3 +290,37 @@ def test_a_database_is_not_asked_for_what_is_no_value_by_its_nulls_alone(
         name="a", kind="sqlalchemy", table="t", dsn_env="A_URL", dimensions=(k,), measures=(Measure(name="amount"),)
     )
     assert total(source, tmp_path, [{"dimension": "k", "op": op, "value": value}]) == expected
+
+
+def test_a_blank_among_conditions_leaves_what_is_told_of_them_alone(tmp_path: Path) -> None:
+    """Each side had a condition of its own then: what both have was told three times, what B has was said to be
+    nowhere, and what a source always leaves out to be idle."""
+    for name, value in (("a", "Y"), ("b", "Z")):
+        (tmp_path / f"{name}.csv").write_text(f"k,t,n\na,X,1\nb,{value},2\nc,,4\n")
+    said = "dimensions: {k: {}, t: {format: blank_as_null}}, measures: {n: {}}"
+    (tmp_path / "sources.yaml").write_text(
+        f"sources:\n  a: {{kind: csv, path: a.csv, {said}}}\n  b: {{kind: csv, path: b.csv, {said}}}\n"
+        f'  c: {{kind: csv, path: a.csv, {said}, default_filters: [{{dimension: t, op: "not in", value: ["", Q]}}]}}\n'
+    )
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    left_out = [{"dimension": "t", "op": "not in", "value": ["", "Z"]}]
+    found = compare(catalog, CompareRequest(source_a="a", source_b="b", dimensions=["k"], filters=left_out))
+    assert [claim.message for claim in found.warnings] == ["where t not in ['', 'Z'], b has no row for k b, a has"]
+    assert query(catalog, QueryRequest(source="c")).warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["query", "compare"])
+def test_a_day_whose_rows_all_have_times_is_told_to_stand_for_its_beginning(tmp_path: Path, kind: str) -> None:
+    """A side without a row was told to have none, and not why."""
+    (tmp_path / "a.csv").write_text("t,n\n2024-01-31 10:00:00,1\n")
+    said = "kind: csv, path: a.csv, dimensions: {t: {type: timestamp}}, measures: {n: {}}"
+    (tmp_path / "sources.yaml").write_text(f"sources:\n  a: {{{said}}}\n  b: {{{said}}}\n")
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    asked = [{"dimension": "t", "op": "between", "value": ["2024-01-31", "2024-01-31"]}]
+    told: list[str]
+    if kind == "query":
+        told = [*query(catalog, QueryRequest(source="a", filters=asked)).warnings]
+    else:
+        found = compare(catalog, CompareRequest(source_a="a", source_b="b", filters=asked))
+        told = [claim.message for claim in found.warnings]
+    assert "a has rows with times of 2024-01-31 that" in "\n".join(told)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.currencies import mixed_currencies
 from treadle.analyst.asking.duplicates import duplicates
-from treadle.analyst.asking.idle_filters import idle_filters
+from treadle.analyst.asking.idle_filters import begun_days, idle_filters
 from treadle.analyst.asking.loading import unfiltered
 from treadle.analyst.asking.patterns import currency_factors, patterns
 from treadle.analyst.asking.rows import Side
@@ -93,6 +93,7 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
         found += idle_filters(session, [side])
     else:
         found += _unfulfilled(session, side)
+        found += begun_days(session, side)
         found.append(Claim(kind="no_rows", facts={"side": side.called}, filters=filters, proof=proof_of(counted)))
     for at, measure in enumerate(side.measures):
         found += _floating(session, side, at, "figures", filters)
@@ -147,6 +148,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
             continue
         # What is so of a condition whatever the rows are is said once.
         found += [claim for claim in _unfulfilled(session, side) if claim not in found]
+        found += begun_days(session, side)
         counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
         found.append(Claim(kind="no_rows", facts={"side": side.called}, filters=filters, proof=proof_of(counted)))
     return found

@@ -42,17 +42,33 @@ def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
         session: may read the sources.
         sides: what is asked; what one of several has is no idle condition on all of them.
     """
-    found: dict[int, tuple[Filter, list[tuple[Side, Key]]]] = {}
-    for side in sides:
-        for key, condition in side.conditions:
-            if not any(condition is usual for usual in side.source.default_filters):
-                found.setdefault(id(condition), (condition, []))[1].append((side, key))
-    for condition, asked in found.values():
+    for condition, asked in _conditions(sides):
         yield from _whole_periods(condition, asked[0][1])
         yield from _begun_days(session, condition, asked)
         # What one of two sides lacks is told by their keys: databases are asked no more for it.
         if condition.op in _LEFT_OUT or (condition.op == "in" and len(sides) == 1):
             yield from _without_rows(session, condition, asked, sides)
+
+
+def begun_days(session: Session, side: Side) -> Iterator[Claim]:
+    """Yields which days stand for their beginning among points in time, of a side of which no row passes.
+
+    Args:
+        session: may read the source.
+        side: what is asked.
+    """
+    for condition, asked in _conditions([side]):
+        yield from _begun_days(session, condition, asked)
+
+
+def _conditions(sides: Sequence[Side]) -> list[tuple[Filter, Asked]]:
+    """The conditions of the question, each with the sides that it is on."""
+    found: dict[int, tuple[Filter, list[tuple[Side, Key]]]] = {}
+    for side in sides:
+        for key, condition in side.conditions:
+            if not any(condition is usual for usual in side.source.default_filters):
+                found.setdefault(id(condition), (condition, []))[1].append((side, key))
+    return list(found.values())
 
 
 def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequence[Side]) -> Iterator[Claim]:

@@ -19,7 +19,6 @@ from treadle.analyst.declared.days import iso_day
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.conditions import holds, orders_in
-from treadle.analyst.reading.filter_values import without_blanks
 from treadle.analyst.reading.key_values import text_of_column, typed_column
 from treadle.analyst.reading.keys import Key, natural_type
 from treadle.analyst.reading.number_spelling import plain_number
@@ -104,8 +103,7 @@ class Opened(Wanted, frozen=True, kw_only=True):
 
     def typed(self, together: "Sequence[Opened]") -> "Typed":
         """Returns it with the types of keys and conditions that all sources of the question share."""
-        typed = [(typed_keys(together, [key])[0], condition) for key, condition in self.conditions]
-        conditions = tuple((key, without_blanks(key, condition)) for key, condition in typed)
+        conditions = tuple((typed_keys(together, [key])[0], condition) for key, condition in self.conditions)
         known = asdict(self) | {"keys": tuple(typed_keys(together, self.keys)), "conditions": conditions}
         return Typed(**known)
 

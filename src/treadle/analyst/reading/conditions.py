@@ -6,7 +6,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar, Under
 from treadle.analyst.declared.hierarchy import Span
 from treadle.analyst.reading.ends import as_filter, by_order, ends_of, operand, order_for
-from treadle.analyst.reading.filter_values import in_points, spelled_out, typed_value
+from treadle.analyst.reading.filter_values import as_held, spelled_out, typed_value
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.ranges import Order
@@ -29,7 +29,7 @@ def holds(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameters
     """
     if condition.op == "under":
         return _below(key, condition, value, parameters)
-    condition = in_points(key, condition)
+    condition = as_held(key, condition)
     if condition.op == "like":
         text = value if key.type == "string" else cast(value, "VARCHAR")
         return exp.Like(this=text, expression=cast(parameters.add(str(condition.value)), "VARCHAR"))

@@ -74,18 +74,6 @@ def is_none(key: Key, value: Scalar | None) -> bool:
     return value is None or ("blank_as_null" in key.format.steps and not text_of(value).strip(BLANKS))
 
 
-def without_blanks(key: Key, condition: Filter) -> Filter:
-    """Returns the filter with no value in place of those that the key's format makes none."""
-    if condition.op not in ("=", "!=", "in", "not in"):
-        return condition
-    values = [None if is_none(key, value) else value for value in condition.values]
-    if values == condition.values:
-        return condition
-    if condition.op in ("=", "!="):
-        return Filter(dimension=condition.dimension, op="is null" if condition.op == "=" else "is not null")
-    return Filter(dimension=condition.dimension, op=condition.op, value=values)
-
-
 def has_points(key: Key) -> bool:
     """Returns whether the values of a key may be points in time."""
     if key.type == "string":
@@ -93,6 +81,14 @@ def has_points(key: Key) -> bool:
     return key.type == "timestamp"
 
 
-def in_points(key: Key, condition: Filter) -> Filter:
-    """Returns the filter as it holds for points in time, where the key may have some."""
-    return condition.to_the_end if has_points(key) else condition
+def as_held(key: Key, condition: Filter) -> Filter:
+    """Returns the filter as it holds for the values of a key: to the end of its last day for points in time, where the
+    key may have some, and with no value in place of what the key's format makes none."""
+    if condition.op not in ("=", "!=", "in", "not in"):
+        return condition.to_the_end if has_points(key) else condition
+    values = [None if is_none(key, value) else value for value in condition.values]
+    if values == condition.values:
+        return condition
+    if condition.op in ("=", "!="):
+        return Filter(dimension=condition.dimension, op="is null" if condition.op == "=" else "is not null")
+    return Filter(dimension=condition.dimension, op=condition.op, value=values)

@@ -15,7 +15,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar, Under
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
-from treadle.analyst.reading.filter_values import in_points, text_of, typed_value
+from treadle.analyst.reading.filter_values import as_held, text_of, typed_value
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
@@ -50,7 +50,7 @@ def narrowing(
         return None  # what a day is spelled like is known to treadle alone
     if condition.op == "under":
         return _below(dialect, key, name, column, condition, parameters)
-    condition = in_points(key, condition)
+    condition = as_held(key, condition)
     value = quoted_column(name)
     if condition.op in ("is null", "is not null"):
         missing = exp.Is(this=value, expression=exp.null())
