@@ -5,10 +5,11 @@ compared and sent to any provider. Nothing here knows a provider's format: `trea
 """
 
 from collections.abc import Sequence
+from operator import add
 from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from treadle.kernel.errors import Named
 
@@ -236,8 +237,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
-        return Usage(**counts, estimated=self.estimated or other.estimated, service=self._service_with(other))
+        added = Usage(*map(add, astuple(self), astuple(other)))
+        return replace(added, estimated=self.estimated or other.estimated, service=self._service_with(other))
 
     def __sub__(self, other: "Usage") -> "Usage":
         return replace(self, **{name: getattr(self, name) - getattr(other, name) for name in COUNTS})
