@@ -162,6 +162,22 @@ def test_what_nobody_calls_so_is_missing_as_in_any_object():
         exec("from treadle import xyzzy")
 
 
+def test_a_property_of_ones_own_that_fails_says_what_of():
+    class Shop(Agent):
+        @property
+        def runs(self):
+            return self.till.runs
+
+        @property
+        def owner(self):
+            return None.name
+
+    shop = Shop(ScriptedModel([]))
+    for name, missing in (("runs", "'Shop' object has no attribute 'till'"), ("owner", "'NoneType' object has no")):
+        with pytest.raises(AttributeError, match=f"^{missing}"):
+            getattr(shop, name)
+
+
 def test_a_result_is_still_copied_and_pickled_whole():
     found = result()
     for again in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):

@@ -1,7 +1,7 @@
 """Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 ARGUMENTS: Final = {
     "system_prompt": "instructions",
@@ -167,8 +167,12 @@ class Misnamed:
     # Type checkers know what there is; to them any name would be there.
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Never:
-            meant = f"; did you mean {self._other_names[name]}?" if name in self._other_names else ""
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self
-            )
+        def __getattr__(self, name: str) -> Any:
+            try:
+                # A property of that name may be what had no attribute; asked once more, it says which.
+                return super().__getattribute__(name)
+            except AttributeError as error:
+                if name not in self._other_names or name in dir(type(self)):
+                    raise
+                meant = self._other_names[name]
+                raise AttributeError(f"{error}; did you mean {meant}?", name=name, obj=self) from None
