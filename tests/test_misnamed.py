@@ -153,6 +153,10 @@ def test_a_server_of_ones_own_class_is_made_of_what_that_says():
     assert repr(Local(port=8000)) == "MCPServer('local', 'localhost:8000')"
 
 
+def test_a_server_may_be_copied():
+    assert copy.copy(MCPServer.http("http://localhost/mcp", name="time")).name == "time"
+
+
 def test_what_nobody_calls_so_is_missing_as_in_any_object():
     for owner in (result(), Agent(ScriptedModel([]))):
         assert not hasattr(owner, "xyzzy")

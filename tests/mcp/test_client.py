@@ -350,7 +350,7 @@ async def test_a_server_that_cannot_be_started_ends_the_run_in_words(tmp_path):
     agent = Agent(ScriptedModel(["done"]), tools=[server], journal=journal)
     with pytest.raises(ServerFailed, match="the server gone cannot be used: there is no program '/no/such/program'"):
         await agent.run("go")
-    with pytest.raises(ServerFailed, match="its arguments are given apart: 'no-such-program', '--fast'"):
+    with pytest.raises(ServerFailed, match="arguments in it are given apart: 'no-such-program', '--fast'"):
         await MCPServer.stdio("no-such-program --fast", name="gone").about()
     with pytest.raises(Misuse, match=r"no option 'args'; what a program is started with follows it: stdio\(program, "):
         MCPServer.stdio("uvx", args=["mcp-server-time"], name="time")

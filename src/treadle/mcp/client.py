@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeVar, Unpack
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ListedTool, ToolSpec
@@ -55,17 +55,18 @@ class MCPServer:
     so what a tool may do is for the agent's rules to say (`ask_before(effect="write")`).
     """
 
-    # Type checkers know the arguments from `__init__`.
-    if not TYPE_CHECKING:
-
-        def __new__(cls, *given: Any, **named: Any) -> Self:
-            """One that `stdio` or `http` makes, which alone know what it is made of."""
-            if cls is MCPServer and (len(given) < 5 or named):
-                made = "MCPServer.stdio(program, …, name=…) or MCPServer.http(url, name=…)"
-                raise Misuse(f"an MCPServer is made by {made}")
-            return super().__new__(cls)
-
-    def __init__(self, name: str, transport: Connect, secrets: Secrets, told: str, options: Options) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        transport: Connect | None = None,
+        secrets: Secrets | None = None,
+        told: str = "",
+        options: Options | None = None,
+        **unknown: Never,
+    ) -> None:
+        if unknown or transport is None or secrets is None or options is None:
+            made = "MCPServer.stdio(program, …, name=…) or MCPServer.http(url, name=…)"
+            raise Misuse(f"an MCPServer is made by {made}")
         self._name = check_server_name(name)
         self._secrets, self._told = secrets, told
         check_server_options(options)

@@ -16,7 +16,7 @@ def in_words(error: BaseException, told: str) -> str:
         case Misuse() | TimeoutError():
             return str(error)
         case FileNotFoundError():
-            apart = f"; its arguments are given apart: {', '.join(map(repr, told.split()))}" if " " in told else ""
+            apart = f"; arguments in it are given apart: {', '.join(map(repr, told.split()))}" if " " in told else ""
             return f"there is no program {told!r}, or not the folder that it is to be started in{apart}"
         case PermissionError():
             return f"{told!r} is no program that may be started"
