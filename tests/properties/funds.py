@@ -1,7 +1,7 @@
 """Budgets that a generated run is given along the way: when it begins, first when it is taken up, others, or none.
 
 They are as in a file: they outlive processes, as they stood when the process died. Who takes a run up has as many as it
-was begun under, and all that it was left in the middle under; who has fewer is refused, and changes nothing.
+was begun under, and all that it was left in the middle under; who has fewer, or others, is refused and changes nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -174,14 +174,18 @@ async def refused_with_less(trial: Any, root: str) -> None:
     purses, journal = trial.purses, trial.journal
     if not purses.under or fold_all(journal.events(root)).phase in ("paused", "finished"):
         return
-    given = with_funds(trial, purses.under[1:])
+    lesser = [purses.under[1:]]
+    others = [one for one in range(len(trial.setup.funds)) if one not in purses.under]
+    for later in [one for one in purses.under if one not in purses.begun] if others else ():
+        # As many, and not all those that it was given later.
+        lesser.append((*[one for one in purses.under if one != later], others[0]))
     before = len(journal.order), trial.world.balances()
-    for what, run in (
-        ("resume", lambda: trial.agent().resume(root, deps=trial.world, **given)),
-        ("cancel", lambda: trial.agent().cancel(root, budget=given["budget"])),
-    ):
+    for what, given in [(what, with_funds(trial, one)) for one in lesser for what in ("resume", "cancel")]:
         try:
-            await run()
+            if what == "resume":
+                await trial.agent().resume(root, deps=trial.world, **given)
+            else:
+                await trial.agent().cancel(root, budget=given["budget"])
         except Misuse:
             purses.refused += 1
         except Exception as error:

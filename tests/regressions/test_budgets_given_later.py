@@ -144,3 +144,27 @@ async def test_the_agents_own_budget_given_again_is_not_asked_for_twice_after_a_
         stopped.run_id
     )
     assert (result.stop.reason, result.text) == ("answered", "fine")
+
+
+@pytest.mark.parametrize("begun", ["first", "second"])
+async def test_a_run_that_was_left_under_a_budget_in_place_of_its_own_is_taken_up_under_that(begun):
+    """Also where it has the name of its own: with the other, its call that was lost was told nowhere."""
+    journal, model = MemoryJournal(), Hangs()
+    first, second = Budget(tokens=100_000, name=begun), Budget(tokens=100_000, name="second")
+    ended = await Agent(ScriptedModel(["one"]), journal=journal, settings=SETTINGS).run("go", budget=first)
+    hanging = Agent(model, journal=journal, settings=SETTINGS)
+    task = asyncio.get_running_loop().create_task(hanging.resume(ended.run_id, message="more", budget=second))
+    await until_asked(model, task)
+    died, held = MemoryJournal(), second.spent().held_tokens
+    await died.append(ended.run_id, 0, await journal.read(ended.run_id))
+    after = Agent(ScriptedModel(["two"]), journal=died, settings=SETTINGS)
+    if begun == "first":
+        with pytest.raises(Misuse, match="this agent lacks: budget all second"):
+            await after.resume(ended.run_id, budget=first)
+        with pytest.raises(Misuse, match="this agent lacks: budget all second"):
+            await after.cancel(ended.run_id, budget=first)
+    result = await after.resume(ended.run_id, budget=[first, second])
+    assert result.usage.total_tokens > ended.usage.total_tokens + held > held > 0
+    assert second.spent().held_tokens == 0
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

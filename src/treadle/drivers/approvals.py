@@ -26,6 +26,9 @@ Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
 BUDGET = "budget"
 """What a run is started under a budget by, among its hooks."""
 
+WITHOUT = "without "
+"""How a budget begins, as a journal keeps it, that a run was begun under and goes on without: under others."""
+
 BELOW = "of "
 """How the rules and hooks of agents begin that work for a run, among those that it is started under."""
 
@@ -286,7 +289,7 @@ def _allows(rule: str) -> bool:
 
 
 def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
-    """Refuses to take a run up that was left in the middle under more budgets than these.
+    """Refuses to take a run up that was left in the middle under more budgets than these, or under others.
 
     Only who has them can give back what it had set aside there. What pauses or ends has settled with them.
 
@@ -295,7 +298,9 @@ def require_budgets(state: RunState, my_hooks: Sequence[str]) -> None:
     """
     if not state.accounts.budgets or state.phase in ("paused", "finished"):
         return
-    missing = _missing(budgets_under(state) or (), _budgets(my_hooks))
+    mine = _budgets(my_hooks)
+    given = Counter(_budgets(state.accounts.budgets)) - Counter(mine)
+    missing = [*given.elements()] or _missing(budgets_under(state) or (), mine)
     if missing:
         raise Misuse(
             f"run {state.run_id} was left in the middle under a budget that it was given as it was taken up, and that "
@@ -328,13 +333,17 @@ def require_budgets_to_end(state: RunState, my_hooks: Sequence[str], parts: Iter
 
 def budgets_under(state: RunState) -> tuple[str, ...] | None:
     """The budgets that the process had which had the run last; None where its journal does not say."""
-    hooks = state.started.hooks
-    return None if hooks is None else (*_budgets(hooks), *state.accounts.budgets)
+    hooks, told = state.started.hooks, state.accounts.budgets
+    if hooks is None:
+        return None
+    lacked = Counter(one.removeprefix(WITHOUT) for one in told if one.startswith(WITHOUT))
+    return (*(Counter(_budgets(hooks)) - lacked).elements(), *_budgets(told))
 
 
 def budgets_beside(hooks: Sequence[str] | None, my_hooks: Sequence[str]) -> tuple[str, ...]:
-    """The budgets that an agent has beside as many as a run was started under."""
-    return _budgets(my_hooks)[len(_budgets(hooks or ())) :]
+    """The budgets that an agent has beside those that a run was started under, and `WITHOUT` which of these."""
+    begun, mine = Counter(_budgets(hooks or ())), Counter(_budgets(my_hooks))
+    return (*[f"{WITHOUT}{hook}" for hook in (begun - mine).elements()], *(mine - begun).elements())
 
 
 def _budgets(hooks: Sequence[str]) -> tuple[str, ...]:

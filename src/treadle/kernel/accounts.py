@@ -59,7 +59,7 @@ class Accounts(Struct, frozen=True, gc=False):
         unpriced: whether any model call took tokens whose price is not known.
         presumed: dollars that were reserved for such calls: they may have cost as much.
         shared: what of it another run took and has paid, of which this one is a fork.
-        budgets: those that it has drawn on since it was last taken up, beside as many as it began under.
+        budgets: those that it has drawn on since it was last taken up, as `RunResumed` tells them.
     """
 
     usage: Usage = Usage()

@@ -326,7 +326,8 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
     """A process took the run up, after a pause, a crash or its end; calls that were in flight then are interrupted.
 
     `limits` replaces the run's limits, if given. `lost` is the worst case of a model call that was under way: nobody
-    knows whether it was billed. `budgets` are those that it draws on from here on beside as many as it began under.
+    knows whether it was billed. `budgets` are those that it draws on from here on beside what it began under; and which
+    of these it does not, with "without " before them.
     """
 
     limits: Limits | None = None

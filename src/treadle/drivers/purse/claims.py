@@ -66,8 +66,8 @@ class Shared(Protocol):
     def is_held(self) -> bool:
         """Whether other runs have something set aside that they may give back."""
 
-    def has_set_aside(self, run: "Borrower", tokens: int) -> bool | None:
-        """Whether that has been set aside for a call of a run that is taken up; None where nobody knows."""
+    def has_set_aside(self, run: "Borrower", tokens: int) -> bool:
+        """Whether that may have been set aside for a call of a run that is taken up."""
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
@@ -216,19 +216,13 @@ def may_have_asked(run: Borrower, tokens: int) -> bool:
     Raises:
         PassesThrough: a budget cannot be asked.
     """
-    said = defaultdict[str, list[bool | None]](list)
+    said = defaultdict[str, list[bool]](list)
     for purse in run.purses:
         said[purse.hook].append(purse.has_set_aside(run, tokens))
     # One that the process before did not have tells of another time, and of several of one name nobody knows which.
     under = budgets_under(run.state)
     had = {hook: len(found) for hook, found in said.items()} if under is None else Counter(under)
-    lacking = others = 0
-    for hook, found in said.items():
-        wanted = min(len(found), had.get(hook, 0))
-        lacking += max(0, wanted - sum(one is not False for one in found))
-        # It may have had this one in place of one that the run was begun under.
-        others += max(0, sum(one is True for one in found) - wanted)
-    return lacking <= others
+    return all(sum(found) >= min(len(found), had.get(hook, 0)) for hook, found in said.items())
 
 
 def one_call_more(run: Borrower) -> None:

@@ -101,13 +101,13 @@ class Purse:
         self.share.turn()
         return self.share.is_held()
 
-    def has_set_aside(self, run: Borrower, tokens: int) -> bool | None:
-        """Whether `tokens` have been set aside for a call of a run that is taken up; of one below another nobody knows.
+    def has_set_aside(self, run: Borrower, tokens: int) -> bool:
+        """Whether `tokens` may have been set aside for a call of a run that is taken up; of one below another they may.
 
         Raises:
             BudgetUnavailable: the file or database cannot be used.
         """
-        return self.share.has_set_aside(tokens) if self.share.run is run else None
+        return self.share.run is not run or self.share.has_set_aside(tokens)
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""

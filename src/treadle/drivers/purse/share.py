@@ -75,14 +75,11 @@ class Share:
         held = self._ledger.held(self._place)
         return held.tokens > 0 or held.usd > 0
 
-    def has_set_aside(self, tokens: int) -> bool | None:
-        """Whether an earlier process has set that many aside beyond what the run had used by then; None where nobody
-        knows."""
+    def has_set_aside(self, tokens: int) -> bool:
+        """Whether an earlier process may have set that many aside beyond what the run had used by then."""
         used, row = used_in(self.run.state).tokens - self._begun().tokens, self._ledger.row(self._place)
         # One that does not come up to that tells of another time; one beyond that, of a reply that nobody recorded.
-        if row is None or row.used.tokens > used or row.claimed.tokens < used:
-            return None
-        return row.claimed.tokens >= used + tokens
+        return row is None or row.used.tokens > used or not used <= row.claimed.tokens < used + tokens
 
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None.
