@@ -174,11 +174,11 @@ async def refused_with_less(trial: Any, root: str) -> None:
     purses, journal = trial.purses, trial.journal
     if not purses.under or fold_all(journal.events(root)).phase in ("paused", "finished"):
         return
-    lesser = [purses.under[1:]]
     others = [one for one in range(len(trial.setup.funds)) if one not in purses.under]
-    for later in [one for one in purses.under if one not in purses.begun] if others else ():
-        # As many, and not all those that it was given later.
-        lesser.append((*[one for one in purses.under if one != later], others[0]))
+    later = [one for one in purses.under if one not in purses.begun]
+    # As many, and not all those that it was given later.
+    instead = [(*[one for one in purses.under if one != given], *others[:1]) for given in later if others]
+    lesser = [purses.under[1:], *instead]
     before = len(journal.order), trial.world.balances()
     for what, given in [(what, with_funds(trial, one)) for one in lesser for what in ("resume", "cancel")]:
         try:
