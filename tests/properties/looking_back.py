@@ -1,5 +1,6 @@
 """What is told of runs after them: the bars of where it went, and figures over all of them, against what each spent."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -66,6 +67,21 @@ def looking_back_tells_what_was_spent(trial: Any) -> Iterator[str]:
     yield from _differ("statistics, tokens", figures.tokens.total, wanted[0].total_tokens)
     if figures.cost.total is not None and wanted[1] is not None:
         yield from _differ("statistics, dollars", figures.cost.total, wanted[1])
+
+
+def a_look_tells_what_came_of_it(trial: Any) -> Iterator[str]:
+    """A run that is looked at by its id is told as whoever drove it last was told, and nothing is written for it."""
+    root, last = trial.root, trial.last.result
+    # What a journal redacts is told otherwise to whoever has driven the run.
+    if root is None or last is None or trial.journal.failed or trial.setup.paper.redacts or trial.setup.one_step:
+        return
+    before = len(trial.journal.order)
+    seen, told = asyncio.run(trial.agent().result(root)).to_dict(), last.to_dict()
+    for what, value in told.items():
+        if seen[what] != value:
+            yield f"looked at, {what} is {seen[what]}, and it was told as {value}"
+    if len(trial.journal.order) != before:
+        yield "a look has written something"
 
 
 FAILED = ("failed attempt", "lost call")

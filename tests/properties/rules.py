@@ -14,7 +14,7 @@ from corrected import notices_name_what_was_made, what_a_person_put_in_place_is_
 from counted import metrics_are_those_of_the_journal
 from folding import fold_all
 from funds import budgets_given_are_kept, whole_family
-from looking_back import looking_back_tells_what_was_spent
+from looking_back import a_look_tells_what_came_of_it, looking_back_tells_what_was_spent
 from resting import forks_hold
 from rules_again import (
     a_key_is_that_of_one_call,
@@ -551,6 +551,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     parents_pay_for_all,
     spending_comes_to_what_is_told,
     looking_back_tells_what_was_spent,
+    a_look_tells_what_came_of_it,
     budgets_are_kept,
     budgets_given_are_kept,
     tools_run_between_start_and_result,
