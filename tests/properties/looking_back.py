@@ -75,6 +75,8 @@ def a_look_tells_what_came_of_it(trial: Any) -> Iterator[str]:
     # What a journal redacts is told otherwise to whoever has driven the run.
     if root is None or last is None or trial.journal.failed or trial.setup.paper.redacts or trial.setup.one_step:
         return
+    if any(rest.what == "prune" for rest in trial.setup.rests):
+        return
     before = len(trial.journal.order)
     seen, told = asyncio.run(trial.agent().result(root)).to_dict(), last.to_dict()
     for what, value in told.items():

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
-from treadle.drivers.answers import Answers, answer
+from treadle.drivers.answers import Answers, answer, require_waiting
 from treadle.drivers.approvals import require_budgets, require_budgets_to_end, require_rules
 from treadle.drivers.beginning import Begun, lent
 from treadle.drivers.below import parts_below
@@ -127,6 +127,8 @@ async def taken_up(
         )
     # One that is refused takes it from nobody.
     _require_fit(config, going_on, found.state)
+    if going_on.takeover:
+        await require_waiting(Run(config, DRIVER, state=found.state, journal=found.kept), going_on.answers)
     lease = await taken(there, found.state.run_id, going_on.takeover)
     if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
