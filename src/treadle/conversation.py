@@ -226,6 +226,14 @@ class Conversation(Misnamed):
         Raises:
             Misuse: another run is using it, or more was said in it meanwhile.
         """
+        self.require_free(known, kept, run_id)
+        self._in_use = True
+        return completed(self._messages)
+
+    def require_free(
+        self, known: Sequence[Message] | None = None, kept: Sequence[Message] | None = None, run_id: str = ""
+    ) -> None:
+        """Refuses what `begin` would refuse."""
         here = list(self.messages)
         left = self._left is not None and self._left[0] == run_id and list(self._left[1]) == here
         if (
@@ -241,8 +249,6 @@ class Conversation(Misnamed):
             raise Misuse(
                 "this conversation is in use by another run; wait for it, or use a copy: Conversation(c.messages)"
             )
-        self._in_use = True
-        return completed(self._messages)
 
     def end(self, messages: Iterable[Message] | None, run_id: str = "") -> None:
         """A run is over, and this is what was said in all; None if it never began."""

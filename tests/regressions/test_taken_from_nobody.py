@@ -1,10 +1,10 @@
-"""Who takes a run over with an answer that fits no call of it is refused, and whoever drives it goes on."""
+"""Who would take a run over with what does not fit it is refused, and whoever drives it goes on."""
 
 import asyncio
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Misuse, SqliteJournal, tool
+from treadle import Agent, Conversation, MemoryJournal, Misuse, SqliteJournal, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ def anyio_backend():
 
 
 @pytest.mark.parametrize("kept", ["memory", "sqlite"])
-async def test_an_approval_that_arrives_again_stops_nobody(kept, tmp_path):
+async def test_an_approval_that_arrives_again_or_a_conversation_in_use_stops_nobody(kept, tmp_path):
     started, goes_on = asyncio.Event(), asyncio.Event()
 
     @tool(needs_approval=True)
@@ -28,9 +28,12 @@ async def test_an_approval_that_arrives_again_stops_nobody(kept, tmp_path):
 
     journal = MemoryJournal() if kept == "memory" else SqliteJournal(tmp_path / "runs.db")
     agent = Agent(ScriptedModel([[("pay", {"amount": 5})], "It is paid."]), tools=[pay], journal=journal)
-    waiting = await agent.run("Pay 5.")
+    said, other = Conversation(), Conversation()
+    other.add_user("Something else.")
+    waiting = await agent.run("Pay 5.", conversation=said)
     (call,) = waiting.pending
-    driven = asyncio.get_running_loop().create_task(agent.resume(waiting.run_id, approve=[call]))
+    going_on = agent.resume(waiting.run_id, approve=[call], conversation=said)
+    driven = asyncio.get_running_loop().create_task(going_on)
     await started.wait()
     # As it was decided on, one that there is not, and one in doubt that takes its own arguments only.
     for given in (
@@ -41,6 +44,9 @@ async def test_an_approval_that_arrives_again_stops_nobody(kept, tmp_path):
     ):
         with pytest.raises(Misuse, match="of run"):
             await agent.resume(waiting.run_id, takeover=True, **given)
+    for conversation in (said, other):
+        with pytest.raises(Misuse, match=r"in use by another run|more was said in this conversation"):
+            await agent.resume(waiting.run_id, takeover=True, conversation=conversation)
     goes_on.set()
     assert (await driven).text == (await agent.result(waiting.run_id)).text == "It is paid."
     await journal.close()

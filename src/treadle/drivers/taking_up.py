@@ -129,6 +129,8 @@ async def taken_up(
     _require_fit(config, going_on, found.state)
     if going_on.takeover:
         await require_waiting(Run(config, DRIVER, state=found.state, journal=found.kept), going_on.answers)
+        if going_on.conversation is not None:
+            going_on.conversation.require_free(*_said_in(going_on.conversation, found))
     lease = await taken(there, found.state.run_id, going_on.takeover)
     if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
@@ -198,8 +200,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     if not going_on.ended:
         check_whose(config, whose)
     if conversation is not None:
-        known = conversation_part(history(state, result_of(state).stop))
-        conversation.begin(known, _as_kept(conversation, state.run_id, found.journal), state.run_id)
+        conversation.begin(*_said_in(conversation, found))
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
     driven.lease, driven.driven.ends = lease, going_on.ended
@@ -224,6 +225,13 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
         driven.release()
         raise
     return driven
+
+
+def _said_in(conversation: Conversation, found: _Found) -> tuple[Sequence[Message], Sequence[Message] | None, str]:
+    """What a run has of its conversation, and what its journal has of `conversation`; see `Conversation.begin`."""
+    state = found.state
+    known = conversation_part(history(state, result_of(state).stop))
+    return known, _as_kept(conversation, state.run_id, found.journal), state.run_id
 
 
 def _as_kept(conversation: Conversation, run_id: str, journal: Journal | None) -> Sequence[Message] | None:
