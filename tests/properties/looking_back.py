@@ -79,6 +79,9 @@ def a_look_tells_what_came_of_it(trial: Any) -> Iterator[str]:
         return
     before = len(trial.journal.order)
     seen, told = asyncio.run(trial.agent().result(root)).to_dict(), last.to_dict()
+    for result in (seen, told):
+        # What no journal can store of its words is told otherwise to whoever has driven the run.
+        result["error"] = result["error"] and result["error"]["kind"]
     for what, value in told.items():
         if seen[what] != value:
             yield f"looked at, {what} is {seen[what]}, and it was told as {value}"
