@@ -19,7 +19,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.meaning import is_calendar_name, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_path
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
-from treadle.models.offline.plan.numbers import bound_of, number_fit, unit_after
+from treadle.models.offline.plan.numbers import bound_of, is_way, number_fit, unit_after
 from treadle.models.offline.plan.toolbox import Param
 
 _IDENTIFIERS = word_set("id number no nr")
@@ -164,7 +164,9 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     """
     cue = cue_of(param, value, clause)
     if param.shape == "number":
-        return number_fit(param, value, clause, cue)
+        led = led_by(param, value, clause)
+        astray = is_way(param) and (led,) not in prepositions(param)
+        return 0.0 if astray else number_fit(param, value, clause, cue)
     if is_weekday(param) and param.shape == "text":
         return 3.0 if singular(value.text.lower()) in WEEKDAYS else 0.0
     if value.kind == "time" and parts(param.name)[-1:] in _STARTS and param.shape == "text" and not is_time(param):

@@ -19,7 +19,7 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
-from treadle.models.offline.plan.orders import asks_whether, is_done, tells
+from treadle.models.offline.plan.orders import asks_whether, is_done, shows, tells
 from treadle.models.offline.plan.structures import content_stems, overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
@@ -224,7 +224,7 @@ class Chooser:
                 explained += 1
             elif token.stem in stems:
                 idle = token.low in PLAIN_VERBS or _is_asking(token.stem) or is_verb(token.text)
-                unexplained += 0.4 if idle and token.low != clause.command else 1
+                unexplained += 0.4 if idle and (token.low != clause.command or shows(clause, tool)) else 1
         measured = find_comparison(clause, used)
         known = [*used, *(measured.spans if measured is not None else ())]
         unexplained += sum(not overlaps(v.start, v.end, known) for v in clause.values)

@@ -19,6 +19,7 @@ from treadle.models.offline.grammar.english import (
 from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
 from treadle.models.offline.plan.naming import (
     FIGURES,
+    is_a_deed,
     is_called_by_noun,
     is_done_to,
     is_given,
@@ -26,6 +27,8 @@ from treadle.models.offline.plan.naming import (
     is_of_one,
     is_returned,
     is_set_going,
+    is_telling,
+    names_a_figure,
     told_otherwise,
     verb_behind,
 )
@@ -99,7 +102,7 @@ class Commands:
 
     @cached_property
     def _is_called_by_noun(self) -> bool:
-        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, not self.shapes)
+        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, not self.takes)
 
     @property
     def _only_numbers(self) -> bool:
@@ -156,7 +159,8 @@ class Commands:
         adds = first == "add" and len(self.shapes) >= 2 and self._only_numbers
         groups = [group for group in CHANGES if self._verbs & group]
         if not groups and first.isalpha():
-            return self._told_change(first)
+            deed = frozenset({first}) if is_a_deed(self.name, self.summary, self.takes) else None
+            return self._told_change(first) or deed
         return self._opening.union(self._verbs, *groups) if groups and not adds else None
 
     def _told_change(self, first: str) -> frozenset[str] | None:
@@ -212,4 +216,9 @@ class Commands:
         orders = (
             told == first.rstrip("0123456789") if told else not is_function_word(first) and first not in _TOLD_BY_NAME
         )
+        said, last = parts(self.summary), parts(self.name)[-1]
+        # "Patients to be loaded" says nothing of what `load_patient` does.
+        heads = self._begun[1] not in _DETERMINERS | {"and", "or"}
+        handled = first in HANDLING_VERBS and not names_a_figure(last) and heads
+        orders = orders or (handled and not is_telling(said))
         return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)

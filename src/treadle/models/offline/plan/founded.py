@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from treadle.models.offline.grammar.english import CHANGES, word_set
+from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
+from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.naming import INFORMATION
 from treadle.models.offline.plan.orders import WHEN, besides_the_order
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
@@ -25,6 +27,8 @@ _PARTICLES = word_set("up down out off back away over on in")
 _ADVERBS = word_set("up down out off back away")
 _LEADING = word_set("of on at in by with from about against under over for to after before during near into onto")
 _CHANGING = frozenset().union(*CHANGES)
+# What "of" stands behind is a noun, but for what is disposed of.
+_NO_ORDER_OF = (DEED_NOUNS | DEED_VERBS | HANDLING_VERBS | _CHANGING | {"report"}) - {"dispose"}
 _TURNING, _WAYS = word_set("turn switch"), word_set("on off")
 _QUALITIES = {
     stem("size"): word_set("small medium large big tiny huge"),
@@ -134,6 +138,10 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb.low in _TURNING and len(ways) == 1 and not ways & said:
         # To turn something on is not to turn it off.
         return [(verb.start, verb.end)]
+    things = {*parts(tool.name), *(word for param in tool.params for word in parts(param.name))}
+    if after is not None and after.low in INFORMATION - things and not _is_quoted(clause, after.start):
+        # "Seal details of C-7" seals nothing.
+        return [(verb.start, after.end)]
     led = after
     if after is not None and after.low == second and second in _PARTICLES:
         # "Check in with member 7" checks nobody in.
@@ -177,7 +185,10 @@ def _is_led(clause: Clause, tool: KnownTool, verb: str, after: Token, called: Co
     if after.low != "of":
         return after.low not in {*called, *(word for param in tool.params for word in parts(param.name))}
     told = [*parts(tool.name), "", *(token.low for token in tokens(tool.spec.description))]
-    return all(word != "of" or singular(before) not in tool.called | {verb} for before, word in pairwise(told))
+    # "Merge of one term into another" describes an order, and is none.
+    return verb in _NO_ORDER_OF or all(
+        word != "of" or singular(before) not in tool.called | {verb} for before, word in pairwise(told)
+    )
 
 
 def _switches(tool: KnownTool) -> bool:

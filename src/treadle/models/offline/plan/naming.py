@@ -6,8 +6,10 @@ Called by `toolbox`.
 
 import re
 
+from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
 from treadle.models.offline.grammar.english import (
     CHANGES,
+    HANDLING_VERBS,
     LIGHT_VERBS,
     MAKING_VERBS,
     PLAIN_VERBS,
@@ -30,6 +32,8 @@ FIGURES = word_set("total rate status history")
 INFORMATION = word_set("info information detail details status overview profile stats statistics")
 # What stands behind a thing, and not behind the verb of an order: "Honey harvested in a year".
 _BEHIND_THINGS = word_set("of for in on at between with made held sold kept grown built lent paid sent taken given")
+_ASKING = word_set("what how when where which who whose whether why")
+_FINDING = word_set("list count calculate compute estimate predict")
 _STATES = word_set("open free")
 _KEYS = word_set("name title id number code key")
 # What is done to information.
@@ -82,7 +86,7 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
         name: the tool's name.
         summary: the first sentence of its description.
         returns: the type of what it says that it returns.
-        told_nothing: whether it takes no arguments.
+        told_nothing: whether it needs no arguments.
     """
     words = parts(name) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
@@ -91,11 +95,13 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
         # "Like a post", "Set the heating of a room": before an article stands no noun.
         return False
     if is_function_word(told):
-        # "What a quantity of it costs"
-        return first not in _CHANGING
+        # "What a quantity of it costs"; but not "For sealing a case".
+        return first not in _CHANGING and (
+            told in _ASKING or first not in DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | {"report"}
+        )
     describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
     figure = first in _ORDERED and last in FIGURES | INFORMATION and told in ("", first, last)
-    figure = figure or _is_told_of(words, parts(summary))
+    figure = figure or _is_told_of(words, parts(summary), returns)
     if told_nothing and returns == "array" and singular(last) != last:
         # Nothing is opened by who does not say what: `open_tickets` lists them.
         figure = figure or first in _STATES or words == (last,)
@@ -108,19 +114,28 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
     return (describes and told in ("", *words)) or figure or (named and number) or _is_titled(words, summary, returns)
 
 
-def _is_told_of(words: tuple[str, ...], said: tuple[str, ...]) -> bool:
+def _is_told_of(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> bool:
     """Whether a description opens with what the tool is called by, and with whose that is: "Phone number of a person",
     "Movie by title"."""
     behind = (*said[len(words) :], "", "")[:2] if said[: len(words)] == words else (*said[1:], "", "")[:2]
-    thing = singular(words[-1]) == words[-1] and said[:1] == words[:1] and words[0] not in _CHANGING | {"dispose"}
-    return thing and (behind[0] == "of" or (behind[0] == "by" and behind[1] in _KEYS))
+    thing = singular(words[-1]) == words[-1] and said[:1] == words[:1] and words[0] not in _CHANGING | DEED_VERBS
+    keyed = behind[0] == "by" and behind[1] in _KEYS
+    done = words[0] in DEED_NOUNS or (words[0] in HANDLING_VERBS and returns not in ("number", "integer"))
+    if (done or words[0] == "report") and (len(words) == 1 or said[: len(words)] != words):
+        # "Seal of a case" may be put on it, by who is told that.
+        alone = len(words) == 1 or words[-1] in INFORMATION
+        return thing and keyed and alone and returns in ("object", "array")
+    return thing and (behind[0] == "of" or keyed)
 
 
 def _is_titled(words: tuple[str, ...], summary: str, returns: str) -> bool:
     """Whether a description is but what the tool is called by, a thing of which it tells: "Member details" of
     `member_info`."""
     said, first = parts(summary), words[0]
-    if is_strong(first) or first in PLAIN_VERBS | TELLING_VERBS | MAKING_VERBS | _HANDLED:
+    if is_strong(first) or first in PLAIN_VERBS | TELLING_VERBS | MAKING_VERBS | DEED_VERBS | _HANDLED:
+        return False
+    if first in DEED_NOUNS | HANDLING_VERBS and len(words) > 1 and words[-1] not in INFORMATION:
+        # What is called `press_sign` is no press.
         return False
     return returns in ("object", "array") and said[:1] == (first,) and bool({*said[1:2]} & (INFORMATION - {"status"}))
 
@@ -136,6 +151,44 @@ def is_of_a_thing(name: str, summary: str) -> bool:
     }
     led = any(word in _BEHIND_THINGS or word.endswith("ed") for word in behind)
     return led or (len(said) > 1 and said[1] in INFORMATION and not is_verb(words[0]))
+
+
+def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
+    """Whether a tool is called by a verb for what is done to things, and its description, which opens with no other
+    verb, does not say that it tells something: `forget_term`, "Terms to forget".
+
+    Args:
+        name: the tool's name.
+        summary: the first sentence of its description.
+        takes: the stems of the nouns of what it requires.
+    """
+    words, said = parts(name), parts(summary)
+    first, last = words[0], words[-1]
+    # `report_loss` reports one; `report_sales` of a month may tell of them.
+    reported = first == "report" and len(words) > 1 and bool(takes) and singular(last) == last
+    if first in DEED_VERBS or (reported and not is_telling(said) and not names_a_figure(last)):
+        return True
+    if first not in DEED_NOUNS or len(words) == 1 or stem(last) in takes:
+        return first in DEED_NOUNS and not is_telling(said)
+    # "Water level of a tank", "Departures from a station" of `train_departures`
+    names = next((len(each) for each in (words, (last,)) if said[: len(each)] == each), 0)
+    behind = (*said[names:], "")[0]
+    thing = names > 0 and (behind == "" or behind in _BEHIND_THINGS | {"from", "by", "per"})
+    return not (thing or is_telling(said) or (not said and names_a_figure(last)))
+
+
+def is_telling(said: tuple[str, ...]) -> bool:
+    """Whether the words of a description open with a verb for telling, and not with a thing: "Filters the list", but
+    not "Filter to be sealed"."""
+    told, behind = (*said, "", "")[:2]
+    verb = singular(told)
+    plain = verb in PLAIN_VERBS | _FINDING and not (is_function_word(behind) and behind not in _ARTICLES)
+    return plain or (verb in TELLING_VERBS and behind in _ARTICLES)
+
+
+def names_a_figure(word: str) -> bool:
+    """Whether a name that ends with a word is a figure's, or that of what is told: `water_level`."""
+    return word in _MEASURED | FIGURES | INFORMATION
 
 
 def verb_behind(name: str, told: str, article: str) -> str:

@@ -41,6 +41,10 @@ _MONEY = frozenset(
 )
 _DEGREE = stem("degrees")
 _SCALES = frozenset(stem(word) for word in word_set("celsius fahrenheit temperature"))
+# "4 °C", "4 degrees C"
+_SCALE = re.compile(r"(?:\s?°\s?|\s?degrees? |\s?deg )(C|F)\b(?!\.\w)")
+_SCALE_NAMES = {"C": stem("celsius"), "F": stem("fahrenheit")}
+_HEAT = frozenset(stem(word) for word in word_set("temperature temp heat"))
 _CENTS = re.compile(r"\.\d\d$")
 _PAID = frozenset(stem(word) for word in word_set("amount price sum money fee"))
 # What is called by a number: "Flat 12".
@@ -49,6 +53,12 @@ _NUMBERED = word_set(
     "bus van car truck bike boat plane train tram taxi lane track bay dock team group class year grade level player "
     "agent station channel studio court store shop branch site plot lot order ticket invoice bill account case project "
     "phase stage week day month quarter section ward bed tank server node machine box locker unit no nr number"
+)
+_SPANS = word_set(
+    "year month week weekday day date quarter hour minute second time grade level number no nr price amount "
+    "age size score rating rank quantity count page index row position salary rent value width height length "
+    "weight depth distance cost budget percent rate mark point temperature version step stage season episode "
+    "chapter verse line century decade"
 )
 _COUNTS = frozenset(
     stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
@@ -104,7 +114,16 @@ def bound_of(param: Param) -> str:
     if len(words) < 2 and not _ALONE & set(words):
         return ""
     ends = {words[0], words[-1]}
+    if is_way(param):
+        return ""
     return "low" if ends & LOW else "high" if ends & HIGH else ""
+
+
+def is_way(param: Param) -> bool:
+    """Whether a number says where something goes, or comes from: "to tank 3" is nothing that bounds a figure."""
+    words = parts(param.name)
+    way = len(words) == 2 and words[0] in ("from", "to") and "integer" in param.types and "number" not in param.types
+    return way and words[1] not in _SPANS and singular(words[1]) == words[1]
 
 
 def is_strict(param: Param) -> bool:
@@ -209,6 +228,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     kind, own = family(unit), {family(word) for word in stems} - {None}
     if "per" in param.stems and unit not in stems and kind not in own:
         return 0.0
+    own |= _scales(param)
     if unit in param.stems or (kind is not None and kind in own) or _is_degrees(param, unit):
         return 2.0 + cue + least
     if own:
@@ -246,6 +266,8 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     rest = clause.text[value.end :]
     if re.match(r"\s*(?:%|per ?cent\b)", rest, re.IGNORECASE):
         return "percent"
+    if (scale := _SCALE.match(rest)) is not None:
+        return _SCALE_NAMES[scale[1]]
     signs = (clause.text[value.start - 1 : value.start], rest.lstrip()[:1])
     if (sign := next((each for each in signs if each in SIGNS), None)) is not None:
         return SIGNS[sign].lower()
@@ -267,6 +289,15 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     return run[-1] if run else None
 
 
+def _scales(param: Param) -> set[int | None]:
+    """The scale of a temperature, where a parameter's name or description says which it has: `temp_c`, "in °C"."""
+    if not _HEAT & set(param.stems):
+        return set()
+    said = {"celsius" if parts(param.name)[-1] == "c" else "", "fahrenheit" if parts(param.name)[-1] == "f" else ""}
+    said |= {_SCALE_NAMES[each] for each in re.findall(r"°\s?(C|F)\b", param.description)} | set(param.words)
+    return {family(stem(word)) for word in ("celsius", "fahrenheit") if {word, stem(word)} & said}
+
+
 def _is_degrees(param: Param, unit: str | None) -> bool:
     """Whether a parameter takes a temperature, of which "degrees" are told in the scale that it has."""
     return unit == _DEGREE and bool(_SCALES & set(param.stems))
@@ -275,13 +306,14 @@ def _is_degrees(param: Param, unit: str | None) -> bool:
 def in_other_units(param: Param, clause: Clause, used: Sequence[tuple[int, int]]) -> str | None:
     """A number with its unit that a clause gives, where a parameter takes another unit: it is that what was meant for
     it, and no figure of anything else; None if there is none."""
-    own = {family(word) for word in param.stems} - {None}
+    own = ({family(word) for word in param.stems} - {None}) | _scales(param)
     for value in clause.values if own else ():
         unit = unit_after(value, clause) if value.kind == "number" else None
         free = all(value.end <= start or end <= value.start for start, end in used)
         if unit is not None and free and family(unit) not in {None, *own}:
             end = next((t.end for t in clause.tokens if t.start >= value.end and t.stem == unit), value.end)
-            return clause.text[value.start : end]
+            scale = _SCALE.match(clause.text[value.end :])
+            return clause.text[value.start : value.end + scale.end() if scale is not None else end]
     return None
 
 
@@ -289,7 +321,7 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     """Where a number ends with the unit that the parameter takes ("5 percent" for `rate_percent`)."""
     unit = unit_after(value, clause)
     kind = family(unit) if unit is not None else None
-    own = {family(word) for word in param.stems} - {None}
+    own = ({family(word) for word in param.stems} - {None}) | _scales(param)
     money = unit is not None and _is_money(unit) and bool(_MONEY & set(param.stems))
     degrees = _is_degrees(param, unit)
     if not degrees and (
@@ -297,6 +329,7 @@ def unit_end(param: Param, value: Value, clause: Clause) -> int:
     ):
         return value.end
     match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
+    match = match or _SCALE.match(clause.text[value.end :])
     if match is not None:
         return value.end + match.end()
     for token in (t for t in clause.tokens if t.start >= value.end):

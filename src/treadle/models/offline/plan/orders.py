@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, TELLING_VERBS, word_set
 from treadle.models.offline.grammar.meaning import is_idle
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, singular, stem, tokens
@@ -45,6 +45,10 @@ _BEFORE_NOUNS = word_set(
 )
 _LED_BY = word_set("of in on at for")
 _BE = word_set("is are was were be been")
+_SHOWN = re.compile(
+    r"\b(?:(?:show|tell|give|get) (?:me|us)|(?:show|see|get)(?! (?:up|off|out|away|back|rid|to|you|in|on)\b))\b",
+    re.IGNORECASE,
+)
 _SUBJECTS = word_set("i we he she they")
 _SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
 _SAID = ("text", "names", "number")
@@ -161,7 +165,9 @@ def is_done(clause: Clause, tool: KnownTool) -> bool:
         heads = not led and (not clause.text.rstrip().endswith("?") or bool(_LED_BY.intersection(behind)))
         # "The empty bin" is one that is so.
         noun = led in _BEFORE_NOUNS and not things.intersection(map(stem, behind))
-        if token.low == clause.opening or heads or noun:
+        # What is called `recall` may make one.
+        thing = (heads or noun) and first not in HANDLING_VERBS
+        if token.low == clause.opening or thing:
             return False
     return True
 
@@ -169,3 +175,9 @@ def is_done(clause: Clause, tool: KnownTool) -> bool:
 def tells(verb: str) -> bool:
     """Whether a verb asks for something to be told, where no tool is called by it."""
     return verb in TELLING_VERBS and verb not in _CHANGING
+
+
+def shows(clause: Clause, tool: KnownTool) -> bool:
+    """Whether an order says no more than what it is for: "Show me the flights" is asked of `list_flights` as "the
+    flights" is; but not "Give up flights"."""
+    return _SHOWN.search(clause.text) is not None and not tool.may_change

@@ -16,6 +16,7 @@ from treadle.models.offline.grammar.words import parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import is_final
+from treadle.models.offline.plan.naming import is_telling
 from treadle.models.offline.plan.outcome import Call, Outcome
 from treadle.models.offline.plan.reckonable import may_be_reckoned
 from treadle.models.offline.plan.reckoning import reckoned
@@ -83,9 +84,11 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
         return None
     if not tool.required:
         return _Asked(tool, {}, ())
-    plain = tool.summary or tool.spec.changes is False or parts(tool.name)[0] in PLAIN_VERBS
+    told, named = parts(tool.summary), parts(tool.name)
+    plain = tool.spec.changes is False or named[0] in PLAIN_VERBS or is_telling(told) or told[:1] == named[:1]
+    plain = plain or bool(tool.summary and (tool.spec.output_schema or {}).get("type") in ("object", "array"))
     if not plain and not said & {*tool.name_stems}:
-        # Of `weigh` nothing is said, and nobody asks it by the name of a truck.
+        # Of `weigh` nothing is said that tells, and nobody asks it by the name of a truck.
         return None
     if (tool.spec.output_schema or {}).get("type", "object") not in ("object", "array"):
         # A figure has no fields.

@@ -26,6 +26,7 @@ _OPPOSITE = {"from": ("to", "into", "onto"), "to": ("from",), "into": ("from",),
 _SPEECH = re.compile(
     r"(?:\b(?:because(?: of)?|due to|since|about|regarding|saying|says|concerning|that)\W*(?:the |an? )?|:\s*)$"
 )
+_SAYING = re.compile(r"(?<=\s)(?:saying|that says|which says|that reads|reading)(?= ?[:,]? ?[\"“'‘«„]?$)")
 _UP_TO = re.compile(r"\bup to (?:the )?$", re.IGNORECASE)
 _OF_PEOPLE = word_set("for to by of with")
 _AT = word_set("to into in on onto at")
@@ -62,6 +63,7 @@ def settle(tool: KnownTool, out: Filling, clause: Clause, render: Callable[[Para
             if out.arguments.pop(param.name, None) is not None:
                 out.used = [span for span in out.used if not overlaps(value.start, value.end, [span])]
     out.used += _leads_spoken_of(tool, out.given, clause)
+    out.used += [m.span() for p, v in out.given if fits.is_free_text(p) and (m := _quoted_by(v, clause)) is not None]
     if _loose(tool, out.given):
         out.unclear = _unclear(tool, out.given, clause)
 
@@ -111,6 +113,11 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
     return not fits.direction(param) and led not in told and bool(told & set(_OPPOSITE.get(led, ())))
 
 
+def _quoted_by(value: Value, clause: Clause) -> re.Match[str] | None:
+    """What says no more than that a text follows: "saying" of `a note saying "call me"`."""
+    return _SAYING.search(clause.text[: value.start]) if value.kind == "quoted" else None
+
+
 def _leads_spoken_of(tool: KnownTool, given: Given, clause: Clause) -> list[tuple[int, int]]:
     """Where the words stand that lead a value as the tool's description leads its parameter: "under" in "under a
     name"."""
@@ -131,7 +138,7 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     integer = (
         value.kind == "number" and param.shape == "number" and "number" not in param.types and value.text.isdigit()
     )
-    if not integer or not before:
+    if not integer or not before or is_function_word(before[0]):
         return False
     said = re.findall(
         rf"\b{re.escape(before[0])} (?:(?:of|at) (?:an? |the )?)?(\w+)", tool.spec.description, re.IGNORECASE
