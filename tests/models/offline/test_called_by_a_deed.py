@@ -125,3 +125,24 @@ def test_its_own_verb_orders_it(name: str, heading: str, takes: str, question: s
 )
 def test_a_thing_is_told(name: str, heading: str, takes: str, question: str) -> None:
     assert len(asked(question, made_by(name, heading, takes))[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "question"),
+    [
+        ("free_slots", "Frees all slots", "Which slots are free?"),
+        ("open_doors", "Opens doors", "How many doors are open?"),
+        ("crates", "Ships the crates", "Which crates are there?"),
+        ("launches", "Launches all probes", "How many launches are there?"),
+        ("refunds", "Refunds all orders", "Show me the refunds"),
+        ("lights", "Turns on lights", "Which lights are on?"),
+        ("backups", "Backs up everything", "Show me the backups"),
+    ],
+)
+def test_no_list_is_what_a_description_says_is_done(name: str, heading: str, question: str) -> None:
+    def done() -> list[str]:
+        MADE.append((name, {}))
+        return ["a"]
+
+    done.__name__, done.__doc__ = name, heading
+    assert asked(question, done)[1] == []

@@ -29,6 +29,7 @@ from treadle.models.offline.plan.naming import (
     is_set_going,
     is_telling,
     names_a_figure,
+    says_a_deed,
     told_otherwise,
     verb_behind,
 )
@@ -102,7 +103,8 @@ class Commands:
 
     @cached_property
     def _is_called_by_noun(self) -> bool:
-        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, not self.takes)
+        needs = (not self.shapes, not self.takes)
+        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, *needs)
 
     @property
     def _only_numbers(self) -> bool:
@@ -220,5 +222,5 @@ class Commands:
         # "Patients to be loaded" says nothing of what `load_patient` does.
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}
         handled = first in HANDLING_VERBS and not names_a_figure(last) and heads
-        orders = orders or (handled and not is_telling(said))
+        orders = orders or says_a_deed(said) or (handled and not is_telling(said))
         return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)

@@ -32,6 +32,7 @@ FIGURES = word_set("total rate status history")
 INFORMATION = word_set("info information detail details status overview profile stats statistics")
 # What stands behind a thing, and not behind the verb of an order: "Honey harvested in a year".
 _BEHIND_THINGS = word_set("of for in on at between with made held sold kept grown built lent paid sent taken given")
+_PARTICLES = word_set("on off up out down away back everything everybody everyone all")
 _ASKING = word_set("what how when where which who whose whether why")
 _FINDING = word_set("list count calculate compute estimate predict")
 _STATES = word_set("open free")
@@ -78,7 +79,7 @@ _INFORMING = word_set(
 )
 
 
-def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool) -> bool:
+def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool, needs_nothing: bool) -> bool:
     """Whether a tool's name and description are no order but say what it tells: `current_weather`, "Outstanding
     balance", `order_total` that is the "Total of an order".
 
@@ -86,7 +87,8 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
         name: the tool's name.
         summary: the first sentence of its description.
         returns: the type of what it says that it returns.
-        told_nothing: whether it needs no arguments.
+        told_nothing: whether it takes no arguments.
+        needs_nothing: whether it can do without.
     """
     words = parts(name) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
@@ -102,9 +104,10 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
     describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
     figure = first in _ORDERED and last in FIGURES | INFORMATION and told in ("", first, last)
     figure = figure or _is_told_of(words, parts(summary), returns)
-    if told_nothing and returns == "array" and singular(last) != last:
+    if needs_nothing and returns == "array" and singular(last) != last and not says_a_deed(parts(summary)):
         # Nothing is opened by who does not say what: `open_tickets` lists them.
-        figure = figure or first in _STATES or words == (last,)
+        opening = any(stem(word) == first != word for word in parts(summary))
+        figure = figure or (told_nothing and first in _STATES and not opening) or words == (last,)
     # "Free beds in a ward"
     said, number = parts(summary), returns in ("number", "integer")
     led = said[: len(words)] == words and said[len(words) : len(words) + 1] in (("in",), ("of",), ("at",), ("on",))
@@ -112,6 +115,17 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool)
     # What returns a number and is described as one, "Soil moisture of a bed", is that number.
     named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
     return (describes and told in ("", *words)) or figure or (named and number) or _is_titled(words, summary, returns)
+
+
+def says_a_deed(said: tuple[str, ...]) -> bool:
+    """Whether the words of a description say what is done, and not what there is a list of: "Frees all slots", "Ships
+    the crates"; but not "Open tickets", nor "Launches of a year"."""
+    told, behind = (*said, "", "")[:2]
+    verb = singular(told)
+    deed = verb in _CHANGING | DEED_VERBS | DEED_NOUNS | _STATES | {"back"} and verb not in TELLING_VERBS | PLAIN_VERBS
+    object_behind = behind != "" and (not is_function_word(behind) or behind in _PARTICLES)
+    object_behind = object_behind and (behind not in _BEHIND_THINGS or verb in ("turn", "switch"))
+    return deed and (behind in _ARTICLES or (told != verb and object_behind))
 
 
 def _is_told_of(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> bool:
