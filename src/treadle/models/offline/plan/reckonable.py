@@ -46,5 +46,14 @@ def _is_open(clause: Clause, token: Token) -> bool:
     if token.low == "from" and any(v.period is not None and v.start == token.end + 1 for v in clause.values):
         # It may be on the day, or since then.
         return False
-    known = token.low in many.FILLERS | many.ASKED | _OPEN or token.stem in MADE
+    known = token.low in many.FILLERS | many.ASKED | _OPEN or token.stem in MADE or _opens_when(clause, token)
     return known or not (is_turning(token.text) or is_function_word(token.text))
+
+
+def _opens_when(clause: Clause, token: Token) -> bool:
+    """Whether it is the "did" of "When did Cleo join?", where nobody else does it, nor anything is done to somebody."""
+    after = [each for each in clause.tokens if each.start >= token.end and each.low != "the"]
+    if token.low != "did" or clause.words_before(token.start, 1) != ("when",) or len(after) < 2:
+        return False
+    ends = not any(value.end > after[-1].start for value in clause.values)
+    return ends and not is_function_word(after[0].text) and sum(v.start >= token.end for v in clause.values) <= 1

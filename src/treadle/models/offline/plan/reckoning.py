@@ -172,7 +172,7 @@ class _Reader(Stating):
                 return None
             if token.low in many.PLACING and self._before(token.start) in many.PLACING:
                 return None
-            past = token.low in ("was", "were") and (self.dated or self._is_past(token))
+            past = token.low in ("was", "were", "did") and (self.dated or self._is_past(token))
             amount = token.low in ("how", "many", "much", "number")
             amount = amount and (token.low != "how" or self._amount() is not None)
             kind = token.low in many.ASKED and bool(asked)
