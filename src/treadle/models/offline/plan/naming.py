@@ -183,9 +183,12 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
     if first in DEED_VERBS or (reported and not is_telling(said) and not names_a_figure(last)):
         return True
     if first not in DEED_NOUNS or len(words) == 1 or stem(last) in takes:
-        return first in DEED_NOUNS and not is_telling(said)
-    # "Water level of a tank", "Departures from a station" of `train_departures`
-    names = next((len(each) for each in (words, (last,)) if said[: len(each)] == each), 0)
+        # "Next train to a city"
+        return first in DEED_NOUNS and not is_telling(said) and said[:1] not in {(word,) for word in _DESCRIBING}
+    # "Water level of a tank", "Departures from a station" of `train_departures`, "Opening hours of a park"
+    names = (
+        len(words) if said[: len(words)] == words else next((at for at in (1, 2) if said[at - 1 : at] == (last,)), 0)
+    )
     behind = (*said[names:], "")[0]
     thing = names > 0 and (behind == "" or behind in _BEHIND_THINGS | {"from", "by", "per"})
     return not (thing or is_telling(said) or (not said and names_a_figure(last)))
