@@ -15,8 +15,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest test-peers test-browser kills simulate properties claims dressed differential workers load mutants \
-	check check-web web bench docs diagram lock clean
+.PHONY: help demo set-up test test-oldest test-peers test-browser kills simulate properties claims dressed differential \
+	workers load mutants check check-web web bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -65,6 +65,9 @@ demo: ## set everything up and run the main job, with no key
 	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
 	$(call ask,"What's the total value of our gadget inventory?", --skill inventory)
 	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --model offline --skill analyst --skill inventory --open'
+
+set-up: ## set everything up for the tests and the linters, and run none
+	$(call ready,lint test)
 
 test: ## set everything up and run the tests
 	$(call ready,test)
