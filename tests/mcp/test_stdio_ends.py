@@ -311,6 +311,17 @@ def test_of_two_requests_of_one_number_one_is_made(tmp_path: Path, stem: Stem | 
         assert server.hears_to_the_end() == {}
 
 
+def test_a_number_that_is_cancelled_as_text_is_free_again(tmp_path: Path, stem: Stem | None) -> None:
+    """It stayed under way for ever: what was asked by it later was refused, and the end was waited for."""
+    with served(stem, tmp_path) as server:
+        server.calls("ship", number=7, item="a", seconds=600)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "7"}}
+        server.input.write(json.dumps(cancelled).encode() + b"\n")
+        server.calls("ship", number=7, item="b", seconds=0)
+        assert server.hears()["result"]["content"][0]["text"] == "shipped b"
+        assert server.hears_to_the_end() == {}
+
+
 def test_a_port_that_is_in_use_is_an_option_that_cannot_be_used(tmp_path: Path) -> None:
     """The exit code was that of a run that a limit stopped."""
     (tmp_path / "shop.py").write_text(TOOLS, encoding="utf-8")

@@ -48,7 +48,7 @@ class Outstanding:
         elif isinstance(message, JSONRPCNotification):
             if message.method == "notifications/cancelled":
                 # One that is cancelled is never answered.
-                self._asked.pop(_key((message.params or {}).get("requestId")), None)
+                self._cancelled((message.params or {}).get("requestId"))
         else:
             _less(self._asking, message.id)
 
@@ -65,6 +65,13 @@ class Outstanding:
 
         if isinstance(message, JSONRPCError | JSONRPCResponse):
             self._asked.pop(_key(message.id), None)
+
+    def _cancelled(self, number: Any) -> None:
+        """To the official package "1" cancels 1 too, and of both the later one."""
+        if isinstance(number, str | int) and not isinstance(number, bool):
+            same = [key for key in self._asked if str(key[1]) == str(number)]
+            for key in same[-1:]:
+                del self._asked[key]
 
     def under_way(self, message: Any) -> Any:
         """The request that has the number of this one and is not answered yet; None if none has, or this is none."""
