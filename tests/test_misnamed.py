@@ -182,6 +182,18 @@ def test_a_property_of_ones_own_that_fails_says_what_of():
             getattr(shop, name)
 
 
+def test_what_another_base_of_a_class_of_ones_own_knows_is_there():
+    class Till:
+        def __getattr__(self, name):
+            return f"the {name} of the till"
+
+    class Shop(Agent, Till):
+        pass
+
+    shop = Shop(ScriptedModel([]))
+    assert (shop.owner, shop.runs) == ("the owner of the till", "the runs of the till")
+
+
 def test_a_result_is_still_copied_and_pickled_whole():
     found = result()
     for again in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):

@@ -172,6 +172,9 @@ class Misnamed:
                 # A property of that name may be what had no attribute; asked once more, it says which.
                 return super().__getattribute__(name)
             except AttributeError as error:
+                # A class of one's own may be of another too that knows it.
+                if (beside := getattr(super(), "__getattr__", None)) is not None:
+                    return beside(name)
                 if name not in self._other_names or name in dir(type(self)):
                     raise
                 meant = self._other_names[name]
