@@ -153,6 +153,15 @@ def test_a_server_of_ones_own_class_is_made_of_what_that_says():
     assert repr(Local(port=8000)) == "MCPServer('local', 'localhost:8000')"
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("prompt", "input"), ("question", "input"), ("approved", "approve"), ("answers", "results=")]
+)
+def test_a_stream_is_of_a_new_run_or_of_one_that_goes_on(name, meant):
+    """Who asked by prompt= was told of message=, which a new run does not take."""
+    with pytest.raises(Misuse, match=f"takes no argument '{name}'; did you mean {meant}"):
+        Agent(ScriptedModel([])).stream(**{name: "Hello?"})
+
+
 def test_a_server_may_be_copied():
     assert copy.copy(MCPServer.http("http://localhost/mcp", name="time")).name == "time"
 

@@ -177,7 +177,9 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
     """
     for name in unknown:
         known, of_agents, of_runs = (inspect.signature(one).parameters for one in (function, agent, agent.run))
-        words = ARGUMENTS if function is agent else OF_RESUMED if "approve" in known else OF_RUNS
+        # A stream may be of a new run, or of one that goes on.
+        of_some = OF_RUNS if "approve" not in known else OF_RESUMED | OF_RUNS if "input" in known else OF_RESUMED
+        words = ARGUMENTS if function is agent else of_some
         meant = words.get(name) or (name if name in of_runs else _part_of_option(name))
         meant = meant or nearest(name, known) or name
         near, option = "" if meant == name else f"; did you mean {meant}?", meant.partition("=")[0]
