@@ -167,10 +167,11 @@ class World:
             case 4 if 0 in self.ours and self.asked:
                 number = self.random.choice(list(self.asked))
                 self.cancelled.add(number)
+                said = json.loads(number)
                 gone = {
                     "jsonrpc": "2.0",
                     "method": "notifications/cancelled",
-                    "params": {"requestId": json.loads(number)},
+                    "params": {"requestId": self.random.choice([said, said, str(said)])},
                 }
                 self.says(json.dumps(gone).encode())
             case 5 if (at := self.random.choice([0, 1, 2, 2])) in self.ours:
