@@ -236,3 +236,59 @@ def test_an_order_without_an_article_is_no_heading(name: str, param: str, descri
         agent.run_sync(question)
 
     assert CALLS == []
+
+
+def _written(heading: str, answer: str) -> Callable[..., Any]:
+    """A function without a word of what it does, as `heading` has it."""
+    scope: dict[str, Any] = {"CALLS": CALLS}
+    exec(f"def {heading}:\n    CALLS.append({heading!r})\n    return {answer}\n", scope)
+    return scope[heading.partition("(")[0]]  # type: ignore[no-any-return]
+
+
+THINGS = (
+    ("weather(city: str) -> str", "'mild'", ("weather in Tokyo", "Paris weather?", "Is it cold in Oslo?"), "mild"),
+    ("temperature(city: str) -> float", "21.5", ("Temperature in Rome", "How warm is it in Rome?"), "21.5"),
+    ("population(country: str) -> int", "47", ("Population of Spain",), "47"),
+    ("distance(a: str, b: str) -> int", "280", ("How far is it from Berlin to Prague?",), "280"),
+    ("stock_price(symbol: str) -> float", "187.3", ("How much is AAPL?", "price of AAPL"), "187.3"),
+    ("account_balance(account: str) -> float", "5.5", ("How much is in account 12?",), "5.5"),
+    ("calculator(expression: str) -> float", "42.0", ("What is 6*7?", "Calculate 6*7"), "42"),
+    ("celsius_to_fahrenheit(celsius: float) -> float", "212.0", ("How much is 100 celsius in fahrenheit?",), "212"),
+    ("factorial(n: int) -> int", "120", ("Factorial of 5",), "120"),
+    ("flights(origin: str, destination: str) -> list[str]", "['L1']", ("Show me flights from Oslo to Rome",), "L1"),
+    ("events(day: str) -> list[str]", "['Gig']", ("Events on 2024-05-01", "Which events are on 2024-05-01?"), "Gig"),
+    ("web_search(query: str) -> list[str]", "['Loops']", ("Search for 'agent loops'",), "Loops"),
+    ("movie(title: str) -> dict", "{'title': title, 'director': 'Nolan'}", ("Who directed Inception?",), "Nolan"),
+    ("country_info(country: str) -> dict", "{'capital': 'Paris'}", ("What is the capital of France?",), "Paris"),
+)
+
+
+@pytest.mark.parametrize(("heading", "answer", "questions", "told"), THINGS)
+def test_what_is_called_by_things_alone_is_asked(
+    heading: str, answer: str, questions: tuple[str, ...], told: str
+) -> None:
+    for question in questions:
+        result = Agent("offline", tools=[tool(_written(heading, answer))]).run_sync(question)
+
+        assert told in result.text, (question, result.text)
+
+
+@pytest.mark.parametrize(
+    ("heading", "question"),
+    [
+        ("account_transfer(account: str) -> str", "Is account A1 transferred?"),
+        ("temperature(room: str, degrees: float) -> float", "Is the temperature in the hall 20?"),
+        ("user_delete(name: str) -> str", "Who is Ann?"),
+        ("users_groom(name: str) -> list[str]", "Is Ann groomed?"),
+        ("lights(room: str) -> list[str]", "Is the hall light?"),
+        ("orders(item: str) -> list[str]", "Is the lamp ordered?"),
+        ("copy_to_disk(number: int) -> int", "How much is 7?"),
+        ("presses(button: str) -> list[str]", "Is B1 pressed?"),
+    ],
+)
+def test_what_is_called_by_a_deed_too_is_not(heading: str, question: str) -> None:
+    CALLS.clear()
+
+    Agent("offline", tools=[tool(_written(heading, "1"))]).run_sync(question)
+
+    assert CALLS == []

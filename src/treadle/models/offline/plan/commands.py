@@ -20,6 +20,7 @@ from treadle.models.offline.grammar.words import is_function_word, parts, singul
 from treadle.models.offline.plan.naming import (
     FIGURES,
     is_a_deed,
+    is_a_thing,
     is_called_by_noun,
     is_done_to,
     is_given,
@@ -209,15 +210,19 @@ class Commands:
         return group | named if group and known and not tells else None
 
     @cached_property
+    def is_a_thing(self) -> bool:
+        """Whether nothing is said of it, and it is called by nothing but what one asks for."""
+        return not self.summary and is_a_thing(self.name, self.shapes, self.returns)
+
+    @cached_property
     def may_change(self) -> bool:
         """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
         first = (*parts(self.name), "")[0]
         if self._is_called_by_noun:
             return False
         told = singular((*parts(self.summary), "")[0])
-        orders = (
-            told == first.rstrip("0123456789") if told else not is_function_word(first) and first not in _TOLD_BY_NAME
-        )
+        named = is_function_word(first) or first in _TOLD_BY_NAME or self.is_a_thing
+        orders = told == first.rstrip("0123456789") if told else not named
         said, last = parts(self.summary), parts(self.name)[-1]
         # "Patients to be loaded" says nothing of what `load_patient` does.
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}

@@ -16,6 +16,7 @@ from treadle.models.offline.grammar.english import (
     TELLING_VERBS,
     word_set,
 )
+from treadle.models.offline.grammar.thing_words import BESIDE_THINGS, THINGS
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular, stem
 
 # Words by which a tool is called that are no verbs.
@@ -152,6 +153,34 @@ def _is_titled(words: tuple[str, ...], summary: str, returns: str) -> bool:
         # What is called `press_sign` is no press.
         return False
     return returns in ("object", "array") and said[:1] == (first,) and bool({*said[1:2]} & (INFORMATION - {"status"}))
+
+
+def is_a_thing(name: str, shapes: tuple[str, ...], returns: str) -> bool:
+    """Whether a function of which nothing is said is called by nothing but what one asks for: `weather`, `stock_price`;
+    or only works something out: `celsius_to_fahrenheit`.
+
+    Args:
+        name: its name.
+        shapes: those of its parameters.
+        returns: the type of what it says that it returns.
+    """
+    words = parts(name) or ("",)
+    first, numbers = words[0], shapes.count("number")
+    one = singular(first)
+    if is_strong(one) or {first, one} & (DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | _HANDLED):
+        return False
+    if len(words) == 1 and returns == "array" and first not in (one, f"{one}es") and one not in _CHANGING:
+        # `events` of a day
+        return True
+    if shapes == ("expression",):
+        return True
+    if len(words) == 3 and words[1] == "to":
+        return 0 < numbers == len(shapes) and returns in ("number", "integer")
+    known = THINGS | BESIDE_THINGS | FIGURES | INFORMATION | _MEASURED
+    # A figure that takes a number may be set to it.
+    taken = numbers if {*words} & _MEASURED and (len(words) == 1 or len(shapes) > 1) else 0
+    opens = {first, one} & (THINGS if len(words) == 1 else THINGS | BESIDE_THINGS)
+    return bool(opens) and not taken and all({word, singular(word)} & (known - {"rate"}) for word in words)
 
 
 def is_of_a_thing(name: str, summary: str) -> bool:

@@ -87,7 +87,7 @@ def _asked(tool: KnownTool, clause: Clause, box: Toolbox, vocabulary: Vocabulary
     told, named = parts(tool.summary), parts(tool.name)
     plain = tool.spec.changes is False or named[0] in PLAIN_VERBS or is_telling(told) or told[:1] == named[:1]
     plain = plain or bool(tool.summary and (tool.spec.output_schema or {}).get("type") in ("object", "array"))
-    if not plain and not said & {*tool.name_stems}:
+    if not (plain or tool.is_a_thing or said & {*tool.name_stems}):
         # Of `weigh` nothing is said that tells, and nobody asks it by the name of a truck.
         return None
     if (tool.spec.output_schema or {}).get("type", "object") not in ("object", "array"):

@@ -129,6 +129,11 @@ class KnownTool:
         return self._commands.may_change
 
     @property
+    def is_a_thing(self) -> bool:
+        """Whether nothing is said of it, and it is called by nothing but what one asks for: `movie`."""
+        return self._commands.is_a_thing
+
+    @property
     def lists(self) -> bool:
         """Whether it can be called with nothing and tells of many things."""
         listing = {"list", "show", "describ", "enumer", "catalog", "all", "avail"} & set(self.name_stems)
