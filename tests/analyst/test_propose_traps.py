@@ -601,6 +601,24 @@ def test_a_heading_that_says_what_amounts_are_in_declares_it(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "Betrag in Mrd. EUR", "Amount bn USD", "Umsatz in 1.000 EUR", "amount in thousands of USD", "Wert (Tausend €)",
+        "Umsatz '000 EUR", "amount in cents USD", "Amount excl. EUR", "Betrag nicht EUR", "cost per EUR",
+        "amount usd to eur", "Amount EUR or USD", "Betrag EUR/USD", "Amount in 10^6 EUR",
+    ],
+)  # fmt: skip
+def test_a_heading_that_says_more_than_a_currency_declares_none(tmp_path: Path, name: str) -> None:
+    """Billions were told as euros, and what is in all other currencies too."""
+    assert Proposed(tmp_path, f"k;{name}\na;1,5\nb;2,5\n").source.measures[0].unit == ""
+
+
+@pytest.mark.parametrize("name", ["Umsatz 2024 in EUR", "Betrag P&L EUR", "Amount excl. VAT (EUR)", "Betrag in T EUR"])
+def test_other_words_and_years_leave_it_its_currency(tmp_path: Path, name: str) -> None:
+    assert Proposed(tmp_path, f"k;{name}\na;1,5\nb;2,5\n").source.measures[0].unit in ("EUR", "T EUR")
+
+
+@pytest.mark.parametrize(
     ("name", "codes", "asks"),
     [("amount EUR", "EUR EUR", False), ("amount EUR", "EUR USD", True), ("amount TEUR", "EUR EUR", True)],
 )
