@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from depth import deep
 
-from treadle.analyst import AnalystError, Catalog, QueryRequest, QueryResult, query
+from treadle.analyst import AnalystError, Catalog, CompareRequest, QueryRequest, QueryResult, compare, query
 from treadle.analyst.asking.check import check
 from treadle.analyst.asking.declaration import declaration
 from treadle.analyst.asking.footing import usual_marks
@@ -268,6 +268,20 @@ def test_a_row_that_may_be_cut_off_is_not_left_out_without_a_word(
 def test_a_row_that_may_be_cut_off_in_its_key_is_not_left_out_without_a_word(tmp_path: Path) -> None:
     found = asked(declared(tmp_path, "HSL;BUKRS;WAERS\n1,00;1001;EUR\n3,00;\n", totals='[""]'))
     assert [claim.facts["lines"] for claim in found.claims if claim.kind == "left_out"] == [["3,00;"]]
+
+
+def test_each_declaration_of_a_file_tells_of_what_it_leaves_out_itself(tmp_path: Path) -> None:
+    """Two sources of one file each told the lines of both."""
+    (tmp_path / "f.csv").write_text("k;n;amount\n1;x;1,5\n2;Summe\n", encoding="utf-8")
+    both = [
+        f"  {name}:\n    kind: csv\n    path: f.csv\n    text: {{delimiter: ';', decimal: ',', totals: {totals}}}\n"
+        f"    dimensions: {{k: {{}}}}\n    measures: {{amount: {{decimals: 2}}}}\n"
+        for name, totals in (("a", "[summe, total]"), ("b", "[summe, total, nil]"))
+    ]
+    (tmp_path / "sources.yaml").write_text("sources:\n" + "".join(both), encoding="utf-8")
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    found = compare(catalog, CompareRequest(source_a="a", source_b="b")).warnings
+    assert [(one.facts["side"], one.facts["count"]) for one in found if one.kind == "left_out"] == [("a", 1), ("b", 1)]
 
 
 def test_many_rows_that_may_be_cut_off_are_counted(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from treadle.analyst.asking.spans import leaves_nothing
 from treadle.analyst.asking.summing import Summed
 from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.declared.formats import Format, parse_format
+from treadle.analyst.reading.footers import left_out
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
@@ -104,8 +105,8 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
 def _left_out(session: Session, sides: Sequence[Side]) -> list[Claim]:
     """Short lines that are left out as totals, and may be rows that were cut off; once of what is on both sides."""
     found: list[Claim] = []
-    for name in dict.fromkeys(side.source.name for side in sides):
-        lines = [line for file in session.files[name] for line in session.doubtful.get(file, ())]
+    for name, source in {side.source.name: side.source for side in sides}.items():
+        lines = [line for file in session.files[name] for line in left_out(session, source, file)]
         if lines:
             facts = {"side": name, "count": len(lines), "lines": lines[:_MOST_SHOWN]}
             found.append(Claim(kind="left_out", facts=facts))

@@ -67,14 +67,23 @@ def without_footers(
     """
     if (file,) in session.cut:
         return session.cut[file,]
-    known = (file, source.text, tuple(key_columns(source)))
+    known = _known(source, file)
     if not source.text.totals or source.text.ruled or len(head.names) < 2:
         return None
     if known not in session.cut:
-        is_marked = _marked(source, head, session.doubtful.setdefault(file, []))
+        is_marked = _marked(source, head, session.doubtful.setdefault(known, []))
         is_read = _is_read(session, read, head, options)
         session.cut[known] = None if is_read else _cut(session, source, file, head, is_marked)
     return session.cut[known]
+
+
+def left_out(session: Session, source: Source, file: Path) -> Sequence[str]:
+    """Returns the lines that a source leaves out of a file as totals, and that may be rows that were cut off."""
+    return session.doubtful.get(_known(source, file), ())
+
+
+def _known(source: Source, file: Path) -> tuple[object, ...]:
+    return (file, source.text, tuple(key_columns(source)))
 
 
 def leave_out(session: Session, source: Source, file: Path, head: Head, says_so: Callable[[str], bool]) -> list[Line]:

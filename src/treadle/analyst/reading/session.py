@@ -105,8 +105,8 @@ class Session:
         self.sound: set[tuple[Path | int | str, ...]] = set()
         # Copies of CSV files without their short lines of totals, by file and declaration; None for those without any.
         self.cut: dict[tuple[object, ...], Path | None] = {}
-        # Of those lines, by file, what may be a row that was cut off.
-        self.doubtful: dict[Path, list[str]] = {}
+        # Of those lines, by file and declaration, what may be a row that was cut off.
+        self.doubtful: dict[tuple[object, ...], list[str]] = {}
         # What was made of a file for the engine, with the file and how many of its first lines were left out.
         self.copies: dict[Path, tuple[Path, int]] = {}
 
