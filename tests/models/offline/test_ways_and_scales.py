@@ -129,3 +129,31 @@ def test_a_list_with_an_option_is_shown(name: str, question: str, told: list[str
 )
 def test_nothing_else_is_shown(question: str) -> None:
     assert "120.0" not in asked(question, expenses)
+
+
+def list_runs(from_km: int, to_km: int) -> list[str]:
+    """List runs by distance."""
+    return [f"{from_km} to {to_km}"]
+
+
+def list_files(from_kb: int, to_kb: int) -> list[str]:
+    """List files by size."""
+    return [f"{from_kb} to {to_kb}"]
+
+
+def random_int(from_num: int, to_num: int) -> str:
+    """Get a random integer in a range."""
+    return f"{from_num} to {to_num}"
+
+
+@pytest.mark.parametrize(
+    ("function", "question"),
+    [
+        (list_runs, "List runs between 5 and 10 km"),
+        (list_runs, "Runs from 5 to 10 km"),
+        (list_files, "List files between 5 and 10 KB"),
+        (random_int, "Give me a random integer between 5 and 10"),
+    ],
+)
+def test_two_ends_in_a_unit_are_no_way(function: Any, question: str) -> None:
+    assert "5 to 10" in asked(question, function)

@@ -58,7 +58,7 @@ _SPANS = word_set(
     "year month week weekday day date quarter hour minute second time grade level number no nr price amount "
     "age size score rating rank quantity count page index row position salary rent value width height length "
     "weight depth distance cost budget percent rate mark point temperature version step stage season episode "
-    "chapter verse line century decade"
+    "chapter verse line century decade num int integer elo kb mb gb sqm sqft"
 )
 _COUNTS = frozenset(
     stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
@@ -123,7 +123,8 @@ def is_way(param: Param) -> bool:
     """Whether a number says where something goes, or comes from: "to tank 3" is nothing that bounds a figure."""
     words = parts(param.name)
     way = len(words) == 2 and words[0] in ("from", "to") and "integer" in param.types and "number" not in param.types
-    return way and words[1] not in _SPANS and singular(words[1]) == words[1]
+    # What is told in a unit, as `from_km`, bounds one.
+    return way and words[1] not in _SPANS and singular(words[1]) == words[1] and family(stem(words[1])) is None
 
 
 def is_strict(param: Param) -> bool:
