@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent
+from treadle import Agent, tool
 
 MADE: list[tuple[str, dict[str, Any]]] = []
 
@@ -146,3 +146,42 @@ def test_no_list_is_what_a_description_says_is_done(name: str, heading: str, que
 
     done.__name__, done.__doc__ = name, heading
     assert asked(question, done)[1] == []
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        "Look up the seat price for a flight.",
+        "Looks up a seat price",
+        "This tool returns the seat price.",
+        "Tells you the price of a seat.",
+        "Give me the price of a seat.",
+        "The current price of the seat.",
+        "Current seat price.",
+    ],
+)
+@pytest.mark.parametrize("question", ["Show the seat price for 12A", "Seat price of 12A"])
+def test_what_is_said_to_tell_something_does(described: str, question: str) -> None:
+    def seat_price(seat: str) -> float:
+        return 9.5
+
+    seat_price.__doc__ = described
+
+    assert "9.5" in Agent("offline", tools=[tool(seat_price)]).run_sync(question).text
+
+
+@pytest.mark.parametrize(
+    "described", ["The crate to ship.", "This tool ships crates.", "The current shipping of crates, by name."]
+)
+def test_an_article_before_a_thing_does_not_make_its_deed_tell(described: str) -> None:
+    made: list[str] = []
+
+    def ship_crate(crate: str) -> str:
+        made.append(crate)
+        return "ok"
+
+    ship_crate.__doc__ = described
+    for question in ("Is crate C7 shipped?", "What is the crate of C7?", "Who ships C7?", "Where is crate C7?"):
+        Agent("offline", tools=[tool(ship_crate)]).run_sync(question)
+
+    assert made == []

@@ -214,21 +214,30 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
     if first not in DEED_NOUNS or len(words) == 1 or stem(last) in takes:
         # "Next train to a city"
         return first in DEED_NOUNS and not is_telling(said) and said[:1] not in {(word,) for word in _DESCRIBING}
+    telling = is_telling(said)
+    # "The current water level"
+    opened = next((at for at, word in enumerate(said) if word not in _ARTICLES and word not in _DESCRIBING), len(said))
+    said = said[opened:] if opened < len(said) else said
     # "Water level of a tank", "Departures from a station" of `train_departures`, "Opening hours of a park"
     names = (
         len(words) if said[: len(words)] == words else next((at for at in (1, 2) if said[at - 1 : at] == (last,)), 0)
     )
     behind = (*said[names:], "")[0]
     thing = names > 0 and (behind == "" or behind in _BEHIND_THINGS | {"from", "by", "per"})
-    return not (thing or is_telling(said) or (not said and names_a_figure(last)))
+    return not (thing or telling or (not said and names_a_figure(last)))
 
 
 def is_telling(said: tuple[str, ...]) -> bool:
-    """Whether the words of a description open with a verb for telling, and not with a thing: "Filters the list", but
-    not "Filter to be sealed"."""
-    told, behind = (*said, "", "")[:2]
+    """Whether the words of a description open with a verb for telling, and not with a thing: "Filters the list", "This
+    tool looks up a price", but not "Filter to be sealed"."""
+    opened = 2 if said[:1] in (("this",), ("the",), ("a",)) and said[1:2] in (("tool",), ("function",)) else 0
+    words = (*said[opened:], "", "", "")
+    told, behind = words[:2]
+    if singular(told) == "look" and behind == "up":
+        behind = words[2]
     verb = singular(told)
-    plain = verb in PLAIN_VERBS | _FINDING and not (is_function_word(behind) and behind not in _ARTICLES)
+    led = is_function_word(behind) and behind not in (*_ARTICLES, "you", "me", "us")
+    plain = verb in PLAIN_VERBS | _FINDING and not led
     return plain or (verb in TELLING_VERBS and behind in _ARTICLES)
 
 
