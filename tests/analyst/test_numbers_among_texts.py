@@ -133,7 +133,15 @@ def test_rows_that_are_alike_are_found_where_a_number_stands_among_text(tmp_path
     assert found.summary.total_diff == Decimal("1.234")
 
 
-@pytest.mark.parametrize("kind", ["json", "sqlite", "xlsx"])
+def test_texts_in_a_sheet_that_prove_their_signs_are_amounts(tmp_path: Path) -> None:
+    path = written(tmp_path, "xlsx", [("a", "1.234,50", "1"), ("b", "2,00-", "2")])["path"]
+    (found,) = propose(tmp_path / path, QUICK)
+    assert not found.questions
+    request = QueryRequest(source=found.source.name, measures=["amount"])
+    assert query(Catalog([found.source], tmp_path), request).totals == {"amount": Decimal("1232.50")}
+
+
+@pytest.mark.parametrize("kind", ["json", "sqlite"])
 def test_amounts_in_text_of_other_signs_are_asked_about(tmp_path: Path, kind: str) -> None:
     """They were taken for text without a word, and rows were counted in their place."""
     path = written(tmp_path, kind, [("a", "1.234,50", "1"), ("b", "2,00-", "2")])["path"]

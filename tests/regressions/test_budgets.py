@@ -615,7 +615,8 @@ async def test_what_a_run_below_used_stays_where_a_function_of_its_own_raises(si
 @pytest.mark.parametrize("way", ["cancelled", "deadline"])
 async def test_what_runs_below_had_used_when_their_parent_ended_counts(way):
     below = agent(Breaking(), name="below")
-    limits = Limits(seconds=0.1) if way == "deadline" else None
+    # Long enough for the run below to begin on a machine that is busy.
+    limits = Limits(seconds=1) if way == "deadline" else None
     budget = Budget(tokens=10_000)
     top = agent(Honest(calls("below")), tools=[below.as_tool()], budget=budget, limits=limits)
     async with top.stream("go") as run:
