@@ -122,21 +122,7 @@ def number_signs(
         samples: values of each column.
         decimal: the decimal sign where the numbers prove none, if that has been said.
     """
-    columns: dict[str, list[str]] = {}
-    for column, values in samples.items():
-        filled = [value.strip() for value in values if value and value.strip()]
-        if filled and special_values(column, filled) is None:
-            columns[column] = [looked_at(value)[0] for value in filled]
-    whole = {column: values for column, values in columns.items() if all(map(_is_number, values))}
-    if not any(set(value) & set(".,") for values in whole.values() for value in values):
-        # Only then does a column count that holds something else, such as a dash for nothing, among its numbers.
-        numbers = {column: [value for value in values if _is_number(value)] for column, values in columns.items()}
-        whole = {
-            column: found
-            for column, found in numbers.items()
-            if len(found) * 2 >= len(columns[column]) or (found and _has_no_words(columns[column]))
-        }
-    columns = whole
+    columns = _columns_of_numbers(samples)
     readable = {
         column: {sign for sign, form in _READINGS.items() if all(form.fullmatch(value) for value in values)}
         for column, values in columns.items()
@@ -174,6 +160,25 @@ def number_signs(
     if not grouped and decimal != UNKNOWN and any(other in value for value in proven):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def _columns_of_numbers(samples: Mapping[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    """The numbers of each column that is one of numbers, without what stands beside them."""
+    columns: dict[str, list[str]] = {}
+    for column, values in samples.items():
+        filled = [value.strip() for value in values if value and value.strip()]
+        if filled and special_values(column, filled) is None:
+            columns[column] = [looked_at(value)[0] for value in filled]
+    whole = {column: values for column, values in columns.items() if all(map(_is_number, values))}
+    if not any(set(value) & set(".,") for values in whole.values() for value in values):
+        # Only then does a column count that holds something else, such as a dash for nothing, among its numbers.
+        numbers = {column: [value for value in values if _is_number(value)] for column, values in columns.items()}
+        whole = {
+            column: found
+            for column, found in numbers.items()
+            if len(found) * 2 >= len(columns[column]) or (found and _has_no_words(columns[column]))
+        }
+    return whole
 
 
 def _both_signs(column: str, values: Sequence[str]) -> str:
