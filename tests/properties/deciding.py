@@ -1,6 +1,8 @@
 """People who decide on what a generated run waits for: by id or key, in any order, wrongly first, and twice."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -159,25 +161,32 @@ def _misfit(trial: Any, kind: str, result: RunResult) -> dict[str, Any] | None:
             return None if awaited is None else {"approve": [awaited.call_id]}
 
 
+@asynccontextmanager
+async def refused(trial: Any, what: str) -> AsyncIterator[None]:
+    """What is done within is refused, and changes nothing; the journal may fail before that."""
+    before = len(trial.journal.order)
+    try:
+        yield
+    except Misuse:
+        pass
+    except Exception as error:
+        if not trial.heard(error):
+            trial.wrong.append(f"{what} raises {error!r}, not Misuse, though the journal was well")
+    else:
+        trial.wrong.append(f"{what} is taken without a word")
+    if len(trial.journal.order) != before:
+        trial.wrong.append(f"{what} has changed something")
+
+
 async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]) -> None:
     """The same decisions once more fit nothing any more, unless those very calls wait anew."""
     waiting = {name for one in result.pending for name in (one.call_id, one.key)}
     names = {name for part in given.values() for name in part}
     if not names or names & waiting:
         return
-    before = len(trial.journal.order)
-    try:
-        funds = with_funds(trial, next_funds(trial))
+    funds = with_funds(trial, next_funds(trial))
+    async with refused(trial, "a repeated decision"):
         await trial.agent().resume(result.run_id, deps=trial.world, **funds, **given)
-    except Misuse:
-        pass
-    except Exception as error:
-        if not trial.heard(error):
-            trial.wrong.append(f"a repeated decision raises {error!r}, not Misuse")
-    else:
-        trial.wrong.append(f"a repeated decision is taken without a word ({result.stop.reason})")
-    if len(trial.journal.order) != before:
-        trial.wrong.append("a repeated decision has changed the run")
 
 
 def as_decided(trial: Any, before: dict[str, int], decided: list[Any], edits: dict[str, Any] | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
-from deciding import as_decided, decide, settled_at_once
+from deciding import as_decided, decide, refused, settled_at_once
 from folding import fold_all
 from funds import USER, Period, Purses, next_funds, refused_with_less, whole_family, with_funds
 from hooks import OfTheApplication
@@ -332,19 +332,10 @@ class Trial:
         for message in self.said.messages:
             if message.role == "tool" and message.call_id in waiting and '"executed":false' in message.text:
                 self.wrong.append(f"a call that waits is told as never executed: {message.text}")
-        before, said = len(self.journal.order), list(self.said.messages)
-        funds = with_funds(self, next_funds(self))
-        try:
+        said, funds = list(self.said.messages), with_funds(self, next_funds(self))
+        async with refused(self, "a run that takes the place of what was said after it in its conversation"):
             await self.agent().resume(result.run_id, conversation=self.said, deps=self.world, **funds)
-        except Misuse:
-            pass
-        except JournalError as error:
-            # It may fail before the run can be refused its conversation.
-            if not self.heard(error):
-                self.wrong.append(f"raises {error!r}, though the journal was well")
-        else:
-            self.wrong.append("a run takes the place of what was said after it in its conversation")
-        if len(self.journal.order) != before or list(self.said.messages) != said:
+        if list(self.said.messages) != said:
             self.wrong.append("a run that was refused its conversation has changed something")
 
     def _is_to_end(self) -> bool:
@@ -404,19 +395,9 @@ class Trial:
     async def _by_a_worker(self, run_id: str, **given: Any) -> RunResult:
         """Has what was decided recorded, and a worker drive the run; what is delivered again in between is refused."""
         await self.agent().resubmit(run_id, to=Unheard(), **given)
-        before = len(self.journal.order)
         decided = {what: given[what] for what in ("approve", "deny", "results")}
-        try:
+        async with refused(self, f"what was decided, delivered again before a worker has it, {decided},"):
             await self.agent().resubmit(run_id, to=Unheard(), **decided)
-        except Misuse:
-            pass
-        except JournalError as error:
-            if not self.heard(error):
-                self.wrong.append(f"raises {error!r}, though the journal was well")
-        else:
-            self.wrong.append(f"what was decided is delivered again before a worker has it, and taken: {decided}")
-        if len(self.journal.order) != before:
-            self.wrong.append("a decision that is delivered again has changed the run")
         return await self.agent().drive(run_id, deps=self.world, on_event=self.watcher())
 
     async def _steered(self, run: LiveRun, moves: Sequence[tuple[str, int]]) -> RunResult:
