@@ -13,7 +13,7 @@ from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Use
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.google import GoogleCodec
-from treadle.models.hosts import MISTRAL, OPENAI
+from treadle.models.hosts import HOSTS, MISTRAL, OPENAI, Host
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import ModelReply, ModelRequest
@@ -105,10 +105,38 @@ def test_what_a_provider_keeps_with_a_call_goes_back_with_it_under_another_id():
         AssistantMessage((ToolCall(LONG, "look", "{}"), kept)),
         ToolMessage(LONG, "look", "x"),
     )
-    body = json.loads(ChatCodec("p", OPENAI).encode(ModelRequest(messages), "m", False))
+    body = json.loads(ChatCodec("p").encode(ModelRequest(messages), "m", False))
     [call] = body["messages"][1]["tool_calls"]
     assert call["extra_content"] == {"sign": "x"}
     assert len(call["id"]) <= 40
+
+
+THOUGHTS = {
+    "reasoning": {"reasoning": "hm"},
+    "reasoning_content": {"reasoning_content": "hm"},
+    "thinking": {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+    "reasoning_details": {"reasoning_details": [{"type": "reasoning.text", "text": "hm", "signature": "s"}]},
+    "extra_content": {"extra_content": {"google": {"thought_signature": "s"}}},
+    "thought_signature": {"thought_signature": "s"},
+}
+SIGNED_CALL = {"extra_content": {"google": {"thought_signature": "s"}}, "thought_signature": "s"}
+
+
+@pytest.mark.parametrize("end", ["", *(end for end, _ in HOSTS)])
+@pytest.mark.parametrize("field", THOUGHTS)
+def test_a_host_is_sent_what_was_thought_in_the_fields_that_it_knows(field, end):
+    """What one host of the dialect gave goes on with the conversation to another, under the same provider's name."""
+    host = dict(HOSTS).get(end, Host())
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}} | SIGNED_CALL
+    message = {"role": "assistant", "tool_calls": [call]} | THOUGHTS[field]
+    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    said = ChatCodec("p").decode_body(body)[-1].message
+    messages = (UserMessage("go"), said, ToolMessage("1", "look", "seen"))
+    sent = json.loads(ChatCodec("p", host).encode(ModelRequest(messages), "m", False))["messages"][1]
+    parts = sent["content"] if isinstance(sent["content"], list) else []
+    fields = {*(sent.keys() & THOUGHTS.keys()), *(part["type"] for part in parts)}
+    assert fields == {one for one in [field, *(["reasoning_content"] if host.needs_echo else [])] if one in host.echo}
+    assert sent["tool_calls"][0].keys() & THOUGHTS.keys() == SIGNED_CALL.keys() & {*host.echo}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,9 @@ from msgspec.structs import replace
 
 from treadle.models.profile import ModelProfile
 
+SIGNING: Final = ("extra_content", "thought_signature")
+"""The fields, of a message or of a call in it, in which Google's models sign what they thought."""
+
 
 class Host(Struct, frozen=True):
     """How one host wants to be asked.
@@ -24,9 +27,9 @@ class Host(Struct, frozen=True):
         json_schema: whether a reply can be held to a JSON Schema; if not, it is asked for JSON.
         schema_with_tools: whether a reply that is held to a schema may still call tools. Open servers hold all that the
             model writes to the schema, so that it never calls one (vLLM, Ollama), or refuse the request.
-        echo: the fields in which reasoning is sent back, if it came in them: "thinking" is a part of the content. One
-            that came elsewhere, as where several hosts take turns, in a field that this one does not know, is left out:
-            hosts refuse the whole request for it.
+        echo: the fields in which reasoning, and what signs it, is sent back, if it came in them: "thinking" is a part
+            of the content. One that came elsewhere, as where several hosts take turns, in a field that this one does
+            not know, is left out: hosts refuse the whole request for it.
         needs_echo: whether each of the model's messages must have some, what another model said too. Models that think
             unless they are told not to refuse a history in which one that called tools has none, or an empty one:
             https://api-docs.deepseek.com/guides/thinking_mode
@@ -50,7 +53,7 @@ class Host(Struct, frozen=True):
     stream_usage: bool = True
     json_schema: bool = True
     schema_with_tools: bool = False
-    echo: tuple[str, ...] = ("reasoning", "reasoning_content", "thinking")
+    echo: tuple[str, ...] = ("reasoning", "reasoning_content", "thinking", "reasoning_details", *SIGNING)
     needs_echo: bool = False
     short_ids: bool = False
     file_urls: bool = False
@@ -93,7 +96,7 @@ DEEPSEEK: Final = replace(ZAI, needs_echo=True)
 # It takes either name: https://openrouter.ai/docs/use-cases/reasoning-tokens
 OPENROUTER: Final = Host(
     thinking="reasoning",
-    echo=("reasoning", "reasoning_content"),
+    echo=("reasoning", "reasoning_content", "reasoning_details", *SIGNING),
     file_urls=True,
     taken_away="words",
     tells_cost=True,
@@ -141,7 +144,7 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("z.ai", ZAI),
     ("x.ai", CACHING),
     # It refuses whatever it has no name for.
-    ("generativelanguage.googleapis.com", replace(CACHING, echo=())),
+    ("generativelanguage.googleapis.com", replace(CACHING, echo=SIGNING)),
     ("googleapis.com", CACHING),
     ("cohere.ai", COHERE),
     ("cohere.com", COHERE),

@@ -201,11 +201,15 @@ class ChatCodec:
             encoded["content"] = text
         if calls:
             beside = kept.get("calls", {})
-            encoded["tool_calls"] = [call | beside.get(call_id, {}) for call_id, call in calls]
-        encoded.update(kept.get("message", {}))
+            encoded["tool_calls"] = [call | self._known(beside.get(call_id, {})) for call_id, call in calls]
+        encoded.update(self._known(kept.get("message", {})))
         if self.host.needs_echo and not any(field in encoded for field in self.host.echo):
             encoded[self.host.echo[0]] = " "
         return encoded
+
+    def _known(self, kept: Json) -> Json:
+        """What is kept of a reply, as far as the host knows it: another of this dialect may have given it."""
+        return {name: value for name, value in kept.items() if name in self.host.echo}
 
     def _thought(self, part: Thinking, encoded: Json) -> None:
         """Sends thinking back in the field that it came in; it is kept by that name in `Thinking.id`."""

@@ -13,11 +13,10 @@ import msgspec
 from treadle.kernel.messages import Json, ToolCall
 from treadle.models.checked import is_object
 from treadle.models.counts import fields_in, name_in
+from treadle.models.hosts import SIGNING
 from treadle.models.once import are_told_again, ids_told
 from treadle.models.port import ModelEvent, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 
-KEPT: Final = ("extra_content", "thought_signature")
-"""What is sent back to the provider with the message that it came in, or with the tool call."""
 NOTHING: Final = ("{}", "null")
 """What some servers put where the arguments are to come, and go on from."""
 
@@ -141,7 +140,7 @@ class ChatCalls:
             piece = msgspec.json.encode(piece).decode()
         call = self._find(entry, function.get("name") or "", piece, completion, events)
         self._in_chunk.append(call)
-        for name in KEPT:
+        for name in SIGNING:
             if name in entry:
                 call.kept[name] = entry[name]
         if piece_of_name := function.get("name"):

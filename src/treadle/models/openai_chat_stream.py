@@ -28,9 +28,10 @@ from treadle.models.codec import DONE
 from treadle.models.counts import count_in, grown, name_in
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
+from treadle.models.hosts import SIGNING
 from treadle.models.once import as_told, told_once
 from treadle.models.openai_chat_beside import Beside
-from treadle.models.openai_chat_calls import KEPT, ChatCalls
+from treadle.models.openai_chat_calls import ChatCalls
 from treadle.models.openai_chat_usage import usage_in, usage_of
 from treadle.models.port import (
     ModelEvent,
@@ -239,7 +240,7 @@ class ChatDecoder:
             for entry in self._calls.entries(delta):
                 if not self._beside.takes(entry):
                     self._calls.hear(entry, self._now, events)
-            for name in KEPT:
+            for name in SIGNING:
                 if name in delta:
                     self._kept[name] = delta[name]
         if choice.get("error"):
