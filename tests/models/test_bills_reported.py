@@ -477,6 +477,25 @@ async def test_what_was_written_to_the_cache_is_charged_by_whatever_name(serve, 
     assert result.cost == Decimal(100 + 2 * 800 + 1900) / 1_000_000
 
 
+@pytest.mark.parametrize(("told", "counted"), [(None, 2), (3, 3), (1, 1), (0, 2), ("4", 4), (-1, 2)])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_searches_that_openai_bills_are_those_that_it_tells(serve, stream, told, counted):
+    """An item may be several searches, and not each is charged for."""
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "queries": ["x", "y"]}}
+    said = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]}
+    body = {
+        "id": "r",
+        "status": "completed",
+        "output": [*({**search, "id": one} for one in ("ws_1", "ws_2")), said],
+        "usage": {"input_tokens": 10, "output_tokens": 5},
+        "tool_usage": None if told is None else {"web_search": {"num_requests": told}},
+    }
+    server = serve(streamed({"type": "response.completed", "response": body}) if stream else whole(body))
+    result = await Agent(responses(server, streaming=stream), retries=0).run("go")
+    assert result.usage == Usage(10, 5, web_searches=counted)
+    assert result.cost == PRICE.of(result.usage)
+
+
 async def test_searches_before_a_break_are_paid_for(serve):
     events = []
     for index in range(5):

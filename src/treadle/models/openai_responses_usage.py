@@ -12,7 +12,9 @@ from treadle.models.terms import USUAL
 
 def usage_of_response(response: Json, output: Iterable[Json] = ()) -> Usage | None:
     """What a response with the items of `output` has taken; None if nothing of it is known."""
-    usage, searches = fields_in(response, "usage"), sum(map(is_search, output))
+    billed = fields_in(fields_in(response, "tool_usage"), "web_search")
+    # One item may be several searches, and not each is charged for; a server that has no count of its own says 0.
+    usage, searches = fields_in(response, "usage"), part_in(billed, "num_requests") or sum(map(is_search, output))
     if not usage:
         return Usage(web_searches=searches, estimated=True) if searches else None
     sent, came = fields_in(usage, "input_tokens_details"), fields_in(usage, "output_tokens_details")
