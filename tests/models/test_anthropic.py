@@ -725,6 +725,32 @@ def test_blocks_of_the_providers_own_are_kept_whole():
     )
 
 
+@pytest.mark.parametrize(
+    ("pieces", "read_as"),
+    [
+        ([], {}),
+        ([""], {}),
+        (["", "{}"], {}),
+        (["", '{"a": ', "1}"], {"a": 1}),
+        (["", "[1]"], {"INVALID_JSON": "[1]"}),
+        (["", '{"a'], {"INVALID_JSON": '{"a'}),
+    ],
+)
+@pytest.mark.parametrize("begun", [{"input": {}}, {}])
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_a_call_that_the_provider_runs_goes_back_with_the_input_that_it_had(kind, begun, pieces, read_as):
+    """Claude begins each input with an empty piece, also where there is nothing to come."""
+    reply = read(
+        start(),
+        block(0, type=kind, id="s", name="f", **begun),
+        *[delta(0, "input_json_delta", partial_json=piece) for piece in pieces],
+        stop(0),
+        end("pause_turn"),
+        END,
+    )[-1]
+    assert reply.message.content == (Opaque("anthropic", {"type": kind, "id": "s", "name": "f", "input": read_as}),)
+
+
 def test_thinking_keeps_its_signature_and_text_without_a_beginning_is_read():
     reply = read(
         start(),

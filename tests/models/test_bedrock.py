@@ -688,6 +688,24 @@ def test_cited_text_is_text():
     assert turns(GO, message, GO)[1][1] == [expected]
 
 
+@pytest.mark.parametrize(("pieces", "read_as"), [([], {}), ([""], {}), (["", '{"q"', ": 1}"], {"q": 1})])
+def test_a_call_that_the_provider_ran_goes_back_with_the_input_that_it_had(pieces, read_as):
+    start = {"toolUseId": "s1", "name": "nova_grounding", "type": "server_tool_use"}
+    events = streamed({"text": "done"})
+    events[1:1] = [
+        {"type": "contentBlockStart", "contentBlockStart": {"contentBlockIndex": 7, "start": {"toolUse": start}}},
+        *(
+            {
+                "type": "contentBlockDelta",
+                "contentBlockDelta": {"contentBlockIndex": 7, "delta": {"toolUse": {"input": one}}},
+            }
+            for one in pieces
+        ),
+        {"type": "contentBlockStop", "contentBlockStop": {"contentBlockIndex": 7}},
+    ]
+    assert turns(GO, read(events)[-1].message, GO)[1][1][0] == {"toolUse": start | {"input": read_as}}
+
+
 def test_what_the_provider_ran_itself_is_no_call():
     events: list[dict[str, Any]] = streamed(OWN_CALL, {"text": "done"})
     start = {"toolResult": {"toolUseId": "s1", "type": "x", "status": "success"}}

@@ -118,14 +118,11 @@ class _Block:
     def _whole(self) -> Json:
         """A block of the provider's own with what was streamed for it put in."""
         fields = self.fields | {name: "".join(pieces) for name, pieces in self.rest.items()}
-        if not self.pieces:
-            return fields
         text = "".join(self.pieces)
-        try:
-            return {**fields, "input": msgspec.json.decode(text)}
-        except (msgspec.DecodeError, RecursionError):
-            # The provider ran this itself and goes by the result that follows; it takes nothing but an object here.
-            return {**fields, "input": {"INVALID_JSON": text}}
+        if not text.strip():
+            return {"input": {}, **fields} if self.kind in OWN_CALLS else fields
+        # The provider ran this itself and goes by the result that follows; it takes nothing but an object here.
+        return {**fields, "input": msgspec.json.decode(text) if is_object(text) else {"INVALID_JSON": text}}
 
 
 class AnthropicDecoder:

@@ -107,8 +107,10 @@ class _Block:
 
     def _whole(self) -> Any:
         """The fields of a call that the provider ran, or of its result, with what was streamed put in."""
-        if self.kind == "toolUse" and self.pieces:
-            text = self.arguments()
+        if self.kind == "toolUse":
+            text = "".join(self.pieces)
+            if not text.strip():
+                return {"input": {}, **self.fields}
             return {**self.fields, "input": msgspec.json.decode(text) if is_object(text) else {"INVALID_JSON": text}}
         return {**self.fields, "content": [*self.fields.get("content", ()), *self.rest]} if self.rest else self.fields
 
