@@ -571,6 +571,19 @@ def test_http_errors_are_typed_and_show_no_key(status, code, words, error):
     assert "sk-abcdefghijklmnopqrstuvwx" not in str(found)
 
 
+@pytest.mark.parametrize("declared", [0, 1, 2])
+@pytest.mark.parametrize("arguments", ["", "{}"])
+def test_calls_of_two_tools_under_one_id_are_two(arguments, declared):
+    """Some servers give all calls of a reply one id; the arguments of one are not the other's."""
+    calls = [call(1, '{"a":1}', call_id="c"), call(2, arguments, call_id="c", name="other")]
+    events = [
+        {"type": "response.output_item.done", "output_index": place, "item": item}
+        for place, item in enumerate(calls[:declared])
+    ]
+    told = [(one.name, one.arguments) for one in read(*events, closing("completed", *calls))[-1].message.calls]
+    assert told == [(calls[0]["name"], '{"a":1}'), ("other", arguments)]
+
+
 def test_a_whole_body_gives_the_events_of_a_stream():
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     body = closing("completed", item, message(output_text("hi"), phase="commentary"), call())["response"]

@@ -287,7 +287,7 @@ class ResponsesDecoder:
         # One that was cut off leaves out what it had no room for.
         is_promised = leaves_out and status != "incomplete"
         for item in begun:
-            given = next((fields for fields in calls if fields.get("call_id") == call_id_of(item.fields)), None)
+            given = next((fields for fields in calls if _is_call(item, fields)), None)
             if item.completed and given is not None and is_bare(item.fields.get("arguments") or ""):
                 item.fields = given
             elif not item.completed and given is None and is_promised and item.is_silent():
@@ -314,11 +314,10 @@ class ResponsesDecoder:
 
     def _last_word(self, place: int, fields: Json) -> Json:
         """An item of the closing event, with what its deltas added up to where the server leaves that out."""
-        call_id = fields.get("call_id")
         # Its place is another than it was where something before it is left out.
-        named = (one for one in self._items if call_id and one.fields.get("call_id") == call_id)
+        named = (one for one in self._items if fields.get("call_id") and _is_call(one, fields))
         item = next(named, None) or self._find({"output_index": place, "item": fields})
-        if item is None or any(item.fields.get(name) != fields.get(name) for name in ("type", "call_id")):
+        if item is None or any(item.fields.get(name) != fields.get(name) for name in ("type", "call_id", "name")):
             return fields
         if item.completed and not fields.get("arguments") and item.fields.get("arguments"):
             return fields | {"arguments": item.fields["arguments"]}
@@ -330,13 +329,19 @@ class ResponsesDecoder:
         Servers that change the ids of calls from event to event declare none there that is new.
         """
         calls = [fields for fields in output if fields.get("type") == "function_call"]
-        told = {call_id_of(fields): fields for fields in calls if fields.get("call_id") or fields.get("id")}
-        declared = {call_id_of(item.fields) for item in self._items if item.fields.get("type") == "function_call"}
+        told = {(call_id, fields.get("name")) for fields in calls if (call_id := call_id_of(fields))}
+        begun = [item.fields for item in self._items if item.fields.get("type") == "function_call"]
+        declared = {(call_id_of(fields), fields.get("name")) for fields in begun}
         spoken = any(item.fields.get("type") == "message" for item in self._items)
         new = [] if spoken else [fields for fields in output if fields.get("type") == "message"]
-        if declared < told.keys():
-            new += [fields for call_id, fields in told.items() if call_id not in declared]
+        if declared < told:
+            new += [fields for fields in calls if (call_id_of(fields), fields.get("name")) in told - declared]
         return [event for fields in new for event in self._finish(self._begin({}, fields), fields)]
+
+
+def _is_call(item: Item, fields: Json) -> bool:
+    """Whether `fields` are of the call that `item` is: another of the same id has another name."""
+    return call_id_of(item.fields) == fields.get("call_id") and item.fields.get("name") == fields.get("name")
 
 
 def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
