@@ -26,6 +26,7 @@ from treadle.kernel.messages import (
 from treadle.models.anthropic_usage import BEGUN, searches_in, usage_of
 from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
+from treadle.models.contents import arguments_in
 from treadle.models.counts import fields_in, grown, list_in, name_in
 from treadle.models.errors import ModelError
 from treadle.models.failures import unnamed_error
@@ -81,7 +82,7 @@ class _Block:
         streamed = "".join(self.pieces)
         if streamed or self.fields.get("input") is None:
             return streamed
-        return msgspec.json.encode(self.fields["input"]).decode()
+        return arguments_in(self.fields["input"])
 
     def keep(self, delta: Json) -> None:
         """Takes in a piece of a block of the provider's own: texts are joined to what it began with."""

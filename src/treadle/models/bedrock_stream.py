@@ -25,7 +25,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
-from treadle.models.contents import joined_base64
+from treadle.models.contents import arguments_in, joined_base64
 from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
@@ -79,7 +79,7 @@ class _Block:
         given = self.fields.get("input")
         if self.pieces or given is None:
             return "".join(self.pieces)
-        return given if isinstance(given, str) else msgspec.json.encode(given).decode()
+        return given if isinstance(given, str) else arguments_in(given)
 
     def parts(self, provider: str, tag: str | None) -> list[AssistantPart]:
         text = "".join(self.pieces)

@@ -3,14 +3,17 @@
 Pure. Neighbours: `anthropic`, `bedrock_blocks`, `google`, which say what each block is; `treadle.models.media`.
 """
 
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import assert_never
 
 from msgspec import Raw
+from msgspec.json import decode
 
 from treadle.kernel.messages import Content, File, Image, Text, ToolCall
 from treadle.models.checked import is_object
+from treadle.models.codec import json_bytes
 
 
 def blocks_of(
@@ -50,6 +53,16 @@ def arguments_of(call: ToolCall) -> object:
     if not text:
         return {}
     return Raw(text) if is_object(text) else {"INVALID_JSON": call.arguments}
+
+
+def arguments_in(value: object) -> str:
+    """The JSON text of the arguments of a call that came as an object.
+
+    A number that no float holds came as infinity, which would be written as null, and be another argument: what is
+    written in its place is no JSON, which is for whoever reads the arguments to refuse.
+    """
+    text = json_bytes(value).decode()
+    return json.dumps(value) if "null" in text and decode(text) != value else text
 
 
 def joined_base64(pieces: list[str]) -> str:

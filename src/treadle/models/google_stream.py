@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-import msgspec
-
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -27,6 +25,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
+from treadle.models.contents import arguments_in
 from treadle.models.counts import count_in, fields_in, list_in, name_in
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
@@ -301,12 +300,12 @@ class GoogleDecoder:
         call.signature = call.signature or signature
         if call.pieces is None:
             arguments = fields.get("args")
-            call.arguments = "" if arguments is None else msgspec.json.encode(_object(arguments)).decode()
+            call.arguments = "" if arguments is None else arguments_in(_object(arguments))
         else:
             call.pieces.take(fields.get("args"), pieces or ())
             if going_on:
                 return
-            call.arguments, call.pieces = msgspec.json.encode(call.pieces.whole()).decode(), None
+            call.arguments, call.pieces = arguments_in(call.pieces.whole()), None
         if call.arguments:
             events.append(ToolCallDelta(call.id, call.arguments))
         events.append(ToolCallCompleted(call.id))
@@ -314,7 +313,7 @@ class GoogleDecoder:
     def _said_twice(self, fields: Json) -> bool:
         """Whether a call with the id, the name and the arguments of this one has come before."""
         arguments = fields.get("args")
-        text = "" if arguments is None else msgspec.json.encode(_object(arguments)).decode()
+        text = "" if arguments is None else arguments_in(_object(arguments))
         same = (name_in(fields, "id"), fields["name"], text)
         return bool(same[0]) and any(
             isinstance(one, _Call) and one.pieces is None and (one.id, one.name, one.arguments) == same

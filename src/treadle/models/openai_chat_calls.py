@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import uuid4
 
-import msgspec
-
 from treadle.kernel.messages import Json, ToolCall
 from treadle.models.checked import is_object
+from treadle.models.contents import arguments_in
 from treadle.models.counts import fields_in, name_in
 from treadle.models.hosts import SIGNING
 from treadle.models.once import are_told_again, ids_told
@@ -137,7 +136,7 @@ class ChatCalls:
         arguments = function.get("arguments")
         piece = arguments if arguments or isinstance(arguments, dict) else ""
         if not isinstance(piece, str):
-            piece = msgspec.json.encode(piece).decode()
+            piece = arguments_in(piece)
         call = self._find(entry, function.get("name") or "", piece, completion, events)
         self._in_chunk.append(call)
         for name in SIGNING:

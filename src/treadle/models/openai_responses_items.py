@@ -6,11 +6,12 @@ Neighbours: `treadle.models.openai_responses_stream`, which reads the response; 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec.json import decode, encode
+from msgspec.json import decode
 
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import AssistantPart, Json, Opaque, Text, Thinking
 from treadle.models.checked import is_object
+from treadle.models.contents import arguments_in
 from treadle.models.counts import list_in, name_in
 from treadle.models.once import is_bare
 
@@ -134,7 +135,7 @@ def in_text(item: Json) -> Json:
     if item.get("type") != "function_call":
         return item
     arguments = item.get("arguments")
-    written = {"arguments": encode(arguments).decode()} if isinstance(arguments, dict) else {}
+    written = {"arguments": arguments_in(arguments)} if isinstance(arguments, dict) else {}
     written |= {name: name_in(item, name) for name in ("id", "call_id") if type(item.get(name)) is int}
     return {**item, **written} if written else item
 
