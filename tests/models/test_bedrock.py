@@ -668,6 +668,25 @@ def test_every_block_goes_back_as_it_came(block):
     assert said[1][1] == [{"text": "see"}, block, {"text": "end"}]
 
 
+MAKERS = [CLAUDE, NOVA, "us.amazon.nova-2-lite-v1:0", "us.deepseek.r1-v1:0"]
+
+
+@pytest.mark.parametrize("giver", MAKERS[1:])
+@pytest.mark.parametrize("taker", MAKERS)
+@pytest.mark.parametrize("block", [OWN_CALL, OWN_RESULT, CITED, REDACTED, {"somethingNew": "text"}])
+def test_blocks_of_a_maker_of_its_own_go_to_no_other_makers_model(block, giver, taker):
+    message = reply_of(whole({"text": "see"}, deepcopy(block), {"text": "end"}), giver).message
+    maker = [one.split(".")[1] for one in (giver, taker)]
+    cited = [{"text": "It rains today."}] if block is CITED else []
+    between = [block] if maker[0] == maker[1] else cited
+    assert turns(GO, message, GO, model=taker)[1][1] == [{"text": "see"}, *between, {"text": "end"}]
+
+
+def test_blocks_that_were_kept_without_their_maker_go_back():
+    kept = kernel.AssistantMessage((kernel.Opaque("bedrock", OWN_CALL), kernel.Opaque("bedrock", OWN_RESULT)))
+    assert turns(GO, kept, GO, model=NOVA)[1][1] == [OWN_CALL, OWN_RESULT]
+
+
 def test_an_image_is_the_one_block_that_does_not_go_back():
     """Converse takes images in turns of the user's alone; beside a text nothing stands for it."""
     image = {"image": {"format": "png", "source": {"bytes": "eA=="}}}

@@ -191,7 +191,7 @@ class Blocks:
                     blocks.append({"reasoningContent": _reasoning(part)})
             elif type(part) is Opaque:
                 # An image may stand in a turn of the user's alone.
-                if part.provider == self._provider and "image" not in part.value:
+                if part.provider in (self._provider, self._tag) and "image" not in part.value:
                     _put_own(part.value, blocks)
                 elif told := told_of(part, message):
                     blocks.append(TextBlock(told))
@@ -214,7 +214,10 @@ class Blocks:
 
 
 def reasoning_tag(provider: str, maker: Maker) -> str | None:
-    """What `Thinking.id` says of whose reasoning it is; None for Claude's, which other hosts of Claude take too."""
+    """What is kept with reasoning, and with blocks of its own, of whose they are: another maker's model refuses them.
+
+    None for Claude's, whose reasoning other hosts of Claude take too.
+    """
     return None if maker.name in ("", "anthropic") else f"{provider}:{maker.name}"
 
 

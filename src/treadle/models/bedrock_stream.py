@@ -82,7 +82,7 @@ class _Block:
         return given if isinstance(given, str) else arguments_in(given)
 
     def parts(self, provider: str, tag: str | None) -> list[AssistantPart]:
-        text = "".join(self.pieces)
+        text, provider = "".join(self.pieces), tag or provider
         match self.kind:
             case "text":
                 said: list[AssistantPart] = [Text(text)] if text else []
@@ -131,7 +131,8 @@ class BedrockDecoder:
     Args:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an exception's fields, its name as `type`.
-        tag: what `Thinking.id` says of whose reasoning it is; None for Claude's, which other hosts of Claude take too.
+        tag: what `Thinking.id` and `Opaque.provider` say of whose they are; None for Claude's, as other hosts of Claude
+            take its reasoning too.
         hour: whether what is written to the cache is kept for an hour, where the provider does not say.
     """
 
