@@ -303,6 +303,12 @@ def searching(**fields):
     [
         (searching().extra, "web_search_20250305 is left to the provider, and nothing bounds"),
         ({"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, "code_interpreter is left to"),
+        ({"tools": [{"type": "shell", "environment": {"type": "container_auto"}}]}, "shell is left to"),
+        ({"tools": [{"type": "programmatic_tool_calling"}]}, "programmatic_tool_calling is left to"),
+        ({"tools": [{"type": "tool_search_tool_bm25_20251119", "name": "t"}]}, "tool_search_tool_bm25_20251119 is"),
+        ({"tools": [{"type": "openrouter:web_search"}]}, "openrouter:web_search is left to"),
+        ({"tools": [{"type": "a_tool_of_tomorrow"}]}, "a_tool_of_tomorrow is left to"),
+        ({"enable_search": True}, "enable_search is left to"),
         ({"web_search_options": {}}, "web_search_options is left to"),
         ({"plugins": [{"id": "web"}]}, "plugins is left to"),
         ({"context_management": [{"type": "compaction"}]}, "compaction is left to"),
@@ -317,7 +323,12 @@ def test_what_nothing_bounds_is_refused_under_a_limit(extra, words, limits):
     with pytest.raises(Misuse, match=words):
         Agent(FallbackModel([claude, own]), limits=limits)
     Agent(claude, settings=settings)
-    Agent(claude, limits=limits, settings=ModelSettings(extra={"tools": [{"type": "bash_20250124", "name": "bash"}]}))
+    mine = [
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "function", "name": "f"},
+        {"type": "custom", "name": "g"},
+    ]
+    Agent(claude, limits=limits, settings=ModelSettings(extra={"tools": mine, "enable_search": False}))
 
 
 async def test_searches_are_reserved_with_all_that_may_be_read():

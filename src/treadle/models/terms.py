@@ -25,21 +25,33 @@ FALLBACK: Final = "fallback_message"
 ELSEWHERE: Final = frozenset(["advisor_message", FALLBACK])
 """The services in which another model had a part, at a price of its own."""
 
-OWN_TOOLS: Final = (
-    "advisor",
-    "code_execution",
-    "code_interpreter",
-    "file_search",
-    "image_generation",
-    "mcp",
-    "web_fetch",
-    "web_search",
-    "x_search",
+CALLERS: Final = (
+    "apply_patch",
+    "bash",
+    "browser_toolset",
+    "computer",
+    "custom",
+    "function",
+    "local_shell",
+    "memory",
+    "namespace",
+    "text_editor",
 )
-"""How the types begin of the tools that providers run themselves, and read the results of at the caller's cost."""
+"""How the types begin of the tools that are left to the caller: any other the provider runs itself, at his cost."""
 
 DECLARED: Final = ("functionDeclarations", "function_declarations")
 """Where Google has the tools that are called here, and not at the provider."""
+
+SWITCHES: Final = (
+    "web_search_options",
+    "search_parameters",
+    "enable_search",
+    "plugins",
+    "connectors",
+    "mcp_servers",
+    "fallbacks",
+)
+"""The fields that switch something on which the provider runs itself."""
 
 LEFT: Final[Mapping[str, str]] = {
     "models": "which of its `models` answers",
@@ -140,12 +152,12 @@ def _own_tools(extra: Json) -> Iterator[Json]:
     """What the provider is asked to do itself; a field that switches it on counts as a tool of that type."""
     tools = extra.get("tools")
     for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict) and str(tool.get("type")).startswith(OWN_TOOLS):
-            yield tool
-        elif isinstance(tool, dict) and not {"type", "name", "function"} & tool.keys():
+        if isinstance(tool, dict) and tool.get("type") is not None:
+            yield from () if str(tool["type"]).startswith(CALLERS) else (tool,)
+        elif isinstance(tool, dict) and not {"name", "function"} & tool.keys():
             # Google's have a field of their name instead: {"googleSearch": {}}.
-            yield from ({"type": name} for name in tool if name not in DECLARED)
-    for field in ("web_search_options", "search_parameters", "plugins", "mcp_servers", "fallbacks"):
+            yield from ({"type": name} for name in tool if name not in (*DECLARED, "type"))
+    for field in SWITCHES:
         # An empty object switches its feature on as well.
         if extra.get(field) not in (None, False, []):
             yield {"type": field}
