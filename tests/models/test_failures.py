@@ -155,6 +155,35 @@ def test_how_long_to_wait_is_read_from_headers_then_words(
     assert retry_after(headers, words) == (None if wait is None else pytest.approx(wait))
 
 
+GROQ = {
+    "x-ratelimit-limit-requests": "14400",
+    "x-ratelimit-remaining-requests": "14370",
+    "x-ratelimit-reset-requests": "2m59.56s",
+    "x-ratelimit-remaining-tokens": "17997",
+    "x-ratelimit-reset-tokens": "7.66s",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "wait"),
+    [
+        (503, {}, None),
+        (500, {}, None),
+        (408, {}, None),
+        (503, {"retry-after": "3"}, 3.0),
+        (503, {"x-ratelimit-remaining-tokens": "0"}, 7.66),
+        (429, {}, 179.56),
+        (429, {"x-ratelimit-remaining-tokens": "0"}, 7.66),
+    ],
+)
+def test_a_limit_that_is_not_used_up_is_not_waited_for_where_none_is_wrong(
+    status: int, more: dict[str, str], wait: float | None
+) -> None:
+    """Groq and others say with each answer how far each limit is used, those of a day among them."""
+    found = error_for("groq", "busy", status=status, headers=GROQ | more)
+    assert found.retry_after == (None if wait is None else pytest.approx(wait))
+
+
 def test_a_point_in_time_is_a_wait_until_then() -> None:
     soon = time.time() + 90
     points = [formatdate(soon, usegmt=True), str(int(soon)), str(int(soon * 1000))]

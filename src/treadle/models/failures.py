@@ -115,7 +115,7 @@ def error_for(
     kind = error_type(status, code, words)
     found = kind(
         f"{shown}: {words or code or 'it gave no reason'}",
-        retry_after=retry_after(headers, words) if kind.retryable else None,
+        retry_after=retry_after(headers, words, limited=kind is RateLimited) if kind.retryable else None,
         status=status,
         request_id=request_id(headers),
     )
