@@ -144,6 +144,12 @@ def test_a_very_short_key_does_not_mangle_the_words_around_it(key: str, words: s
             0.02,
         ),
         ({"retry-after": "1", "x-ratelimit-reset-tokens": "6m0s"}, "", 1.0),
+        ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "6m0s"}, "Please try again in 7.66s.", 7.66),
+        (
+            {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"},
+            "Please try again in 7.66s.",
+            360.0,
+        ),
         ({}, "Rate limit reached. Please try again in 2m59.56s. Visit the site.", 179.56),
         ({}, "Please retry after 12 seconds.", 12.0),
         ({}, "Please try again in a while.", None),

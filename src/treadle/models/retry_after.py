@@ -25,9 +25,9 @@ def retry_after(headers: Mapping[str, str], words: str = "", *, limited: bool = 
     """Seconds to wait before the next attempt; None if the provider did not say, or said what is no wait.
 
     Looks, in this order, at `retry-after-ms`; `retry-after` (RFC 9110, section 10.2.3: seconds or a date); the
-    `x-ratelimit-reset-*` headers of the limits that are used up (all of them, if none says that it is, and a limit is
-    what is wrong); and at words such as "try again in 7.66s". Of no wait at all, and of one that has passed, nothing
-    comes: whoever tries again waits as long as without a word.
+    `x-ratelimit-reset-*` headers of the limits that are used up; words such as "try again in 7.66s"; and, where a limit
+    is what is wrong, at the headers of the others. Of no wait at all, and of one that has passed, nothing comes:
+    whoever tries again waits as long as without a word.
 
     Args:
         headers: the response's headers, names in lower case.
@@ -36,10 +36,13 @@ def retry_after(headers: Mapping[str, str], words: str = "", *, limited: bool = 
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     wait = milliseconds / 1000 if milliseconds is not None else seconds_of(headers.get("retry-after", ""))
+    used_up, others = _resets(headers) if wait is None else ([], [])
     if wait is None:
-        wait = _reset(headers, limited)
+        wait = max(used_up, default=None)
     if wait is None and (found := WORDS.search(words)):
         wait = seconds_of(found.group(1) or found.group(2))
+    if wait is None and limited:
+        wait = max(others, default=None)
     return wait if wait is not None and wait > 0 else None
 
 
@@ -57,8 +60,8 @@ def seconds_of(value: str) -> float | None:
     return None if moment is None else max(0.0, moment.timestamp() - time.time())
 
 
-def _reset(headers: Mapping[str, str], limited: bool) -> float | None:
-    """The longest wait among the limits that are used up; among all if none says so, where one is what is wrong."""
+def _resets(headers: Mapping[str, str]) -> tuple[list[float], list[float]]:
+    """When each limit begins anew: of those that are said to be used up, and of the others."""
     used_up: list[float] = []
     others: list[float] = []
     for name, value in headers.items():
@@ -68,7 +71,7 @@ def _reset(headers: Mapping[str, str], limited: bool) -> float | None:
         if wait is not None:
             left = headers.get(name.replace("reset", "remaining"), "").strip()
             (used_up if left in ("0", "0.0") else others).append(wait)
-    return max(used_up or (others if limited else ()), default=None)
+    return used_up, others
 
 
 def _number(value: str) -> float | None:
