@@ -45,7 +45,7 @@ FILTERED: Final = re.compile(
 # current quota" as OpenAI says of this, so that words about a quota tell nothing.
 USED_UP: Final = re.compile(
     r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached"
-    r"|credit_balance|payment_required|ServiceQuotaExceeded",
+    r"|credit_balance|payment_required|ServiceQuotaExceeded|Arrearage",
     re.IGNORECASE,
 )
 # How AWS names what is wrong with the signature of a request or with who signed it; some of it with status 400.
@@ -55,7 +55,9 @@ SIGNED: Final = re.compile(
     re.IGNORECASE,
 )
 NO_MONEY: Final = re.compile(
-    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|billing hard limit|out of credits",
+    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|billing hard limit|out of credits"
+    r"|reached your specified API usage limits|used all available credits|monthly spending limit|credits are depleted"
+    r"|key limit exceeded",
     re.IGNORECASE,
 )
 # Without a status (an error inside a stream) the code or type of the error must tell; the first that matches counts.
