@@ -39,6 +39,14 @@ from treadle.models.retry_after import retry_after, seconds_of
         (422, "", "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"),
         (400, "", "This endpoint's maximum context length is 4096 tokens. Please reduce the length of either one"),
         (400, "", "Your request exceeded model token limit: 8192"),
+        (
+            400,
+            "",
+            "The number of tokens to keep from the initial prompt is greater than the context length (n_ctx: 4096)",
+        ),
+        (400, "", "Trying to keep the first 16130 tokens when context the overflows. Provide a shorter input."),
+        (400, "invalid_parameter_error", "Range of input length should be [1, 129024]"),
+        (422, "", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"),
         (None, "context_length_exceeded", "Your input exceeds the context window of this model."),
     ],
 )

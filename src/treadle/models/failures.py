@@ -31,7 +31,8 @@ OVERFLOW: Final = re.compile(
     r"|(?:maximum|max|model's|available|allowed) context (?:length|window|size)|exceed(?:s|ed)? (?:the )?context"
     r"|(?:reduce|shorten) the length|tokens must be reduced|maximum prompt length|prompt exceeds max length"
     r"|token count.{0,60}exceeds|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?(?:number of tokens|token limit)"
-    r"|request too large|too large for model|context (?:length|window|size) (?:is |was )?exceeded",
+    r"|request too large|too large for model|context (?:length|window|size) (?:is |was )?exceeded"
+    r"|greater than the context length|context (?:the )?overflows|range of input length|tokens \+ `?max_new_tokens",
     re.IGNORECASE,
 )
 FILTERED: Final = re.compile(
