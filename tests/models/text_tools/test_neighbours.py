@@ -47,7 +47,12 @@ READ = {
     "invoke": '<invoke name="search"><parameter name="query">where is it?</parameter>'
     '<parameter name="limit">3</parameter></invoke>',
     "a fenced element": f"```xml\n<function=search>{BODY}</function>\n```",
+    "an element in a namespace": '<minimax:tool_call>\n<invoke name="search">\n<parameter name="query">where is it?'
+    '</parameter>\n<parameter name="limit">3</parameter>\n</invoke>\n</minimax:tool_call>',
+    "an array in tool_calls": f"<tool_calls>[{OBJECT}]</tool_calls>",
+    "the shape of Google's native call": json.dumps({"functionCall": {"name": "search", "args": ARGUMENTS}}),
     "a mark and an array": f"[TOOL_CALLS] [{OBJECT}]",
+    "a mark and an array by names": f'<|tools_prefix|>[{{"search": {BODY}}}]<|tools_suffix|>',
     "a mark and an object": f"[TOOL_CALLS]{OBJECT}</s>",
     "python_tag": f"<|python_tag|>{OBJECT}<|eom_id|>",
     "an object before a mark of the end": f"{OBJECT}<|im_end|>",
@@ -72,6 +77,11 @@ UNSURE = {
     "</tool_call>",
     "marks that are not read": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search\n"
     "```json\n{}\n```<｜tool▁call▁end｜>",
+    "Kimi's marks that are not read": "<|tool_calls_section_begin|><|tool_call_begin|>functions.search:0"
+    f"<|tool_call_argument_begin|>{BODY}<|tool_call_end|><|tool_calls_section_end|>",
+    "DeepSeek's marks that are not read": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search">\n'
+    '<｜DSML｜parameter name="query" string="true">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "Gemma's marks that are not read": "<start_function_call>call:search{query:<escape>x<escape>}<end_function_call>",
     "a text without quotes": "search(query=where is it?)",
 }
 

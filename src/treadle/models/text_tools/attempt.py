@@ -23,7 +23,8 @@ _ARGUMENTS: Final = (*_PLAIN, "input", "inputs", "parameters", "params")
 _BESIDE: Final = frozenset(
     {"id", "type", "call_id", "tool_call_id", "index", "role", "content", "thought", "thoughts", "reasoning", "reason"}
 )
-_WRAPPERS: Final = ("tool_calls", "function_calls", "tool_call", "function_call", "calls", "actions")
+_CALLS: Final = ("tool_calls", "function_calls", "tool_call", "function_call")
+_WRAPPERS: Final = (*_CALLS, "toolCalls", "functionCalls", "toolCall", "functionCall", "calls", "actions")
 _FINAL: Final = frozenset({"finalanswer", "finish"})
 
 _NAME_AT: Final = re.compile(rf"[\"']?\b(?:{'|'.join(_NAMES)})[\"']?\s*:\s*[\"']([\w./-]{{1,100}})[\"']")
@@ -92,7 +93,7 @@ def _in_object(json: str, offer: Offer, depth: int = 0) -> list[Piece] | None:
             for item in [members[key]] if inside is None else inside:
                 inner = _in_object(item, offer, depth + 1)
                 if inner is None:
-                    return [Fault(json, f'"{key}" does not hold tool calls')] if key in _WRAPPERS[:4] else None
+                    return [Fault(json, f'"{key}" does not hold tool calls')] if key in _CALLS else None
                 found += inner
             return found or None
     nested = loose.members(members.get("function", ""))

@@ -21,7 +21,7 @@ _CALLS: Final = r"\|?(?:tool[_-]?calls|function[_-]?calls)\|?"
 _STARTS: Final = (
     r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s{1,9}+name\s{0,9}+=\s{0,9}+|=)"
     r"(?P<name>\"[^\"<>\n]{0,200}+\"|'[^'<>\n]{0,200}+'|[^\"'<>\s/]{1,200}+)\s{0,9}+(?P<empty>/?)>)"
-    rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer></?{_CALLS}>)"
+    rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer></?(?:{_CALLS}|\w{{1,20}}+:(?:tool|function)[_-]?calls?)>)"
     rf"|(?P<close></(?:{_CALL}|tool|invoke|function)>)"
     r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
     rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?>(?:xml|html|json|text|tool\w*+)?)\s*+"
@@ -111,8 +111,10 @@ class _TagsScanner(Scan):
                 return self._wrapped(text, start, final, pieces)
             case "result":
                 pieces.append(Cut() if self.called else Prose(start.group()))
+            case "outer" if start.group()[1] != "/":
+                return self._around(text, start, final, pieces)
             case "close" | "outer":
-                if not self.called and start.group()[1] == "/":
+                if not self.called:
                     pieces.append(Prose(start.group()))
             case "fence":
                 self._fenced = True
@@ -143,6 +145,14 @@ class _TagsScanner(Scan):
         end = -1 if self._unclosed > _MOST_UNCLOSED else loose.end_of(text, at)
         self._unclosed += final and end < 0
         return end
+
+    def _around(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
+        """What stands around several calls: they are elements, or in one array."""
+        space = _SPACE.match(text, start.end())
+        at = start.end() if space is None else space.end()
+        if not final and at == len(text):
+            return start.start()
+        return self._wrapped(text, start, final, pieces) if text[at : at + 1] in ("{", "[") else start.end()
 
     def _wrapped(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """A `<tool_call>` and what is in it: JSON, another element, or something else."""

@@ -18,12 +18,16 @@ from treadle.models.text_tools.tags import TagsFormat
 
 _LEAD: Final = fences.LEAD.removeprefix("^")
 _NAME: Final = r"[A-Za-z_][\w.-]{0,99}+"
-_ELEMENT: Final = r"<\|?(?:tool[_-]?calls?|function[_-]?calls?|tool|invoke|function)(?![\w-])[^<>\n]{0,200}+>"
+_ELEMENT: Final = (
+    r"<\|?(?:tool[_-]?calls?|function[_-]?calls?|tool|invoke|function)(?![\w-])[^<>\n]{0,200}+>"
+    r"|<\w{1,20}+:(?:tool|function)[_-]?calls?>"
+)
 _OPEN: Final = re.compile(
     r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+.-]*+)[ \t]*+(?:\n\s*+)?(?=\S)"
     r"|(?P<ticks>`{1,2}+)(?=[^`\s])"
     r"|(?P<marker>\[TOOL_(?:CALLS?|REQUEST)\]|<\|python_tag\|>|<\|tool_call_start\|>"
-    r"|<[|｜]tool[▁_ ]calls?[▁_ ]begin[|｜]>)"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:section_)?begin[|｜]>|<[|｜]DSML[|｜]\w{1,40}+(?=[\s>｜|])[^<>\n]{0,200}+>"
+    r"|<start_function_call>|<\|tools_prefix\|>)"
     rf"|(?P<element>{_ELEMENT})"
     r"|(?P<object>(?=\{|\[\s*+\{))"
     rf"|(?P<list>\[\s*+(?={_NAME}\())"
@@ -45,7 +49,8 @@ _ACTION: Final = re.compile(
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
 GAP: Final = re.compile(
-    r"(?>(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<\|tool_call_end\|>)*)"
+    r"(?>(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]"
+    r"|<\|tool(?:_call_end|s_suffix)\|>)*)"
 )
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MORE_MARKS: Final = re.compile(r"[^\w\s`,;]")
@@ -311,18 +316,19 @@ class Wrappings:
         found: list[Piece] = []
         at = _after(GAP, text, opened.end())
         while at < len(text):
-            named = _MARKED.match(text, at)
-            start = at if named is None else named.end()
+            marked = _MARKED.match(text, at)
+            start = at if marked is None else marked.end()
             if text[start : start + 1] not in ("{", "["):
                 break
             end = loose.end_of(text, start)
             if end < 0:
                 break
             json = text[start:end]
-            if named is None:
-                found += pieces_of(json, self._offer) or [Fault(json, "what follows the mark does not call a tool")]
+            if marked is None:
+                calls = pieces_of(json, self._offer) or named.calls_by_key(json, self._offer)
+                found += calls or [Fault(json, "what follows the mark does not call a tool")]
             else:
-                name = self._offer.known(named["name"]) or named["name"]
+                name = self._offer.known(marked["name"]) or marked["name"]
                 found.append(Call(name, arguments_from(json, self._offer.tools.get(name))))
             at = _after(GAP, text, end)
         if not final:
