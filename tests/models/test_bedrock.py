@@ -619,8 +619,9 @@ def test_usage_that_is_not_told_is_unknown(usage):
     assert reply_of(whole({"text": "x"}, usage=usage)).usage is None
 
 
-def test_usage_in_other_numbers_is_read():
-    usage = {"inputTokens": 7.0, "outputTokens": "2", "totalTokens": 9, "cacheDetails": None, "serverToolUsage": {}}
+@pytest.mark.parametrize("details", [None, {}, {"ttl": "1h"}, 1, "1h", [None, "1h", {"ttl": "1h", "inputTokens": "x"}]])
+def test_usage_in_other_numbers_is_read(details):
+    usage = {"inputTokens": 7.0, "outputTokens": "2", "totalTokens": 9, "cacheDetails": details, "serverToolUsage": {}}
     assert reply_of(whole({"text": "x"}, usage=usage)).usage == kernel.Usage(7, 2)
 
 

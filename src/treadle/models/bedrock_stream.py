@@ -26,7 +26,7 @@ from treadle.kernel.messages import (
 from treadle.models.bare_calls import BareCalls
 from treadle.models.checked import is_object
 from treadle.models.contents import arguments_in, joined_base64
-from treadle.models.counts import count_in, fields_in, grown, name_in, part_in, told_usage
+from treadle.models.counts import count_in, fields_in, grown, list_in, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.once import is_bare
@@ -345,7 +345,7 @@ class BedrockDecoder:
         if new is None and received is None:
             return None
         read, written = part_in(counts, "cacheReadInputTokens"), part_in(counts, "cacheWriteInputTokens")
-        own, details = fields_in(counts, "serverToolUsage"), counts.get("cacheDetails")
+        own, details = fields_in(counts, "serverToolUsage"), list_in(counts, "cacheDetails")
         for_an_hour = written if self._hour else 0
         if details:
             for_an_hour = sum(part_in(one, "inputTokens") for one in details if one.get("ttl") == "1h")
