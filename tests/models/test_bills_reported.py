@@ -477,6 +477,20 @@ async def test_what_was_written_to_the_cache_is_charged_by_whatever_name(serve, 
     assert result.cost == Decimal(100 + 2 * 800 + 1900) / 1_000_000
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_sound_that_was_sent_costs_what_sounds_cost(serve, stream):
+    message = {"role": "assistant", "content": "I hear you."}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop"}
+    details = {"audio_tokens": 700, "cached_tokens": 100, "text_tokens": 300}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": details}
+    body = {"id": "c", "choices": [choice], "usage": usage}
+    price = Price(1, 2, cache_read=0, audio=40)
+    server = serve(streamed(body, "[DONE]") if stream else whole(body))
+    result = await Agent(chat(server, streaming=stream, price=price), retries=0).run("go")
+    assert result.usage == Usage(1000, 10, cache_read_tokens=100, audio_tokens=700)
+    assert result.cost == Decimal(200 + 40 * 700 + 2 * 10) / 1_000_000
+
+
 @pytest.mark.parametrize(("told", "counted"), [(None, 2), (3, 3), (1, 1), (0, 2), ("4", 4), (-1, 2)])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_the_searches_that_openai_bills_are_those_that_it_tells(serve, stream, told, counted):

@@ -24,6 +24,7 @@ def usage_of(usage: Json) -> Usage:
         cache_write_tokens=_first_of(WRITTEN, sent, usage),
         reasoning_tokens=part_in(made, "reasoning_tokens") or part_in(usage, "reasoning_tokens"),
         web_searches=part_in(served, "web_search_requests"),
+        audio_tokens=part_in(sent, "audio_tokens"),
     )
     asked, received = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
     return told_usage(parts, *with_total(asked, received, count_in(usage, "total_tokens")))
