@@ -169,6 +169,9 @@ ANSWERS = [
     "[1] search, [2] add",
     '<config>\n  <tool name="hammer"/>\n</config>',
     "body {\n  color: red;\n}",
+    "<xs:tool_calls> is what the schema says.\nSee the page.",
+    "<tool_calls>\nnone\n</tool_calls>",
+    "A call begins with `<|tool_calls_section_begin|>`, or with <start_function_call>, in their templates.",
     "Final: 42",
 ]
 

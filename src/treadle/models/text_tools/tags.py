@@ -47,6 +47,8 @@ _GAP: Final = re.compile(r"[\s,;]*+")
 _ENDS_CALL: Final = "tool[_-]?calls?|function[_-]?calls?|tool_response"
 _ENDS_ELEMENT: Final = f"tool|invoke|function|{_ENDS_CALL}"
 _MOST_UNCLOSED: Final = 8
+_LONGEST: Final = 600
+"""More characters than the beginning of an element has that names a tool."""
 
 
 @cache
@@ -147,12 +149,18 @@ class _TagsScanner(Scan):
         return end
 
     def _around(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
-        """What stands around several calls: they are elements, or in one array."""
+        """What stands around several calls: they are elements, or in one array. Around anything else it is said."""
         space = _SPACE.match(text, start.end())
         at = start.end() if space is None else space.end()
-        if not final and at == len(text):
+        opens = text[at : at + _LONGEST]
+        if not final and (not opens or (opens[0] == "<" and ">" not in opens and len(opens) < _LONGEST)):
             return start.start()
-        return self._wrapped(text, start, final, pieces) if text[at : at + 1] in ("{", "[") else start.end()
+        if opens[:1] in ("{", "["):
+            return self._wrapped(text, start, final, pieces)
+        inner = _STARTS_AT.match(text, at)
+        if inner is None or inner.lastgroup not in ("open", "wrap"):
+            pieces.append(Prose(start.group()))
+        return start.end()
 
     def _wrapped(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """A `<tool_call>` and what is in it: JSON, another element, or something else."""
