@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from treadle.cli.stored_keys import take_keys
-from treadle.cli.terminal import set_off
+from treadle.cli.terminal import apart, set_off
 
 
 def load(target: str, option: str) -> tuple[ModuleType, str, Any]:
@@ -57,7 +57,9 @@ def _imported(where: str, target: str, option: str) -> ModuleType:
     # A module may make an agent whose model wants its key at once.
     take_keys()
     try:
-        return _from_file(Path(where), option) if is_path else importlib.import_module(where)
+        # What a module prints as it is imported is no part of what was asked for.
+        with apart():
+            return _from_file(Path(where), option) if is_path else importlib.import_module(where)
     except click.BadParameter:
         raise
     except ModuleNotFoundError as error:

@@ -1,6 +1,7 @@
 """Output: how `ask`, `resume`, `approve` and `deny` show a result, and what is said beside it."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
@@ -11,7 +12,7 @@ from treadle.cli.answer import AnswerView
 from treadle.cli.lines import trace
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import as_json, closing
-from treadle.cli.terminal import clean, note, print_json, prose, set_off
+from treadle.cli.terminal import answering, apart, clean, note, print_json, prose, set_off
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import View
 from treadle.result import RunResult
@@ -60,12 +61,13 @@ class Output:
             tools: those of its agent.
             command: the commands that go on with it; None if it is kept in no journal.
         """
-        if self.as_object:
-            print_json(as_json(result, model))
-        elif self.answer is None:
-            click.echo(clean(result.text))
-        else:
-            self.answer.complete(result.text)
+        with answering():
+            if self.as_object:
+                print_json(as_json(result, model))
+            elif self.answer is None:
+                click.echo(clean(result.text))
+            else:
+                self.answer.complete(result.text)
         if not (self.quiet and result.finished):
             closing(result, waiting, tools, command)
 
@@ -82,7 +84,9 @@ def output_options(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def packed(*, as_object: bool, tracing: bool, quiet: bool, **given: Any) -> int:
-        return command(output=Output(as_object, tracing, quiet), **given)
+        output = Output(as_object, tracing, quiet)
+        with nullcontext() if output.answer is not None else apart():
+            return command(output=output, **given)
 
     decorated: Callable[..., int] = packed
     for option in reversed(_OPTIONS):

@@ -8,8 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+
+
+# Standard output, while code of others has standard error in its place.
+_ANSWERS: ContextVar[TextIO | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """What tools and other code of the user print meanwhile goes to standard error: `answering` has the output."""
+    kept = _ANSWERS.set(_ANSWERS.get() or sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _ANSWERS.reset(kept)
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What is printed meanwhile goes to standard output, also where code of others is kept `apart`."""
+    with redirect_stdout(_ANSWERS.get() or sys.stdout):
+        yield
 
 
 def clean(text: str) -> str:
@@ -134,7 +157,7 @@ def heard(*, gone: bool = True) -> Iterator[None]:
 def _answer_is_read() -> bool:
     """Whether somebody reads standard output, which is what was asked for, whatever has become of standard error."""
     try:
-        return is_read(sys.stdout.fileno())
+        return is_read((_ANSWERS.get() or sys.stdout).fileno())
     except (OSError, ValueError):
         return True
 

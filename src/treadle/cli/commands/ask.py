@@ -20,7 +20,7 @@ from treadle.cli.failures import in_options
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
 from treadle.cli.storage import LAST, find_run, journal_at, no_runs, opened
-from treadle.cli.terminal import clean, note, print_json, prose, visible
+from treadle.cli.terminal import answering, clean, note, print_json, prose, visible
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
@@ -87,7 +87,8 @@ def ask(
     if dry_run:
         limits, user = options.limits(agent.limits), options.user
         asked = agent.estimate(asking, conversation=conversation, limits=limits, user=user)
-        return _dry(asyncio.run(asked), output)
+        with answering():
+            return _dry(asyncio.run(asked), output)
     person, command = None if output.as_object or output.quiet else Person(), NextCommand.again(options, choice)
     with asyncio.Runner() as runner:
         try:
