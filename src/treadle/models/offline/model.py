@@ -7,6 +7,7 @@ not a language model and says so. `plan` decides, `answer` writes.
 import json
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from treadle.models.offline.grammar.language import is_german
 from treadle.models.offline.grammar.sides import of_each
 from treadle.models.offline.grammar.spelling import plainly, respelled
 from treadle.models.offline.grammar.words import parts
+from treadle.models.offline.plan.called import in_words
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.continued import spelled_out
 from treadle.models.offline.plan.followup import Meant, effective_question
@@ -97,7 +99,7 @@ class OfflineModel:
     def _reply(self, request: ModelRequest) -> tuple[list[Call], str]:
         """The calls to make now or, if there are none, the text."""
         box = Toolbox(request.tools)
-        turns = read_turns(request.messages)
+        turns = _called_by_name(read_turns(request.messages), box)
         if not turns or (not box.tools and not turns[-1].exchanges):
             return [], decline(box)
         if len(turns[-1].question) > LONGEST:
@@ -146,6 +148,12 @@ class OfflineModel:
         if tool is None:
             return None
         return Call(tool.name, {param.name: text for param in tool.required if param.shape == "text"})
+
+
+def _called_by_name(turns: list[Turn], box: Toolbox) -> list[Turn]:
+    """The turns, with the tools that their questions order by name said in words."""
+    names = [tool.name for tool in box.tools]
+    return [replace(turn, question=in_words(turn.question, names)) for turn in turns]
 
 
 def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, Plan]:
