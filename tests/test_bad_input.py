@@ -113,6 +113,15 @@ def test_a_wrong_run_is_refused_before_anything_happens(given, says):
     assert model.requests == []
 
 
+def test_a_wrong_message_to_a_run_that_goes_on_is_called_by_its_name():
+    agent = Agent(ScriptedModel(["x"]))
+    result = agent.run_sync("go")
+    with pytest.raises(Misuse, match="message is a text"):
+        asyncio.run(agent.resume(result, message=3))
+    with pytest.raises(Misuse, match="message is empty"):
+        asyncio.run(agent.resume(result, message=" "))
+
+
 @pytest.mark.parametrize("given", [{"input": ""}, {"limits": 3}, {"on_event": 3}], ids=str)
 def test_a_wrong_run_does_not_keep_its_conversation(given):
     said = Conversation()

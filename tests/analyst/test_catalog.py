@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from treadle import Misuse
 from treadle.analyst import (
     AnalystError,
     Catalog,
@@ -16,6 +17,7 @@ from treadle.analyst import (
     Measure,
     QueryRequest,
     Source,
+    analyst_skill,
     compare,
     propose,
     query,
@@ -284,3 +286,14 @@ def test_relative_paths_start_from_the_declaration(tmp_path: Path, monkeypatch: 
     catalog = Catalog.load(declared(tmp_path, text))
     monkeypatch.chdir(os.sep)
     assert ask(catalog) == 2
+
+
+@pytest.mark.parametrize("ask", [analyst_skill, lambda given: query(given, None), lambda given: compare(given, None)])
+def test_the_path_of_a_declaration_in_place_of_a_catalog_is_told_how_to_load_it(ask: Any) -> None:
+    with pytest.raises(Misuse, match=r"Catalog\.load\('sources\.yaml'\)"):
+        ask("sources.yaml")
+
+
+def test_a_file_to_look_at_may_be_named_by_a_text(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("region,amount\nnorth,1\n")
+    assert propose(str(tmp_path / "sales.csv")) == propose(tmp_path / "sales.csv")

@@ -787,3 +787,11 @@ async def test_only_claude_goes_on_with_what_a_model_said(kind, last):
     assert [event async for event in LangChainModel(chat).stream(request)][-1].message.text == "Done."
     (messages, _, _) = chat.sent[-1]
     assert messages[-1].type == last
+
+
+def test_messages_without_the_extra_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain_core", None)
+    talk = Conversation()
+    talk.add_user("Good day.")
+    with pytest.raises(Misuse, match=r'pip install "treadle\[langchain\]"'):
+        talk.to_langchain()

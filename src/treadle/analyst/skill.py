@@ -16,7 +16,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 from pydantic import Field, ValidationError
 
-from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.catalog import Catalog, require_catalog
 from treadle.analyst.asking.compare import CompareRequest, compare
 from treadle.analyst.asking.drill import Drilled, DrillRequest
 from treadle.analyst.asking.drill import drill as drill_rows
@@ -73,6 +73,7 @@ def analyst_skill(
             (a person must approve each call), or `allow`.
     """
     known = sample_catalog() if catalog is None else catalog
+    require_catalog(known)
     drilling = [] if lines == "never" else [_drill_tool(known, bounds, numbers, lines == "ask")]
     return Skill(
         name="analyst",

@@ -106,8 +106,8 @@ def kind(name: str, value: object, fits: Callable[[Any], bool], wanted: str) -> 
         raise Misuse(f"{name} takes {wanted}; it was given {value!r}")
 
 
-def asked_of(input: Input) -> UserMessage | None:
-    """The question in `input` as a message."""
+def asked_of(input: Input, what: str = "the question") -> UserMessage | None:
+    """The question in `input` as a message; `what` is what it is called where it cannot be one."""
     if input is None:
         return None
     parts = (Text, Image, File)
@@ -116,9 +116,9 @@ def asked_of(input: Input) -> UserMessage | None:
     elif isinstance(input, str):
         input = UserMessage(input)
     if not isinstance(input, UserMessage):
-        raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
+        raise Misuse(f"{what} is a text, or a list of Text, Image and File parts; it was given {input!r}")
     if isinstance(input.content, (str, tuple)) and not input.says_something:
-        raise Misuse("the question is empty")
+        raise Misuse(f"{what} is empty")
     return input
 
 

@@ -187,7 +187,7 @@ class LiveRun(Misnamed, Generic[Output]):
         Raises:
             Misuse: the run has ended, is paused or has broken off, or there is nothing in the text.
         """
-        said = asked_of(text)
+        said = asked_of(text, "what is said")
         if said is None:
             raise Misuse("send takes a text; it was given None")
         # One that was cancelled before its first turn has not broken off: it ends with what was said to it.

@@ -252,7 +252,7 @@ def _over(state: RunState, going_on: GoingOn) -> bool:
 
 def _told(run: Run, before: RunState, going_on: GoingOn) -> None:
     """Says what is said to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
-    question = asked_of(going_on.message)
+    question = asked_of(going_on.message, "message")
     if question is not None:
         run.feed(MessageAdded(question, going_on.origin, by=going_on.by))
     elif _has_nothing_to_answer(before):

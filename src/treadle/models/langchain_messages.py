@@ -58,9 +58,14 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False, kind: s
             wrapped in one, as some providers refuse the result of an invalid call; else in `invalid_tool_calls`.
         kind: the `_llm_type` of the chat model they are for, which is not given what only another kind understands;
             empty if they are for any.
-    """
-    from langchain_core import messages as theirs
 
+    Raises:
+        Misuse: the extra `langchain` is not installed.
+    """
+    try:
+        from langchain_core import messages as theirs
+    except ImportError as error:
+        raise Misuse('messages of LangChain need langchain-core: pip install "treadle[langchain]"') from error
     out: list[BaseMessage] = []
     for message in messages:
         match message:

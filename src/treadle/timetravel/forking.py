@@ -109,7 +109,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     config = with_budgets(with_model(config, asked.model), asked.budget)
     whose = await _checked(config, source, cut.state, asked)
     # However the clock was set, it begins after what it shares, and tells then what it tells once more.
-    run_id, now, question = new_run_id(), Clock(after=cut.state.now).began, asked_of(asked.message)
+    run_id, now, question = new_run_id(), Clock(after=cut.state.now).began, asked_of(asked.message, "message")
     model = "" if asked.model is None else config.model.name
     if cut.again:
         # What was given up to the beginning of the step may come after what is shared.

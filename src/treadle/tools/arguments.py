@@ -303,12 +303,21 @@ def _schema_of(adapter: Any, label: str, parameters: Sequence[Parameter] = ()) -
 def schema_of(adapter: Any, mode: Literal["validation", "serialization"] = "validation") -> Json:
     """The adapter's schema without the titles that Pydantic derives from names: they cost tokens and say nothing."""
     from pydantic.json_schema import GenerateJsonSchema
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     class Plain(GenerateJsonSchema):
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
+
+        def encode_default(self, dft: Any) -> Any:
+            try:
+                json.dumps(to_jsonable_python(dft, inf_nan_mode="constants", fallback=str), allow_nan=False)
+            except ValueError as error:
+                # JSON has no number for infinity: a model would be told null, which the type does not take.
+                raise PydanticSerializationError(str(error)) from error
+            return super().encode_default(dft)
 
     schema: Json = adapter.json_schema(schema_generator=Plain, mode=mode)
     schema.pop("title", None)

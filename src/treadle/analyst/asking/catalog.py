@@ -11,6 +11,18 @@ from treadle.analyst.declared.hierarchy import Hierarchy
 from treadle.analyst.declared.packages import need_packages
 from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
+from treadle.kernel.errors import Misuse
+
+
+def require_catalog(given: object) -> None:
+    """Refuses what is no catalogue, such as the path of one.
+
+    Raises:
+        Misuse: says how to make one of a file.
+    """
+    if not isinstance(given, Catalog):
+        how = f"Catalog.load({str(given)!r})" if isinstance(given, (str, Path)) else "Catalog.load('sources.yaml')"
+        raise Misuse(f"the sources are given as a Catalog, such as {how}; it was given {given!r:.100}")
 
 
 class Catalog(Place):

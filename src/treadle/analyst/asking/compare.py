@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from treadle.analyst.asking.alignment import Aligned, Pair, align
-from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.catalog import Catalog, require_catalog
 from treadle.analyst.asking.currencies import told_apart, unit_claims
 from treadle.analyst.asking.diagnose import comparison_findings
 from treadle.analyst.asking.differing import Differing, carriers, largest
@@ -134,6 +134,7 @@ def compare(
         AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
             exactly.
     """
+    require_catalog(catalog)
     a, b = _both(catalog, request)
     pairs = measure_pairs(a, b, request.wanted_measures)
     become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]

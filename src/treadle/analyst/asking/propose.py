@@ -77,7 +77,7 @@ class Proposal(Struct, frozen=True):
         return self.source.questions
 
 
-def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
+def propose(file: str | Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
     """Returns a source for the file, or for each table of a database file and each sheet of an Excel file.
 
     Args:
@@ -89,6 +89,7 @@ def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = N
     Raises:
         AnalystError: the file is of no kind that is known by its ending, or cannot be read.
     """
+    file = Path(file)
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
     ending = suffixes[-1] if suffixes else ""
     kind = _KINDS.get(ending)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.catalog import Catalog, require_catalog
 from treadle.analyst.asking.currencies import told_by_currency
 from treadle.analyst.asking.diagnose import data_findings
 from treadle.analyst.asking.grouped import grouped
@@ -155,6 +155,7 @@ def query(
         AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
             exactly.
     """
+    require_catalog(catalog)
     source = catalog.source(request.source)
     with Drafts([_export(export) for export in exports], catalog.keeps) as drafts:
         found = _asked(catalog, source, request, bounds, interrupt)
