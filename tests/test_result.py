@@ -214,3 +214,18 @@ async def test_the_short_form_of_a_result_stays_short():
     result = await Agent(ScriptedModel(["word " * 1000])).run("go")
     assert len(repr(result)) < 150
     assert str(result).startswith("word word")
+
+
+def test_no_text_of_a_model_hides_the_calls_that_stand_below_it() -> None:
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays somebody."""
+        return "paid"
+
+    said = "I pay.\n\tSoon. \x1b[8m\u202e\x9b8m ❤️"
+    result = Agent(ScriptedModel([(said, [("pay", {"to": "Eve"})])]), tools=[pay]).run_sync("Pay.")
+    shown = str(result)
+    assert shown.startswith("I pay.\n\tSoon. 8m ❤️\n")
+    assert "\x1b" not in shown
+    assert 'pay({"to":"Eve"})' in shown
+    assert result.text == said

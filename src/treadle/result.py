@@ -23,7 +23,7 @@ from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.misnamed import OF_PENDING, OF_RESULTS, Misnamed
 from treadle.models.errors import ModelError
 from treadle.plain import call_as_data, error_as_data, fields_as_data, plain_value, step_as_data
-from treadle.visible import visible
+from treadle.visible import clean, visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
 """The type of the answer."""
@@ -196,7 +196,8 @@ class RunResult(Misnamed, Generic[Output]):
             lines.append(f"{type(self.error).__name__}: {self.error}")
         if self.stop.advice and not self.pending:
             lines.append(self.stop.advice)
-        return "\n".join([*lines, *_how_to_decide(self.pending)])
+        # Of what others wrote nothing may hide the calls that stand below it.
+        return "\n".join([*map(clean, lines), *_how_to_decide(self.pending)])
 
     def __repr__(self) -> str:
         """Short: a whole result in a log or a traceback is no help, and asyncio asks for this at every end."""

@@ -11,7 +11,18 @@ _BLANK = re.compile(
 """Letters and marks that show nothing; Unicode calls them printable."""
 
 
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 _NONE = "(none)"
+
+
+def clean(text: str) -> str:
+    """`text` without control characters, also those that turn the writing direction.
+
+    What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
+    """
+    return _CONTROL.sub("", text)
 
 
 def visible(text: str) -> str:

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from treadle.outlet import is_read
+from treadle.visible import clean as clean
 from treadle.visible import visible as visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 
 
 # Standard output, while code of others has standard error in its place.
@@ -46,14 +43,6 @@ def answering() -> Iterator[None]:
     """What is printed meanwhile goes to standard output, also where code of others is kept `apart`."""
     with redirect_stdout(_ANSWERS.get() or sys.stdout):
         yield
-
-
-def clean(text: str) -> str:
-    """`text` without control characters, also those that turn the writing direction.
-
-    What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
-    """
-    return _CONTROL.sub("", text)
 
 
 def set_off(text: str) -> str:
