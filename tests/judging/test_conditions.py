@@ -10,6 +10,7 @@ from treadle import (
     Agent,
     Condition,
     Decision,
+    Misuse,
     Price,
     RunState,
     SqliteJournal,
@@ -316,3 +317,17 @@ async def test_a_bound_that_is_a_decimal_is_read_back_and_replayed_as_it_was_rec
         assert result.stop.reason == "condition"
         assert again.decision == result.decision
         assert (await agent.replay(result.run_id)).same
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda: step_count(3) and has_tool_call("done"),
+        lambda: step_count(3) or has_tool_call("done"),
+        lambda: not step_count(3),
+        lambda: condition(lambda state: True) and step_count(3),
+    ],
+)
+def test_conditions_joined_by_words_of_python_are_refused_as_one_would_be_lost(joined) -> None:
+    with pytest.raises(Misuse, match=r"combine conditions by &, \| and ~"):
+        joined()

@@ -10,7 +10,7 @@ short one.
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from decimal import Decimal
 from math import isnan
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from treadle.judging.observed import observed
 from treadle.judging.progress import detect_stuck
@@ -54,6 +54,10 @@ class Condition:
 
     def __invert__(self) -> "Condition":
         return Inverted(self)
+
+    def __bool__(self) -> NoReturn:
+        # `and` and `or` would take one of the two and lose the other without a word.
+        raise Misuse(f"{self!r} is a question to a run: combine conditions by &, | and ~, not by and, or and not")
 
 
 StopWhen: TypeAlias = Condition | Callable[[RunState], Answer | Awaitable[Answer]] | Sequence["StopWhen"]
