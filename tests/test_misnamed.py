@@ -128,6 +128,8 @@ def test_what_an_attribute_of_anything_else_is_here_is_there(owner):
             getattr(made, word)
         if way := re.match(r"agent\.(\w+)", meant):
             assert callable(getattr(Agent, way[1])), meant
+        elif option := re.match(r"Agent\(…, (\w+)=", meant):
+            assert option[1] in inspect.signature(Agent).parameters, meant
         elif not meant.startswith(("async for", "a new")):
             assert hasattr(owner, re.match(r"\w+", meant)[0]), meant
 
@@ -212,3 +214,8 @@ def test_a_result_is_still_copied_and_pickled_whole():
 def test_the_name_of_a_conversation_is_no_message():
     with pytest.raises(Misuse, match="Conversation takes messages, and its name as name=; it was given 'order 17'"):
         Conversation("order 17")
+
+
+def test_a_system_message_of_a_conversation_is_told_to_be_the_agents_instructions():
+    with pytest.raises(AttributeError, match=r"did you mean Agent\(…, instructions=…\)"):
+        Conversation().add_system("Be brief.")

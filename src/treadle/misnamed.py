@@ -125,6 +125,7 @@ OF_CONVERSATIONS: Final = dict.fromkeys(("add", "append", "add_message"), "add_u
     "clear": "a new Conversation()",
     "to_dict": "save(path)",
     "history": "messages",
+    "add_system": "Agent(…, instructions=…): a conversation has no system message",
 }
 """Attributes of a conversation."""
 
