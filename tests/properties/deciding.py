@@ -161,6 +161,27 @@ def _misfit(trial: Any, kind: str, result: RunResult) -> dict[str, Any] | None:
             return None if awaited is None else {"approve": [awaited.call_id]}
 
 
+async def would_take_over(trial: Any, root: str) -> None:
+    """Who would take a run over with what does not fit it is refused; whoever drives it is to go on as before."""
+    state = fold_all(trial.journal.events(root))
+    waiting = await unsettled(state, trial.journal)
+    given: list[dict[str, Any]] = [{"message": 5}, {"approve": ["nobody"]}]
+    given += [{"deny": [f"{one.call_id}/nobody"]} for one in waiting]
+    edits = [(one.key, _other(trial, one)) for one in waiting if one.kind == "interrupted"]
+    given += [{"approve": {key: other}} for key, other in edits if other is not None]
+    for one in given:
+        funds = with_funds(trial, next_funds(trial))
+        try:
+            await trial.agent().resume(root, deps=trial.world, takeover=True, **funds, **one)
+        except Misuse:
+            continue
+        except Exception as error:
+            if not trial.heard(error):
+                trial.wrong.append(f"who would take over with {one} hears {error!r}, not Misuse")
+            return
+        trial.wrong.append(f"a run is taken over with what does not fit it: {one}")
+
+
 @asynccontextmanager
 async def refused(trial: Any, what: str) -> AsyncIterator[None]:
     """What is done within is refused, and changes nothing; the journal may fail before that."""

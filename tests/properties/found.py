@@ -377,6 +377,13 @@ TAKEN_OVER = (
         for count in (1, 5, 10, 20, 30, 40, 60)
     }
     | {
+        f"others would take over what works below after {count} turns": replace(
+            calling(calling(Setup((calls("write", "put", "look"), DONE)))),
+            steers=(("tick", count), ("would take over", 0)),
+        )
+        for count in (6, 12)
+    }
+    | {
         "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
     }
     | {

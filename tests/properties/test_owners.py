@@ -1,4 +1,5 @@
-"""A run is taken over while it is under way: who had it does nothing more, and the other brings it to its end."""
+"""A run is taken over while it is under way: who had it does nothing more, and the other brings it to its end. Where the
+other is refused, who had it does."""
 
 from dataclasses import replace
 
@@ -10,7 +11,9 @@ from worlds import decisions, examples, moves, setups
 
 
 @examples(60, shrink=False)
-@given(setups(max_size=4), st.lists(moves, max_size=3), decisions, st.sampled_from(["takeover", "end"]))
+@given(
+    setups(max_size=4), st.lists(moves, max_size=3), decisions, st.sampled_from(["takeover", "end", "would take over"])
+)
 def test_a_run_that_is_taken_over_has_one_owner(setup, before, decides, how):
     steers = (*before, (how, 0))
     paper = replace(setup.paper, slow=False, fails_at=None)

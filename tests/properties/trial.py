@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
-from deciding import as_decided, decide, refused, settled_at_once
+from deciding import as_decided, decide, refused, settled_at_once, would_take_over
 from folding import fold_all
 from funds import USER, Period, Purses, next_funds, refused_with_less, whole_family, with_funds
 from hooks import OfTheApplication
@@ -460,6 +460,9 @@ class Trial:
             match kind:
                 case "takeover" | "end":
                     await self._take_over(live, ends=kind == "end")
+                case "would take over":
+                    if self.root is not None and self.taken is None:
+                        await would_take_over(self, self.root)
                 case "tick":
                     for _ in range(count):
                         await asyncio.sleep(0)

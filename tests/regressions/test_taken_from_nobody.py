@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from treadle import Agent, Conversation, MemoryJournal, Misuse, SqliteJournal, tool
+from treadle import Agent, Budget, Conversation, Limits, MemoryJournal, Misuse, SqliteJournal, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -50,3 +50,41 @@ async def test_an_approval_that_arrives_again_or_a_conversation_in_use_stops_nob
     goes_on.set()
     assert (await driven).text == (await agent.result(waiting.run_id)).text == "It is paid."
     await journal.close()
+
+
+async def test_what_a_run_below_does_not_take_or_another_user_limit_or_word_stops_nobody():
+    started, goes_on = asyncio.Event(), asyncio.Event()
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pays an amount to somebody who is owed it."""
+        started.set()
+        await goes_on.wait()
+        return f"{amount} paid"
+
+    clerk = Agent(ScriptedModel([[("pay", {"amount": 5})], "Paid."]), name="clerk", tools=[pay])
+    desk = Agent(ScriptedModel([[("clerk", {"task": "Pay 5."})], "Paid."]), name="desk", tools=[clerk.as_tool()])
+    head = Agent(
+        ScriptedModel([[("desk", {"task": "Pay 5."})], "It is paid."]),
+        tools=[desk.as_tool()],
+        journal=MemoryJournal(),
+        budget=Budget(tokens=100_000, per="user"),
+    )
+    waiting = await head.run("Pay 5.", user="anna")
+    (call,) = waiting.pending
+    driven = asyncio.get_running_loop().create_task(head.resume(waiting.run_id, approve=[call]))
+    await started.wait()
+    (call,) = (await head.result(waiting.run_id)).pending or waiting.pending
+    for given in (
+        {"approve": {call.call_id: {"amount": 6}}},
+        {"approve": {call.key: {"amount": "much"}}},
+        {"approve": {f"{call.call_id}/nobody": None}},
+        {"user": "ben"},
+        {"limits": Limits(usd=1)},
+        {"message": 5},
+        {"on_event": 5},
+    ):
+        with pytest.raises(Misuse):
+            await head.resume(waiting.run_id, takeover=True, **given)
+    goes_on.set()
+    assert (await driven).text == (await head.result(waiting.run_id)).text == "It is paid."

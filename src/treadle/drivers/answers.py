@@ -118,7 +118,7 @@ async def require_waiting(run: Run, answers: Answers) -> None:
     Raises:
         Misuse: see `answer`.
     """
-    await _Fitting(run).fit(answers)
+    await _Fitting.of(run, answers)
 
 
 class _Fitting:
@@ -138,22 +138,12 @@ class _Fitting:
 
     @classmethod
     async def of(cls, run: Run, answers: Answers) -> "_Fitting":
-        self = cls(run)
-        for record, theirs in await self.fit(answers):
-            if record.status in ("interrupted", "approved"):
-                self.goes_on.add(record.id)
-            self.below[record.id] = await _below(run, record, theirs)
-        return self
-
-    async def fit(self, answers: Answers) -> list[tuple[CallRecord, Answers]]:
-        """Fits the answers to calls of the run's own; by call that a run below works on, those for that one."""
-        run = self.run
         step = as_taken_up(run.state).step
         records = () if step is None else tuple(step.calls)
         has_asked = run.state.phase == "paused"
         pending = await unsettled(run.state, run.journal if run.keeps else None) if answers else ()
         named = {name: one for one in pending for name in (one.call_id, one.key)}
-        paths, keys = dict[str, str](), {one.call_id: one.key for one in pending}
+        self, paths, keys = cls(run), dict[str, str](), {one.call_id: one.key for one in pending}
         by_record = {escaped(record.id): record for record in records}
         for given in answers.calls:
             one = _fit(run, given, named, pending)
@@ -179,7 +169,11 @@ class _Fitting:
                 _give(answers, given, inner.setdefault(first, Answers()), rest)
             else:
                 self._take(by_record[first], answers, given)
-        return [(by_record[first], theirs) for first, theirs in inner.items()]
+        for first, theirs in inner.items():
+            if by_record[first].status in ("interrupted", "approved"):
+                self.goes_on.add(by_record[first].id)
+            self.below[by_record[first].id] = await _below(run, by_record[first], theirs)
+        return self
 
     def _take(self, record: CallRecord, answers: Answers, given: str) -> None:
         asked = record.status in ("needs_approval", "interrupted")

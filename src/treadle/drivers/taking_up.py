@@ -128,9 +128,7 @@ async def taken_up(
     # One that is refused takes it from nobody.
     _require_fit(config, going_on, found.state)
     if going_on.takeover:
-        await require_waiting(Run(config, DRIVER, state=found.state, journal=found.kept), going_on.answers)
-        if going_on.conversation is not None:
-            going_on.conversation.require_free(*_said_in(going_on.conversation, found))
+        await require_waiting(await _that_fits(config, going_on, found), going_on.answers)
     lease = await taken(there, found.state.run_id, going_on.takeover)
     if lease is None:
         return Begun(await _gone_on(config, going_on, found, None), events)
@@ -188,28 +186,36 @@ def _require_fit(config: Configuration, going_on: GoingOn, state: RunState) -> N
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a Conversation(…)")
 
 
-async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
-    state = found.state
-    limits = going_on.limits
+async def _that_fits(config: Configuration, going_on: GoingOn, found: _Found) -> Run:
+    """The run, where it may go on with an agent and with all that is given but answers; nothing is changed yet."""
+    state, conversation = found.state, going_on.conversation
     if going_on.last and found.journal is not None:
         await require_last(found.journal, found.events)
     _require_fit(config, going_on, state)
-    conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     whom = whose_run(going_on.user, None if conversation is None else conversation.name)
     whose = await patiently(lambda: whose_again(all_budgets(config), state, whom))
     if not going_on.ended:
         check_whose(config, whose)
+        check_limits(config, going_on.limits or state.limits)
+    asked_of(going_on.message)
+    watcher, over = watcher_of(going_on.on_event), lent(conversation)
+    driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
+    driven.driven.ends = going_on.ended
+    driven.draw_on(state.run_id, whose)
+    if conversation is not None:
+        conversation.require_free(*_said_in(conversation, found))
+    return driven
+
+
+async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
+    state, limits, conversation = found.state, going_on.limits, going_on.conversation
+    driven = await _that_fits(config, going_on, found)
+    driven.lease = lease
+    driven.observe(found.events)
     if conversation is not None:
         conversation.begin(*_said_in(conversation, found))
-    over = lent(conversation)
-    driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
-    driven.lease, driven.driven.ends = lease, going_on.ended
-    driven.observe(found.events)
-    driven.draw_on(state.run_id, whose)
     try:
         await settle_ended(config, state, found.events, found.journal)
-        if not going_on.ended:
-            check_limits(config, limits or state.limits)
         tell_lifted(state.run_id, state.limits, limits)
         said = partial(_told, driven, state, going_on)
         await answer(driven, going_on.answers, limits, going_on.by, said=said)
