@@ -1,5 +1,4 @@
-"""A run is taken over while it is under way: who had it does nothing more, and the other brings it to its end. Where the
-other is refused, who had it does."""
+"""A run is taken over while it is under way: who had it does nothing more; or nobody can, and whoever had it goes on."""
 
 from dataclasses import replace
 
