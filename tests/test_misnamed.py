@@ -27,7 +27,7 @@ from treadle import (
 )
 from treadle.mcp import MCPServer
 from treadle.mcp.secrets import Secrets
-from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, OF_SETTINGS, PUBLIC
+from treadle.misnamed import ARGUMENTS, OF_AGENTS, OF_RESULTS, OF_RESUMED, OF_RUNS, PUBLIC
 from treadle.testing import ScriptedModel
 
 
@@ -58,10 +58,12 @@ def test_what_a_field_is_called_elsewhere_is_told_and_is_one(kind):
                 kind(**{word: 3})
 
 
-@pytest.mark.parametrize("word", OF_SETTINGS)
+@pytest.mark.parametrize("word", [*ModelSettings._others_words, "max_output_tokens", "max_completion_tokens"])
 def test_what_a_setting_is_called_elsewhere_is_told_with_its_option(word):
-    meant = OF_SETTINGS[word]
+    meant = ModelSettings.called(word)
     assert meant in ModelSettings.__struct_fields__
+    with pytest.raises(Misuse, match=f"^ModelSettings takes no argument '{word}'; did you mean {meant}=.$"):
+        ModelSettings(**{word: 3})
     with pytest.raises(Misuse, match=rf"did you mean settings=ModelSettings\({meant}=…\)"):
         Agent(ScriptedModel([]), **{word: 3})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, MemoryJournal, handoff, replay, step_count, tool
+from treadle import Agent, Limits, MemoryJournal, handoff, replay, step_count, tool
 from treadle.testing import ScriptedModel
 
 
@@ -88,3 +88,13 @@ def test_an_answer_that_was_sent_back_below_is_no_answer_above(objects: str, han
         assert model.requests[1].messages[-1].is_error  # type: ignore[union-attr]
     assert result.output == 8
     assert asyncio.run(front.replay(result.run_id)).same
+
+
+def test_a_single_reply_that_is_sent_back_is_told_as_one() -> None:
+    once = Limits(consecutive_errors=1)
+    refused = Agent(ScriptedModel(["no"]), limits=once, on_answer=lambda _, __: "No.", on_limit="stop").run_sync(
+        "Well?"
+    )
+    assert refused.stop.detail == "the reply was no answer that could stand."
+    wrong = Agent(ScriptedModel([[("nothing", {})]]), limits=once, on_limit="stop").run_sync("Well?")
+    assert wrong.stop.detail == "everything went wrong in the step."

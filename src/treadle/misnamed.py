@@ -78,19 +78,6 @@ OF_RESUMED: Final = (
 )
 """Likewise of a run that goes on."""
 
-OF_SETTINGS: Final = {
-    "temp": "temperature",
-    "max_output_tokens": "max_tokens",
-    "max_completion_tokens": "max_tokens",
-    "stop_sequences": "stop",
-    "reasoning": "thinking",
-    "reasoning_effort": "thinking",
-    "thinking_budget": "thinking",
-    "parallel_calls": "parallel_tool_calls",
-    "extra_body": "extra",
-}
-"""Settings of how a model is to generate."""
-
 OF_RESULTS: Final = (
     dict.fromkeys(("final_output", "data", "result"), "text, or output where the agent was given output=")
     | dict.fromkeys(("content", "answer", "response", "value", "output_text"), "text")

@@ -1,4 +1,4 @@
-"""A run is taken over while it is under way: who had it does nothing more; or nobody can, and whoever had it goes on."""
+"""A run is taken over while it is under way: it has one owner. Who is refused it takes nothing from who has it."""
 
 from dataclasses import replace
 

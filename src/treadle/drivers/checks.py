@@ -17,7 +17,7 @@ from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
 from treadle.kernel.stop import Limits, Stop
-from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS, OF_SETTINGS
+from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS
 from treadle.models.port import Model, is_model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
@@ -194,7 +194,7 @@ def _part_of_option(name: str) -> str:
     """The option that `name` is a part of: one of the limits, or of how a model is to generate; empty if it is none."""
     if limit := Limits.called(name):
         return f"limits=Limits({limit}=…)"
-    setting = ModelSettings.called(name) or OF_SETTINGS.get(name)
+    setting = ModelSettings.called(name)
     return f"settings=ModelSettings({setting}=…)" if setting else ""
 
 

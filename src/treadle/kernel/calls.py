@@ -260,9 +260,7 @@ class Calls(Unchanging[CallRecord]):
     def __init__(self, records: Iterable[CallRecord] = ()) -> None:
         items = tuple(records)
         self._length = len(items)
-        self._blocks = (
-            (items,) if len(items) <= BLOCK else tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)])
-        )
+        self._blocks = tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)]) or (items,)
         self._places: dict[str, int] | None = None
 
     def find(self, call_id: str) -> CallRecord | None:

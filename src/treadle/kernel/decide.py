@@ -173,11 +173,10 @@ def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] 
 
     `steps` is how many steps of its own the run has made.
     """
-    limits, taken = state.limits, state.accounts
+    limits, taken, budget = state.limits, state.accounts, state.limits.budget
     made = steps + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
-    budget = None if limits.usd is None else limits.budget
     if budget is not None and taken.cost is not None and taken.cost >= budget:
         return "max_cost", f"{taken.cost} of at most {budget} dollars are spent.", False
     if budget is not None and taken.unpriced:
@@ -188,15 +187,16 @@ def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] 
         return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
     if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
         if _only_said(state):
-            return "consecutive_errors", f"{taken.errors} replies in a row were no answer that could stand.", True
-        return "consecutive_errors", f"everything went wrong in {taken.errors} steps in a row.", True
+            what = "the reply was" if taken.errors == 1 else f"{taken.errors} replies in a row were"
+            return "consecutive_errors", f"{what} no answer that could stand.", True
+        what = "the step" if taken.errors == 1 else f"{taken.errors} steps in a row"
+        return "consecutive_errors", f"everything went wrong in {what}.", True
     if limits.steps is None or made < limits.steps - 1:
         return None
     # The closing reply takes the last step, unless that would be the first, or no tool could be taken away.
     kept = state.on_limit == "answer" and made and state.tools
-    return (
-        ("max_steps", f"the limit of {limits.steps} steps is reached.", True) if kept or made >= limits.steps else None
-    )
+    over = kept or made >= limits.steps
+    return ("max_steps", f"the limit of {limits.steps} steps is reached.", True) if over else None
 
 
 def _only_said(state: RunState) -> bool:

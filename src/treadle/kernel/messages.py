@@ -4,7 +4,7 @@ Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so 
 compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import add
 from typing import Any, ClassVar, Literal, final
 
@@ -305,6 +305,12 @@ class ModelSettings(Struct, metaclass=Named, frozen=True, gc=False, omit_default
         parallel_tool_calls: whether one reply may hold several tool calls.
         extra: further fields for the provider's request body, sent as they are.
     """
+
+    _others_words: ClassVar[Mapping[str, str]] = {
+        "temp": "temperature", "output_tokens": "max_tokens", "completion_tokens": "max_tokens", "reasoning": "thinking",
+        "reasoning_effort": "thinking", "thinking_budget": "thinking", "stop_sequences": "stop", "extra_body": "extra",
+        "parallel_calls": "parallel_tool_calls",
+    }  # fmt: skip
 
     max_tokens: int | None = None
     temperature: float | None = None

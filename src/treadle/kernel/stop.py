@@ -103,12 +103,11 @@ class Limits(Struct, metaclass=Named, frozen=True, gc=False):
         ValueError: a limit is negative, not finite, no number, or too large; or none of these (`Misuse`).
     """
 
-    _others_words: ClassVar[Mapping[str, str]] = (
-        dict.fromkeys(("turns", "iterations"), "steps")
-        | dict.fromkeys(("timeout", "time", "deadline"), "seconds")
-        | dict.fromkeys(("cost", "budget", "dollars"), "usd")
-        | {"total_tokens": "tokens", "calls": "tool_calls", "errors": "consecutive_errors"}
-    )
+    _others_words: ClassVar[Mapping[str, str]] = {
+        "turns": "steps", "iterations": "steps", "timeout": "seconds", "time": "seconds", "deadline": "seconds",
+        "cost": "usd", "budget": "usd", "dollars": "usd", "total_tokens": "tokens", "calls": "tool_calls",
+        "errors": "consecutive_errors",
+    }  # fmt: skip
 
     steps: int | None = 20
     tool_calls: int | None = 100
