@@ -307,9 +307,9 @@ class ModelSettings(Struct, metaclass=Named, frozen=True, gc=False, omit_default
     """
 
     _others_words: ClassVar[Mapping[str, str]] = {
-        "temp": "temperature", "output_tokens": "max_tokens", "completion_tokens": "max_tokens", "reasoning": "thinking",
-        "reasoning_effort": "thinking", "thinking_budget": "thinking", "stop_sequences": "stop", "extra_body": "extra",
-        "parallel_calls": "parallel_tool_calls",
+        "temp": "temperature", "output_tokens": "max_tokens", "completion_tokens": "max_tokens",
+        "reasoning": "thinking", "reasoning_effort": "thinking", "thinking_budget": "thinking",
+        "stop_sequences": "stop", "extra_body": "extra", "parallel_calls": "parallel_tool_calls",
     }  # fmt: skip
 
     max_tokens: int | None = None
