@@ -91,18 +91,19 @@ class Below(Struct, frozen=True):
         if not self.final:
             return None
         if own is not None:
-            return None if _is_kind_of(own.kind, above.kind) else self.config
+            return None if is_kind_of(own.kind, above.kind) else self.config
         handed = (tool.agent.other_than(above) for tool in self.config.tools.values() if isinstance(tool.agent, Below))
         return next((other for other in handed if other is not None), None)
 
 
-def _is_kind_of(kind: Any, other: Any) -> bool:
+def is_kind_of(kind: Any, other: Any) -> bool:
+    """Whether a value of type `kind` is one of type `other`."""
     if kind == other:
         return True
     if _is_union(kind):
-        return all(_is_kind_of(one, other) for one in get_args(kind))
+        return all(is_kind_of(one, other) for one in get_args(kind))
     if _is_union(other):
-        return any(_is_kind_of(kind, one) for one in get_args(other))
+        return any(is_kind_of(kind, one) for one in get_args(other))
     try:
         return issubclass(kind, other)
     except TypeError:

@@ -1,17 +1,18 @@
 """Outcome: what has come of a run so far, as it is told to whoever asked for it."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from treadle.drivers.below import Below
+from treadle.drivers.below import Below, is_kind_of
 from treadle.drivers.configuration import AnswerType, Configuration
-from treadle.drivers.output import typed_output
+from treadle.drivers.output import as_json, typed_output
 from treadle.journal import Journal, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import AssistantMessage, Text
+from treadle.kernel.messages import AssistantMessage, Json, Text
 from treadle.kernel.state import RunState
 from treadle.result import RunResult
 
@@ -38,7 +39,7 @@ def as_told(state: RunState, found: RunState, added: Sequence[Event], journal: J
 
 def with_typed_output(result: RunResult[Any], config: Configuration, state: RunState) -> RunResult[Any]:
     """The result of a run of the agent in `config` with its answer as a value of its type, if it has one."""
-    output = typed_output(config, state, list(_handed_to(config, state)))
+    output = _handed_over(config, state) if state.handed_on else typed_output(config, state)
     return result if output is result.output else dataclasses.replace(result, output=output)
 
 
@@ -60,6 +61,28 @@ def handed_on(config: Configuration, state: RunState) -> Any:
         else:
             return state.output
     raise fault or ValueError("no answer of a type was asked for")
+
+
+def _handed_over(config: Configuration, state: RunState) -> Any:
+    """The answer that another agent gave, as a value of the first type that it fits, else its JSON.
+
+    Where that type leaves something of it out, it is of a kind of that type that does not, of an agent further on.
+    """
+    kinds, given = [*_handed_to(config, state), *([] if config.output is None else [config.output])], state.output
+    fitting = None if given is None else _fitting(kinds, given)
+    if fitting is None:
+        return given
+    kind, value = fitting
+    narrower = [one for one in kinds if one.kind != kind.kind and is_kind_of(one.kind, kind.kind)]
+    other = _fitting(narrower, given) if narrower and as_json(value, given) != given else None
+    return value if other is None else other[1]
+
+
+def _fitting(kinds: Iterable[AnswerType], given: Json) -> tuple[AnswerType, Any] | None:
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind, kind.value(given)
+    return None
 
 
 def _handed_to(config: Configuration, state: RunState) -> Iterator[AnswerType]:

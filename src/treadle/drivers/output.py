@@ -6,9 +6,9 @@ is never run: `handed_in` makes its call the text of the reply, so that all that
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from jiter import from_json
@@ -23,6 +23,7 @@ from treadle.models.profile import OutputMode
 from treadle.tools.errors import describe_exception
 from treadle.tools.exact import Numbers, numbers_of
 from treadle.tools.explain import name_of
+from treadle.tools.output import json_form
 from treadle.tools.readable import validator_of
 
 # A fence's line ends at the first line's end: of a model that writes nothing but these each would be tried.
@@ -77,20 +78,12 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
 
 
-def typed_output(config: Configuration, state: RunState, read_on: Sequence[AnswerType]) -> Any:
+def typed_output(config: Configuration, state: RunState) -> Any:
     """The answer of a run as a value of its type, read anew from the reply that gave it: the journal holds JSON only.
 
     Where the reply no longer fits, because the type has changed since, it is that JSON.
-
-    Args:
-        read_on: what the answer may be of, of the agent that the conversation was handed on to.
     """
     output, stop = config.output, state.stop
-    if state.handed_on:
-        for kind in () if state.output is None else (*read_on, *([] if output is None else [output])):
-            with suppress(ValueError):
-                return kind.value(state.output)
-        return state.output
     if output is None or stop is None or stop.reason == "external_tool":
         return state.output
     if state.output is None and stop.reason != "answered":
@@ -100,6 +93,14 @@ def typed_output(config: Configuration, state: RunState, read_on: Sequence[Answe
     with suppress(ValueError):
         return output.value(state.output)
     return state.output
+
+
+def as_json(answer: Any, read_from: Json) -> Json:
+    """An answer as JSON; where its type has no such form (bytes that are no text, say), what it was read from."""
+    try:
+        return cast(Json, json_form(answer))
+    except Exception:  # a serialiser of the user's may raise anything
+        return read_from
 
 
 def answer_in(step: Step, kind: AnswerType) -> Answer:

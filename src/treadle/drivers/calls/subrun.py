@@ -9,7 +9,7 @@ its cancellation follows the parent's, and what it waits for, the parent waits f
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from treadle.context.shown import text_with_shown
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
@@ -20,7 +20,7 @@ from treadle.drivers.calls.unfinished import changes_told
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
-from treadle.drivers.output import sent_back
+from treadle.drivers.output import as_json, sent_back
 from treadle.drivers.purse.claims import calls_begun, give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
@@ -34,13 +34,13 @@ from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, RunStarted, ToolFinished
 from treadle.kernel.history import completed
-from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
 from treadle.result import history, told_of
 from treadle.tools import Tool, ToolError, ToolOutput
-from treadle.tools.output import encode, encode_error, json_form
+from treadle.tools.output import encode, encode_error
 
 LEFT = stopped("cancelled", "the run that it works for goes on without it")
 """The end of a run below that nobody waits for any more."""
@@ -331,7 +331,7 @@ def recorded_for_call(
     if result.finished and not refused:
         said = result.steps[-1].message if result.steps and not result.text else None
         text = result.text if said is None else text_with_shown(said)
-        value = text if result.output is None else _as_json(result.output, child.state.output)
+        value = text if result.output is None else as_json(result.output, child.state.output)
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.
         app = child.state.output if final else output.app if result.output is None else value
@@ -341,14 +341,6 @@ def recorded_for_call(
         ToolError(why, found=result.text, **changes_told(records_of(child), child.config.tools)), tool.max_output
     )
     return ToolFinished(step, record.id, output.content, True, spent=spent), output
-
-
-def _as_json(answer: Any, read_from: Json) -> Json:
-    """An answer as JSON; where its type has no such form (bytes that are no text, say), what it was read from."""
-    try:
-        return cast(Json, json_form(answer))
-    except Exception:  # a serialiser of the user's may raise anything
-        return read_from
 
 
 def _spent(state: RunState) -> Spent:
