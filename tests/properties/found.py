@@ -384,6 +384,12 @@ TAKEN_OVER = (
         for count in (6, 12)
     }
     | {
+        f"cancelled as what was handed on is written, after {count} turns": replace(
+            calling(Setup((DONE,)), "pass_on"), paper=paper, steers=(("tick", count), ("cancel", 0))
+        )
+        for paper, count in ((Paper(), 5), (Paper(slow=True), 12), (Paper(late=2), 22))
+    }
+    | {
         "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
     }
     | {

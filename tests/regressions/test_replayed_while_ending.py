@@ -5,15 +5,19 @@
 - a run that was cancelled while a function of the application's had already broken off the run below it differed
   in its replay: that one was ended beside the call, whose result is that its outcome is unknown
   -> test_a_run_that_is_cancelled_after_a_run_below_was_broken_off_replays_the_same
+- a run that was cancelled while the answer of an agent that it was handed on to was being written differed in its
+  replay, and lost that answer -> test_what_was_handed_on_is_found_where_the_run_is_cancelled_as_it_is_written
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from play import within
 
-from treadle import Agent, MemoryJournal, StepContext, tool
-from treadle.kernel.events import ToolFinished
+from treadle import Agent, Event, MemoryJournal, StepContext, handoff, tool
+from treadle.journal import Held
+from treadle.kernel.events import RunFinished, ToolFinished
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +75,33 @@ async def test_a_run_that_is_cancelled_after_a_run_below_was_broken_off_replays_
     assert "outcome is unknown" in ended.content
     replay = await agent().replay(live.run_id)
     assert replay.same, str(replay)
+
+
+class _Held(MemoryJournal):
+    """It takes its time over the end of a run below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        if "." in run_id and isinstance(events[-1], RunFinished):
+            self.writes.set()
+            await asyncio.shield(self.goes_on.wait())
+        await super().append(run_id, seq, events, held)
+
+
+@pytest.mark.parametrize("final", [True, False])
+async def test_what_was_handed_on_is_found_where_the_run_is_cancelled_as_it_is_written(final: bool) -> None:
+    journal = _Held()
+    other = Agent(ScriptedModel(["It is 4."]), name="other")
+    tool, given = (handoff(other), {}) if final else (other.as_tool(), {"task": "a"})
+    agent = Agent(ScriptedModel([[(tool.name, given)], "top"]), tools=[tool], journal=journal)
+    async with agent.stream("go") as live:
+        await journal.writes.wait()
+        cancelled = asyncio.get_running_loop().create_task(live.cancel())
+        await asyncio.sleep(0)
+        journal.goes_on.set()
+        result = await cancelled
+    assert (result.stop.reason, result.text) == ("cancelled", "It is 4." if final else "")
+    assert (await agent.replay(result.run_id)).same

@@ -219,3 +219,13 @@ async def test_a_step_that_was_made_where_a_budget_left_no_closing_reply_is_repl
         found = await agent.replay(result.run_id)
         assert found.same, f"{cents}: {found}"
     assert made
+
+
+async def test_a_run_that_goes_on_is_replayed_though_redaction_changed_what_treadle_told_it():
+    journal = MemoryJournal(redact=lambda text: text.replace("task", "****"))
+    model = ScriptedModel([[("look", {})], "so far", "done"])
+    agent = Agent(model, tools=[tool(lambda: "seen", name="look", effect="read")], journal=journal)
+    landed = await agent.run("a task", limits=Limits(steps=2))
+    gone_on = await agent.resume(landed.run_id, limits=Limits(steps=4))
+    assert (landed.stop.reason, gone_on.text) == ("max_steps", "done")
+    assert (await agent.replay(gone_on.run_id, recorded_limits=True)).same

@@ -1,6 +1,7 @@
 """Given: which of a run's events were not its agent's to decide, and are taken in a replay as they were recorded."""
 
 from treadle.drivers.taking_up import ROOM
+from treadle.journal.redaction import Redact, text_as_kept
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import CallModel, decide
 from treadle.kernel.events import (
@@ -37,13 +38,17 @@ TO_ADMIT = ("asked", "approved", "interrupted")
 """Where a call stands that is to be carried on with."""
 
 
-def is_given(state: RunState, event: Event, before: Event | None) -> bool:
-    """Whether `event`, in `state` and after `before`, came from a model, a tool, a person or the clock."""
+def is_given(state: RunState, event: Event, before: Event | None, redact: Redact | None) -> bool:
+    """Whether `event`, in `state` and after `before`, came from a model, a tool, a person or the clock.
+
+    Raises:
+        RedactionFailed: `redact`, that of its journal, raised, or did not return a text.
+    """
     if isinstance(event, OUTSIDE):
         return True
     match event:
         case NudgeGiven(text=text):
-            return text == ROOM and isinstance(before, (RunResumed, RunForked))
+            return isinstance(before, (RunResumed, RunForked)) and text in (ROOM, text_as_kept(ROOM, redact))
         case ContextEdited():
             # A request that was too long is made shorter while the model is being asked, and a summary is a model's.
             return state.phase == "prepared" or event.usage is not None or event.reserve is not None

@@ -124,7 +124,7 @@ class Player:
         if told_again:
             # Of the step before the fork.
             self._ahead.clear()
-        elif is_given(state, event, before) or (isinstance(event, ContextEdited) and not self._edits):
+        elif is_given(state, event, before, self._redact) or (isinstance(event, ContextEdited) and not self._edits):
             self._ahead.clear()
             if isinstance(event, RunFinished):
                 self._check_clock(event)

@@ -79,7 +79,7 @@ async def carried(
             # What it took is told, also where the parent ends at once. Where anything else is raised it is not, and
             # stays claimed: the call is taken up again.
             if not parent.driven.is_given_up():
-                parent.feed(recorded_for_call(len(parent.state.steps), record, tool, child, False)[0])
+                parent.feed(recorded_for_call(len(parent.state.steps), record, tool, child, below.final)[0])
                 give_back(child)
             raise
         give_back(child)
