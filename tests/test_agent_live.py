@@ -312,3 +312,30 @@ async def test_a_stream_that_was_entered_is_not_entered_again():
         async with run:
             pass
     assert (run.result.text, len(model.requests)) == ("Hello.", 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("steer", ["cancel", "pause", "send", "iterate"])
+async def test_a_run_is_steered_in_its_own_event_loop_or_not_at_all(steer):
+    """Another loop waited for ever."""
+
+    async def elsewhere(run):
+        if steer == "iterate":
+            return [event async for event in run]
+        return await getattr(run, steer)(*(["Go on."] if steer == "send" else []))
+
+    def in_a_loop_of_its_own(run):
+        with pytest.raises(Misuse, match="belongs to the event loop in which it was entered"):
+            asyncio.run(asyncio.wait_for(elsewhere(run), 5))
+
+    async def slow(request):
+        await asyncio.sleep(0.05)
+        return "done"
+
+    async with Agent(ScriptedModel(slow)).stream("go") as run:
+        await asyncio.to_thread(in_a_loop_of_its_own, run)
+        here = asyncio.get_running_loop()
+        await asyncio.to_thread(asyncio.run_coroutine_threadsafe(run.send("More."), here).result)
+        async for _ in run:
+            pass
+    assert run.result.text == "done"

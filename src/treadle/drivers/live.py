@@ -190,8 +190,9 @@ class LiveRun(Misnamed, Generic[Output]):
         said = asked_of(text, "what is said")
         if said is None:
             raise Misuse("send takes a text; it was given None")
+        driving = self._driving
         # One that was cancelled before its first turn has not broken off: it ends with what was said to it.
-        if self._entered and self._driving.done() and self._run.state.phase not in ("paused", "finished"):
+        if self._entered and driving.done() and self._run.state.phase not in ("paused", "finished"):
             raise Misuse(f"run {self.run_id} takes no message now; it has broken off: resume it with message=")
         try:
             self._run.feed(MessageAdded(said))
@@ -280,6 +281,12 @@ class LiveRun(Misnamed, Generic[Output]):
     def _driving(self) -> "asyncio.Task[None]":
         if self._task is None:
             raise Misuse("agent.stream(…) is an async context manager: async with agent.stream(…) as run: …")
+        if running_loop() is not self._loop:
+            # Its task would not wake another loop, which would wait for ever.
+            raise Misuse(
+                f"run {self.run_id} belongs to the event loop in which it was entered: ask for it there, from another "
+                "thread by asyncio.run_coroutine_threadsafe(run.cancel(), loop).result()"
+            )
         return self._task
 
     @property
