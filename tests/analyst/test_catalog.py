@@ -86,6 +86,7 @@ def test_a_declaration_is_read_as_written(tmp_path: Path) -> None:
             "'median' is not",
         ),
         ("relative: 2 %", "relative: two", 11, "sources.ledger.measures.amount.tolerance.relative", "is not a number"),
+        ("relative: 2 %", "relative: 5", 11, "sources.ledger.measures.amount.tolerance.relative", "'5' may be 5 % or 500 %"),
         ("relative: 2 %", "relative: -2 %", 11, "sources.ledger.measures.amount.tolerance", "from 0 to 1e15"),
         ("synonyms: bukrs code", "synonyms: period", 2, "sources.ledger", "names both"),
         ("op: in,", "op: between,", 15, "sources.ledger.default_filters[1]", None),

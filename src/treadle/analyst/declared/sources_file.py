@@ -249,7 +249,7 @@ def tolerance_of(field: Field) -> Tolerance:
     """A tolerance; a single number is its `absolute`."""
     if isinstance(field.node, ScalarNode):
         return field.build(Tolerance, absolute=amount_of(field))
-    readers = {name: amount_of for name in Tolerance.__struct_fields__} | {"relative": decimal_of}
+    readers = {name: amount_of for name in Tolerance.__struct_fields__} | {"relative": share_of}
     return field.build(Tolerance, **field.known(readers))
 
 
@@ -316,6 +316,14 @@ def decimal_of(field: Field) -> Decimal:
     except InvalidOperation as error:
         told = "written with a decimal point, and without a sign between thousands, such as 1250.50"
         raise field.error(f"{text!r} is not a number {told}") from error
+
+
+def share_of(field: Field) -> Decimal:
+    """A share of A, in percent if that is 1 or more: a bare 5 may be meant as 5 % or as 500 %."""
+    share, text = decimal_of(field), field.text().strip()
+    if share >= 1 and not text.endswith("%"):
+        raise field.error(f"{text!r} may be {share:f} % or {share * 100:f} %: write which of them, with the percent sign")
+    return share
 
 
 def amount_of(field: Field) -> Decimal:

@@ -41,7 +41,7 @@ _STDOUT = "\0"
 @map_option
 @subtotals_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
-@click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
+@click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 1%, or 0.01.")
 @click.option("--materiality", metavar="AMOUNT", help="And below this amount.")
 @click.option(
     "--fail-on", type=click.Choice(["minor", "major", "missing"]),
@@ -198,10 +198,16 @@ def _share(text: str | None) -> Decimal | None:
         return None
     bare = text.strip()
     try:
-        return _threshold(bare.removesuffix("%")).scaleb(-2 if bare.endswith("%") else 0)
+        value = _threshold(bare.removesuffix("%"))
     except InvalidOperation as error:
         told = f"{text!r} is no share from 0 on, such as 0.01 or 1%"
         raise click.BadParameter(told, param_hint="'--relative'") from error
+    if bare.endswith("%"):
+        return value.scaleb(-2)
+    if value >= 1:
+        told = f"{text!r} may be {value:f}% or {value * 100:f}%: write which of them, with the percent sign"
+        raise click.BadParameter(told, param_hint="'--relative'")
+    return value
 
 
 def _threshold(text: str) -> Decimal:
