@@ -143,6 +143,21 @@ def test_schemas_side_by_side(tmp_path: Path) -> None:
     assert {one.fate for one in same.members} == {"same"}
 
 
+def test_a_column_that_only_one_side_declares_is_a_column_of_both(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", ("id", "amount", "text", "own"), [("1", "5", "x", "y")])
+    write_csv(tmp_path / "b.csv", ("id", "betrag", "TEXT", "amount"), [("1", "5", "x", "4")])
+    id_, text = Dimension(name="id"), Dimension(name="text", column="TEXT")
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(id_,), measures=(Measure(name="amount"),))
+    b = Source(name="b", kind="csv", path="b.csv", dimensions=(id_, text),
+               measures=(Measure(name="amount", column="betrag"), Measure(name="twice", expression="betrag * 2"),))  # fmt: skip
+    found = compare_schemas(Catalog([a, b], tmp_path), "a", "b", bounds=QUICK)
+    assert [(one.name, one.a, one.b, one.fate) for one in found.members if one.kind == "column"] == [
+        ("amount", "VARCHAR, declared as amount", "VARCHAR", "differs"),
+        ("text", "VARCHAR", "VARCHAR, declared as text", "differs"),
+        ("own", "VARCHAR", "", "only_a"),
+    ]
+
+
 def test_what_is_declared_to_mean_another_thing_is_not_the_same(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", ("id", "amount", "cur"), [("1", "5", "EUR")])
     id_, cur = Dimension(name="id"), Dimension(name="cur")

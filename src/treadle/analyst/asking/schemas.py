@@ -65,11 +65,7 @@ def compare_schemas(
     found += _met("dimension", a.dimensions, b.dimensions, types)
     found += _met("measure", a.measures, b.measures, types)
     found += _filters(a, b)
-    undeclared = [{name.casefold(): (name, kind) for name, kind in of.items() if name not in _declared(source)}
-                  for source, of in zip((a, b), types, strict=True)]  # fmt: skip
-    for folded in dict.fromkeys([*undeclared[0], *undeclared[1]]):
-        first, second = (side.get(folded, ("", "")) for side in undeclared)
-        found.append(_member("column", first[0] or second[0], first[1], second[1]))
+    found += _columns(a, b, types)
     return Schemas(a.name, b.name, tuple(sorted(found, key=lambda one: one.fate.startswith("only"))))
 
 
@@ -85,6 +81,24 @@ def _met(
         yield _member(kind, own.name, _words(own, types[0]), "" if other is None else _words(other, types[1]))
     for item in left:
         yield _member(kind, item.name, "", _words(item, types[1]))
+
+
+def _columns(a: Source, b: Source, types: list[dict[str, str]]) -> Iterator[Member]:
+    """The columns that a side has and does not declare, beside the same one of the other, declared there or not."""
+    held: list[dict[str, tuple[str, str]]] = []
+    declared: list[dict[str, str]] = []
+    for source, of in zip((a, b), types, strict=True):
+        declared.append(_declared(source))
+        held.append({name.casefold(): (name, f"{kind}{_as(declared[-1].get(name))}") for name, kind in of.items()})
+    for folded in dict.fromkeys([*held[0], *held[1]]):
+        first, second = (side.get(folded, ("", "")) for side in held)
+        names = (first[0], second[0])
+        if any(name and name not in known for name, known in zip(names, declared, strict=True)):
+            yield _member("column", first[0] or second[0], first[1], second[1])
+
+
+def _as(members: str | None) -> str:
+    return f", declared as {members}" if members else ""
 
 
 def _filters(a: Source, b: Source) -> Iterator[Member]:
@@ -105,9 +119,13 @@ def _member(kind: Any, name: str, a: str, b: str) -> Member:
     return Member(kind=kind, name=name, a=a, b=b, fate=fate)
 
 
-def _declared(source: Source) -> set[str]:
-    measured = {column for item in source.measures for column in item.columns}
-    return measured | {item.source_column for item in source.dimensions}
+def _declared(source: Source) -> dict[str, str]:
+    """The columns that members are made of, each with the names of these."""
+    found: dict[str, str] = {}
+    for item in (*source.dimensions, *source.measures):
+        for column in dict.fromkeys((item.source_column,) if isinstance(item, Dimension) else item.columns):
+            found[column] = f"{found[column]}, {item.name}" if column in found else item.name
+    return found
 
 
 def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
