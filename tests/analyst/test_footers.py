@@ -251,6 +251,8 @@ def test_all_texts_of_totals_are_looked_for_at_once(tmp_path: Path) -> None:
         ("1002;Summe", MARKS, True), ("1002;Summe;3,00", MARKS, True), ("Summe;;3,00", MARKS, False),
         (";Summe;3,00", MARKS, False), ("*** 2 lines", MARKS, False), ("1002;Summe;3,00;EUR", MARKS, False),
         (";;3,00", '[""]', False), (";", '[""]', False),
+        ("Summit AG;kauf", '["Summ%"]', True), ("Summe 7;3,00", '["Summ%"]', False), ("Summe;Konto 7", MARKS, True),
+        ("Summe;3,00 EUR", MARKS, False), ("Summe;EUR;3,00", MARKS, False), ("Summe;3,00;S", MARKS, False),
     ],
 )  # fmt: skip
 def test_a_row_that_may_be_cut_off_is_not_left_out_without_a_word(
@@ -259,8 +261,8 @@ def test_a_row_that_may_be_cut_off_is_not_left_out_without_a_word(
     found = asked(declared(tmp_path, f"{NAMES}{ROWS}{line}\n", totals=totals))
     assert (found.totals["amount"], found.source_rows) == (Decimal("1457.57"), 2)
     said = (
-        f"f leaves out as a total a line with fewer fields than there are names, which does not begin with what "
-        f"marks one: {line}; a row that was cut off has to be completed in the file"
+        f"f leaves out as a total a line with fewer fields than there are names, which may be a row that was cut "
+        f"off: {line}; such a row has to be completed in the file"
     )
     assert found.warnings == ((said,) if told else ())
 
@@ -287,4 +289,4 @@ def test_each_declaration_of_a_file_tells_of_what_it_leaves_out_itself(tmp_path:
 def test_many_rows_that_may_be_cut_off_are_counted(tmp_path: Path) -> None:
     found = asked(declared(tmp_path, NAMES + ROWS + "".join(f"{at};Summe\n" for at in range(1000))))
     assert found.warnings[0].startswith("f leaves out as totals 1,000 lines with fewer fields")
-    assert "0;Summe, 1;Summe, 2;Summe, 3;Summe, 4;Summe and 995 more; a row" in found.warnings[0]
+    assert "0;Summe, 1;Summe, 2;Summe, 3;Summe, 4;Summe and 995 more; such a row" in found.warnings[0]

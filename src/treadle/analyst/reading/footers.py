@@ -24,12 +24,14 @@ from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import opener, quoting
 from treadle.analyst.reading.extra_fields import Head, all_fields
 from treadle.analyst.reading.faults import other_width
+from treadle.analyst.reading.number_spelling import CURRENCIES
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.totals import key_columns
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import scan
 
 _CHECKED = 10_000
+_WORD = re.compile(r"[^\W\d_]+")
 _NOT_READ = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
 
 
@@ -165,8 +167,9 @@ def _marked(source: Source, head: Head, doubtful: list[str]) -> Callable[[Line],
     """What tells whether a line is one of totals, as `totals.marks` does of rows.
 
     One with more fields may be a row of which a text has the delimiter in it, and one of several lines have a row among
-    them: a mark is what it begins with, or none. One with fewer may be a row that was cut off behind the mark, or in a
-    key: it is put among those that are doubtful.
+    them: a mark is what it begins with, or none. One with fewer may be a row that was cut off: behind the mark, in a
+    key, or, where it begins like a mark as a name may, behind the text of another field. It is put among those that
+    are doubtful.
     """
     marks = [plain(mark) for mark in source.text.totals]
     any_text = (re.escape(mark).replace("%", ".*").replace("_", ".") for mark in marks if "%" in mark)
@@ -177,9 +180,11 @@ def _marked(source: Source, head: Head, doubtful: list[str]) -> Callable[[Line],
         return bool(text) and (text in marks or any(form.fullmatch(text) for form in forms))
 
     def is_marked(line: Line) -> bool:
-        if is_mark(first_text(line.fields)):
-            return True
         texts = list(map(plain, line.fields))
+        if is_mark(first := first_text(line.fields)):
+            if len(texts) < len(head.names) and any(_is_worded(text) for text in texts[texts.index(first) + 1 :]):
+                doubtful.append(line.text.strip())
+            return True
         is_sure = len(texts) <= len(head.names) + head.extra and line.lines == 1
         by_text = is_sure and any(map(is_mark, texts))
         # Where none of the keys is reached, it may be a row that was cut off.
@@ -190,6 +195,11 @@ def _marked(source: Source, head: Head, doubtful: list[str]) -> Callable[[Line],
         return by_text or by_none
 
     return is_marked
+
+
+def _is_worded(text: str) -> bool:
+    """Whether a field of a line of totals is more than an amount, its currency or a sign."""
+    return any(len(word) > 1 and word.upper() not in CURRENCIES for word in _WORD.findall(text))
 
 
 def _lines(session: Session, source: Source, file: Path) -> Iterator[Line]:

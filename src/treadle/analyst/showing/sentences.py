@@ -223,11 +223,10 @@ def _begun_days(facts: Facts, filters: Filters) -> str:
 def _left_out(facts: Facts, filters: Filters) -> str:
     count, lines = facts["count"], facts["lines"]
     these = "a line" if count == 1 else f"{count:,} lines"
-    do, one = ("does", "a total") if count == 1 else ("do", "totals")
+    one, cut = ("a total", "a row that was") if count == 1 else ("totals", "rows that were")
     return (
-        f"{facts['side']} leaves out as {one} {these} with fewer fields than there are names, which {do} not begin "
-        f"with what marks one: {listed(lines, count - len(lines))}; a row that was cut off has to be completed in the "
-        f"file"
+        f"{facts['side']} leaves out as {one} {these} with fewer fields than there are names, which may be {cut} cut "
+        f"off: {listed(lines, count - len(lines))}; such a row has to be completed in the file"
     )
 
 
