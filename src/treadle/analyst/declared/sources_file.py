@@ -322,7 +322,9 @@ def share_of(field: Field) -> Decimal:
     """A share of A, in percent if that is 1 or more: a bare 5 may be meant as 5 % or as 500 %."""
     share, text = decimal_of(field), field.text().strip()
     if share >= 1 and not text.endswith("%"):
-        raise field.error(f"{text!r} may be {share:f} % or {share * 100:f} %: write which of them, with the percent sign")
+        raise field.error(
+            f"{text!r} may be {share:f} % or {share * 100:f} %: write which of them, with the percent sign"
+        )
     return share
 
 
