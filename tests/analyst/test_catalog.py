@@ -86,7 +86,13 @@ def test_a_declaration_is_read_as_written(tmp_path: Path) -> None:
             "'median' is not",
         ),
         ("relative: 2 %", "relative: two", 11, "sources.ledger.measures.amount.tolerance.relative", "is not a number"),
-        ("relative: 2 %", "relative: 5", 11, "sources.ledger.measures.amount.tolerance.relative", "'5' may be 5 % or 500 %"),
+        (
+            "relative: 2 %",
+            "relative: 5",
+            11,
+            "sources.ledger.measures.amount.tolerance.relative",
+            "'5' may be 5 % or 500 %",
+        ),
         ("relative: 2 %", "relative: -2 %", 11, "sources.ledger.measures.amount.tolerance", "from 0 to 1e15"),
         ("synonyms: bukrs code", "synonyms: period", 2, "sources.ledger", "names both"),
         ("op: in,", "op: between,", 15, "sources.ledger.default_filters[1]", None),
@@ -196,7 +202,7 @@ def test_several_files_and_hostile_file_names(tmp_path: Path) -> None:
     ("data", "message"),
     [
         ("", "no line of column names"),
-        ("k,k,v\n1,2,3\n", "two columns called 'k'; rename one of them there"),
+        ("k,k,k (1),v\n1,2,3,4\n", r"two columns called 'k \(1\)'; rename one of them there"),
         ("k,w\n1,2\n", "no column 'v'"),
         (
             "k,v\n1,2,3\n",

@@ -10,8 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from treadle.analyst import AnalystError, Bounds, Catalog, QueryRequest, Source, declaration, propose, query
+from treadle.analyst import (
+    AnalystError,
+    Bounds,
+    Catalog,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    declaration,
+    propose,
+    query,
+)
 
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
@@ -197,3 +209,41 @@ def test_the_sign_that_is_said_is_of_files_that_do_not_prove_theirs(tmp_path: Pa
     (tmp_path / "f.csv").write_text("Artikel;Betrag\n1;1.50\n2;2.5\n", encoding="utf-8")
     (found,) = propose(tmp_path / "f.csv", QUICK, decimal=",")
     assert (found.source.text.decimal, [one.name for one in found.source.measures]) == (".", ["betrag"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "frame"])
+def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str) -> None:
+    """An amount in two currencies stands under one name twice: which is meant is said, and is not the first."""
+    names = ["account", "Betrag", "curr", "betrag", "curr"]
+    rows: Rows = [["a", 1, "EUR", 2, "USD"], ["b", 10, "EUR", 20, "USD"]]
+    measures = (
+        Measure(name="first", column="Betrag (1)", currency="own"),
+        Measure(name="second", column="betrag (2)", currency="group"),
+        Measure(name="both", expression='"Betrag (1)" + "betrag (2)"'),
+    )
+    dimensions = (Dimension(name="account"), Dimension(name="own", column="curr (1)"),
+                  Dimension(name="group", column="curr (2)"))  # fmt: skip
+    source = Source(name="f", kind=kind, path="" if kind == "frame" else f"f.{kind}",  # type: ignore[arg-type]
+                    dimensions=dimensions, measures=measures)  # fmt: skip
+    table = pytest.importorskip("pyarrow").table([list(column) for column in zip(*rows, strict=True)], names=names)
+    frames = {"f": table} if kind == "frame" else None
+    if kind != "frame":
+        written(tmp_path, kind, [names, *rows])
+    found = query(Catalog([source], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
+    assert (found.totals, found.units) == ({"first": D(11), "second": D(22), "both": D(33)},
+                                           {"first": "EUR", "second": "USD"})  # fmt: skip
+    for column in ("betrag", "curr"):
+        one = replace(source, measures=(Measure(name="n", column=column),))
+        with pytest.raises(AnalystError, match=rf"no column '{column}' in its data, but '\w+ \(1\)', '\w+ \(2\)'"):
+            query(Catalog([one], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
+
+
+def test_columns_of_one_name_are_asked_about(tmp_path: Path) -> None:
+    source, questions, catalog = proposed(
+        written(tmp_path, "csv", [["k", "k", "amount"], ["a", "b", 1], ["c", "d", 2]])
+    )
+    assert [item.source_column for item in source.dimensions] == ["k (1)", "k (2)"]
+    assert any(question.startswith("several columns are called k, and are counted") for question in questions)
+    assert query(catalog, QueryRequest(source="f"), bounds=QUICK).totals == {"amount": D(3)}
+    _, questions, _ = proposed(written(tmp_path, "csv", [[7, 7, 7], [1, 2, 3], [4, 5, 6]]))
+    assert any(question.startswith("the columns would be called 7, 7, 7: if that is a row") for question in questions)

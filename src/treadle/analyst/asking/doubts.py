@@ -4,7 +4,7 @@ Pure. Neighbours: `treadle.analyst.asking.columns`, which guesses what each colu
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from treadle.analyst.declared.days import BLANKS
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.scalar import scalar
 from treadle.analyst.reading.faults import HELD_DELIMITER
+from treadle.analyst.reading.headings import as_written
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.totals import USUAL
 
@@ -138,6 +139,7 @@ def asked_marks(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str
 
 def no_names(columns: Sequence[str]) -> str:
     """Returns a question if the names of columns look like the values of a row; else an empty text."""
+    columns = as_written(columns)
     odd = [
         name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or is_day(name)
     ]
@@ -156,6 +158,20 @@ def no_names(columns: Sequence[str]) -> str:
     )
 
 
+def of_one_name(columns: Iterable[str]) -> str:
+    """Returns a question if several columns have one name, and so numbers here."""
+    numbered = list(columns)
+    names = [name for column, name in zip(numbered, as_written(numbered), strict=True) if column != name]
+    if not names:
+        return ""
+    told = list({name.lower(): name for name in reversed(names)}.values())[::-1]
+    shown = ", ".join(told[:3]) + (", …" if len(told) > 3 else "")
+    return (
+        f"several columns are called {shown}, and are counted from the left here, as {told[0]} (1) and {told[0]} (2): "
+        f"name each by what it is, and leave out what is of another table"
+    )
+
+
 def under_no_name(samples: Mapping[str, Sequence[str | None]], unnamed: Sequence[str]) -> str:
     """Returns a question if a value stands behind the last column that has a name."""
     for column in unnamed:
@@ -165,7 +181,9 @@ def under_no_name(samples: Mapping[str, Sequence[str | None]], unnamed: Sequence
 
 
 def names_of_fewer(above: Sequence[str], names: Sequence[str]) -> str:
-    """Returns a question if the line above that of names could have them, for fewer columns."""
+    """Returns a question if the line above that of names could have them, for fewer columns, and none twice."""
+    if as_written(above) != list(above):
+        return ""
     if not no_names(names) or not len(names) // 2 < len(above) < len(names) or no_names(above):
         return ""
     return (

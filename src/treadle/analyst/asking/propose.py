@@ -26,6 +26,7 @@ from treadle.analyst.asking.doubts import (
     cut_off,
     names_of_fewer,
     no_names,
+    of_one_name,
     spelled_otherwise,
     under_no_name,
     unsigned,
@@ -184,7 +185,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     # Those of a CSV file are looked at all together, and asked about.
     questions += () if source.kind == "csv" else spelled_otherwise(guesses, samples)
     questions += asked_marks(guesses, samples)
-    asked = (unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples))
+    asked = (unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples))
     questions += tuple(filter(None, asked))
     if (star := guesses.get("*")) and star.role == "measure":
         # As the column of a measure it would stand for whole rows.
@@ -211,7 +212,7 @@ def _above_the_names(session: Session, source: Source) -> str:
     try:
         above = head_of(file, replace(source, text=replace(source.text, skip=source.text.skip - 1)))
     except AnalystError:
-        # Nothing stands in it, or it has something twice: it is no line of names.
+        # Nothing stands in it.
         return ""
     return names_of_fewer(above.names, head_of(file, source).names)
 

@@ -122,9 +122,11 @@ def _member(kind: Any, name: str, a: str, b: str) -> Member:
 def _declared(source: Source) -> dict[str, str]:
     """The columns that members are made of, each with the names of these."""
     found: dict[str, str] = {}
-    for item in (*source.dimensions, *source.measures):
-        for column in dict.fromkeys((item.source_column,) if isinstance(item, Dimension) else item.columns):
-            found[column] = f"{found[column]}, {item.name}" if column in found else item.name
+    made = [(item.name, (item.source_column,)) for item in source.dimensions]
+    made += [(item.name, tuple(dict.fromkeys(item.columns))) for item in source.measures]
+    for name, columns in made:
+        for column in columns:
+            found[column] = f"{found[column]}, {name}" if column in found else name
     return found
 
 

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.headings import each_named, twice_in
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import decimal_signs, shortest
 from treadle.analyst.reading.table import Demand, Table
@@ -127,10 +128,8 @@ def _reading(file: Path, told: str) -> Iterator[Any]:
 
 
 def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:
-    names = [str(_text(cell, "", ".", set()) or f"column{at}") for at, cell in enumerate(cells, 1)]
-    lowered = [name.lower() for name in names]
-    twice = next((name for name in names if lowered.count(name.lower()) > 1), None)
-    if twice is not None:
+    names = each_named([str(_text(cell, "", ".", set()) or "") for cell in cells])
+    if twice := twice_in(names):
         raise AnalystError(f"{told}: {file.name} has two columns called {twice!r}; rename one of them there")
     return names
 

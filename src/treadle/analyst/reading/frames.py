@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.reading.headings import each_named
 
 _PERIOD = "pandas.period"
 
@@ -96,4 +97,4 @@ def _readable(pyarrow: Any, table: Any) -> Any:
             kind = pyarrow.decimal128(38, field.type.scale)
         if kind is not None:
             table = table.set_column(at, field.name, table.column(at).cast(kind))
-    return table
+    return table.rename_columns(each_named(table.column_names))

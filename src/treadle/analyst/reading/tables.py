@@ -21,6 +21,7 @@ from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import beginning, looks_like, opener, quoting
 from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
 from treadle.analyst.reading.footers import without_footers
+from treadle.analyst.reading.headings import each_named, numbered, twice_in
 from treadle.analyst.reading.held_rows import refuse_held_rows
 from treadle.analyst.reading.ruled import without_lines
 from treadle.analyst.reading.session import Session
@@ -38,6 +39,8 @@ _NO_TYPE = '"NULL"'
 _MOST_DIGITS = 38
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 _END = re.compile(r"\r\n|\r|\n")
+# Columns of one name have numbers there, by which they are told apart.
+_NUMBERED = ("csv", "xlsx", "frame")
 
 
 class Reader(Protocol):
@@ -51,7 +54,8 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
     """Returns the rows of `source`, as a reader of its kind makes them, with the columns that `demand` needs."""
     lowered: dict[str, str] = {}
     for column in demand.columns:
-        if (other := lowered.setdefault(column.lower(), column)) != column:
+        other = lowered.setdefault(column.lower(), column)
+        if other != column and source.kind not in _NUMBERED:
             raise AnalystError(
                 f"source {source.name!r}: the columns {other!r} and {column!r} differ only in case, so that they "
                 f"cannot be used together; rename one of them, such as in a view",
@@ -63,6 +67,9 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
         if column not in table.columns:
             near = nearest(column, table.columns)
             advice = f"; did you mean {near!r}?" if near else ""
+            if alike := numbered(column, table.columns):
+                listed = ", ".join(map(repr, alike))
+                advice = f", but {listed}: those of one name are counted from the left, so say which is meant"
             raise AnalystError(
                 f"source {source.name!r} has no column {column!r} in its data{advice}",
                 argument="source",
@@ -294,13 +301,10 @@ def head_of(file: Path, source: Source) -> Head:
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
     end = _END.search(read[-1])
-    # What pandas writes before the first column, and SAP after the last one, has no name.
-    names = [name or f"column{at}" for at, name in enumerate(header, 1)]
-    lowered = [name.lower() for name in names]
-    for name in names:
-        if lowered.count(name.lower()) > 1:
-            told = f"source {source.name!r}: {file.name} has two columns called {name!r}"
-            raise AnalystError(f"{told}; rename one of them there")
+    names = each_named(header)
+    if twice := twice_in(names):
+        told = f"source {source.name!r}: {file.name} has two columns called {twice!r}"
+        raise AnalystError(f"{told}; rename one of them there")
     named = max((at for at, name in enumerate(header, 1) if name.strip()), default=len(header))
     return Head(names, end[0] if end else "", len(header) - named, extra)
 
