@@ -149,7 +149,7 @@ def test_a_column_that_only_one_side_declares_is_a_column_of_both(tmp_path: Path
     id_, text = Dimension(name="id"), Dimension(name="text", column="TEXT")
     a = Source(name="a", kind="csv", path="a.csv", dimensions=(id_,), measures=(Measure(name="amount"),))
     b = Source(name="b", kind="csv", path="b.csv", dimensions=(id_, text),
-               measures=(Measure(name="amount", column="betrag"), Measure(name="n", expression="betrag * 2")))  # fmt: skip
+               measures=(Measure(name="amount", column="betrag"), Measure(name="n", expression="betrag")))  # fmt: skip
     found = compare_schemas(Catalog([a, b], tmp_path), "a", "b", bounds=QUICK)
     assert [(one.name, one.a, one.b, one.fate) for one in found.members if one.kind == "column"] == [
         ("amount", "VARCHAR, declared as amount", "VARCHAR", "differs"),

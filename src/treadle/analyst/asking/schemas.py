@@ -122,7 +122,7 @@ def _member(kind: Any, name: str, a: str, b: str) -> Member:
 def _declared(source: Source) -> dict[str, str]:
     """The columns that members are made of, each with the names of these."""
     found: dict[str, str] = {}
-    made = [(item.name, (item.source_column,)) for item in source.dimensions]
+    made: list[tuple[str, tuple[str, ...]]] = [(item.name, (item.source_column,)) for item in source.dimensions]
     made += [(item.name, tuple(dict.fromkeys(item.columns))) for item in source.measures]
     for name, columns in made:
         for column in columns:
