@@ -83,6 +83,15 @@ def test_a_side_whose_currencies_nobody_tells_apart_is_refused(make: Any, confro
         confront(a, make("b", [("1", "2.00")], columns=("k", "amount")))
 
 
+def test_of_a_side_in_one_currency_nothing_is_said_to_be_unknown(make: Any, confront: Confront) -> None:
+    """It was told that nothing says what the other side is in, though that is declared: only rates make them meet."""
+    a = make("a", [("1", "EUR", "1.00"), ("1", "USD", "1.00")], columns=COLUMNS, currency="cur")
+    for unit, advice in (("EUR", "on measure amount of 'a' a 'conversion' to EUR"), ("TEUR", "in TEUR, or give")):
+        b = make("b", [("1", "2.00")], columns=("k", "amount"), unit=unit)
+        with pytest.raises(AnalystError, match=rf"\(EUR, USD\), and in {unit} in 'b': they are not .*{advice}"):
+            confront(a, b)
+
+
 def test_rows_without_a_currency_are_never_called_equal(make: Any, confront: Confront) -> None:
     a, b = (make(name, [("1", None, "3.00")], columns=COLUMNS, currency="cur") for name in "ab")
     found = confront(a, b, dimensions=["k"])

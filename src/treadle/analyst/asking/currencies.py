@@ -12,6 +12,7 @@ from treadle.analyst.asking.stages import typed_keys
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Dimension, Measure
 from treadle.analyst.reading.keys import Key
+from treadle.analyst.reading.number_spelling import CURRENCIES
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.units import Unit, Units, refuse_unlike, unit_of
@@ -78,7 +79,7 @@ def told_apart(
         if key is None or "declared" in (a.origin, b.origin):
             refuse_unlike(pair[0], names, (a.text, b.text))
         if key is None:
-            _refuse_mixed(pair, names, used)
+            _refuse_mixed(pair, names, used, (a, b))
             units.append(Units(a, b))
             continue
         if len({*used[0], *used[1]}) < 2:
@@ -91,18 +92,28 @@ def told_apart(
     return extended, units
 
 
-def _refuse_mixed(pair: tuple[Measure, Measure], names: tuple[str, str], used: Sequence[Currencies]) -> None:
+def _refuse_mixed(
+    pair: tuple[Measure, Measure], names: tuple[str, str], used: Sequence[Currencies], units: tuple[Unit, Unit]
+) -> None:
     for at, found in enumerate(used):
-        if len(found) > 1:
-            shown = ", ".join(map(seen, found[:5]))
-            raise AnalystError(
-                f"{pair[0].name} of {names[at]!r} is in several currencies ({shown}), and nothing says which those of "
-                f"{names[1 - at]!r} are: they are not compared; declare 'currency' on measure {pair[1 - at].name} of "
-                f"{names[1 - at]!r}, or give {names[at]!r} a default filter on one {pair[at].currency}",
-                argument="measures",
-                given=pair[0].name,
-                currencies=list(found),
-            )
+        if len(found) < 2:
+            continue
+        own, other, unit = repr(names[at]), repr(names[1 - at]), units[1 - at].text
+        shown = ", ".join(map(seen, found[:5]))
+        told = f"nothing says which those of {other} are"
+        advice = f"declare 'currency' on measure {pair[1 - at].name} of {other}"
+        if unit:
+            told = f"in {seen(unit)} in {other}"
+            advice = f"declare on measure {pair[at].name} of {own} a 'conversion' to {unit}"
+            if unit not in CURRENCIES:
+                advice = f"declare a measure of {own} in {seen(unit)}"
+        raise AnalystError(
+            f"{pair[0].name} of {own} is in several currencies ({shown}), and {told}: they are not compared; {advice}, "
+            f"or give {own} a default filter on one {pair[at].currency}",
+            argument="measures",
+            given=pair[0].name,
+            currencies=list(found),
+        )
 
 
 def unit_claims(
