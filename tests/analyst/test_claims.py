@@ -274,7 +274,7 @@ def _added_up(world: World, found: Comparison, claims: list[Claim]) -> None:
 # Of a query alone, of floating-point data, or of more currencies than are drawn; each has a test of its own elsewhere.
 ELSEWHERE = {
     "mixed_currencies", "more_currencies", "approximate", "not_a_number", "not_examined", "whole_periods", "begun_days",
-    "ordered_as_numbers", "to_be_said", "left_out",
+    "ordered_as_numbers", "to_be_said", "left_out", "no_periods",
 }  # fmt: skip
 
 

@@ -264,3 +264,28 @@ def test_a_factor_of_one_currency_is_told_of_that(tmp_path: Path, eur: int, jpy:
     by_account = CompareRequest(source_a="left", source_b="right", dimensions=["account"], filters={"currency": "JPY"})
     alone = [one.message for one in compare(Catalog(sources, tmp_path), by_account).warnings if one.kind == "factor"]
     assert len(alone) == (jpy == 100)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "told"),
+    [
+        (
+            ["2024M01", "Jan 2024", "202401"],
+            "right has 2024M01, Jan 2024 as period, which 'format: fiscal_",
+        ),
+        (["2024-01", "001.2024", "#"], ""),
+        (["2024M01", "2024M01", "2024M01"], "right has 2024M01 as period, which"),
+    ],
+)
+def test_what_is_declared_to_be_a_period_and_is_none_is_told(
+    make: Any, confront: Callable[..., Comparison], spelled: list[str], told: str
+) -> None:
+    form = {"period": "fiscal_period"}
+    left = [("1", "202401", "1.00"), ("2", "202402", "1.00"), ("3", "202402", "2.00")]
+    right = [(str(at), period, "1.00") for at, period in enumerate(spelled, 1)]
+    a = make("left", left, columns=COLUMNS, formats=form)
+    found = confront(a, make("right", right, columns=COLUMNS, formats=form))
+    said = [finding.message for finding in found.warnings if finding.kind == "no_periods"]
+    assert [text.startswith(told) for text in said] == ([True] if told else [])
+    assert "no_periods" not in kinds(confront(make("left", right, columns=COLUMNS, formats=form),
+                                              make("right", right[:2], columns=COLUMNS, formats=form)))  # fmt: skip

@@ -195,6 +195,22 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
                 break
         else:
             yield from _days(session, aligned, at, filters)
+            if _PERIOD in key.format.steps:
+                yield from _no_periods(session, aligned, at, filters)
+
+
+def _no_periods(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
+    """What one side has in place of fiscal periods, and the other has nowhere."""
+    column = exp.column(f"k{at}")
+    # Text without a digit, as BW's # for what is not assigned, is none on purpose.
+    odd = exp.and_(exp.Not(this=matches(column, r"\d{6}")), matches(column.copy(), r"(?s).*\d.*"))
+    for side, here, there in zip(aligned.sides, ("na", "nb"), ("nb", "na"), strict=True):
+        every = exp.select(column.copy()).from_(_absent(aligned, f"k{at}", here, there)).where(odd)
+        values = [str(row[0]) for row in session.run(every.order_by(column.copy()).limit(_MOST_SHOWN + 1))]
+        if values:
+            facts = {"side": side.called, "dimension": aligned.keys[at].name, "values": values[:_MOST_SHOWN]}
+            more = {"more": len(values) > _MOST_SHOWN}
+            yield Claim(kind="no_periods", facts=facts | more, filters=filters, proof=aligned.proof(every))
 
 
 def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:

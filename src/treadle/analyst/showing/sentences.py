@@ -15,7 +15,7 @@ Kind = Literal[
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
     "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
     "nothing_between", "values_without_rows", "whole_periods", "begun_days",
-    "ordered_as_numbers", "to_be_said", "left_out",
+    "ordered_as_numbers", "to_be_said", "left_out", "no_periods",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -250,6 +250,14 @@ def _spelling(facts: Facts, filters: Filters) -> str:
     )
 
 
+def _no_periods(facts: Facts, filters: Filters) -> str:
+    shown = f"{listed(facts['values'])}{', …' if facts['more'] else ''}"
+    return (
+        f"{_under(filters)}{facts['side']} has {shown} as {facts['dimension']}, which 'format: fiscal_period' does not "
+        f"read, so that they meet no period of the other side: have them written as 2024-01, or declare a 'mapping'"
+    )
+
+
 def _granularity(facts: Facts, filters: Filters) -> str:
     return (
         f"{facts['coarse']} does not break down by {facts['dimension']} (all its rows"
@@ -352,6 +360,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "filter_without_rows": _filter_without_rows,
     "no_rows": _no_rows,
     "spelling": _spelling,
+    "no_periods": _no_periods,
     "granularity": _granularity,
     "absent": _absent,
     "factor": _factor,
