@@ -280,6 +280,7 @@ def test_a_spelling_that_says_no_day_is_refused(spelling: str) -> None:
     [
         (["31.01.2024", "01.02.2024"], "date(DD.MM.YYYY)"), (["20240131", "20240201"], "date(YYYYMMDD)"),
         (["01/31/2024", "02/01/2024"], "date(MM/DD/YYYY)"), (["31/01/2024", "01/02/2024"], "date(DD/MM/YYYY)"),
+        (["2024-01-31T00:00:00", "2024-02-01 00:00:00.000"], "date(YYYY-MM-DD)"),
     ],
 )  # fmt: skip
 def test_days_that_meet_nothing_are_told_how_to_be_declared(world: Any, other: str, days: list[str], form: str) -> None:

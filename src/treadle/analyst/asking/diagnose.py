@@ -34,7 +34,8 @@ from treadle.analyst.sql.terms import call, cast, literal, matches, named, quote
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _PERIOD = "fiscal_period"
 _TRIALS = ("trim", "alpha(18)", _PERIOD, "upper", "nfc", "trim, upper", "blank_as_null")
-_DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
+# The first is of days to which a program added midnight.
+_DAYS = ("date(YYYY-MM-DD)", "date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
 _DAY = r"\d{4}-\d\d-\d\d.*"
 _MISSING = ("missing_in_a", "missing_in_b")
 _MOST_SHOWN = 5
