@@ -391,6 +391,8 @@ def _largest(world: World, claim: Claim) -> bool:
     facts, keys = claim.facts, world.differing(claim.facts["currency"])
     key = tuple(facts["key"].values())
     most = max(abs(world.gap(each)) for each in keys)
+    if facts["tied"] != (sum(abs(world.gap(each)) == most for each in keys) > 1):
+        return False
     return key in keys and facts["difference"] == abs(world.gap(key)) == most and facts["status"] == world.status(key)
 
 

@@ -289,3 +289,15 @@ def test_what_is_declared_to_be_a_period_and_is_none_is_told(
     assert [text.startswith(told) for text in said] == ([True] if told else [])
     assert "no_periods" not in kinds(confront(make("left", right, columns=COLUMNS, formats=form),
                                               make("right", right[:2], columns=COLUMNS, formats=form)))  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100])
+@pytest.mark.parametrize(
+    ("second", "ending"), [("-72.00", "(minor_diff), though not only there."), ("-72.01", "(minor_diff).")]
+)
+def test_a_largest_difference_that_several_keys_have_is_told_as_that(
+    against: Callable[..., Comparison], keep: int, second: str, ending: str
+) -> None:
+    rows = [("1", "01", "103.00"), ("1", "02", "250.00"), ("2", "01", second), ("2", "02", "3.20")]
+    found = against(rows, relative_tolerance=D("0.9"), keep=keep, top=keep)
+    assert found.interpretation.endswith(f"the largest difference is 3.00 at company 1, period 01 {ending}")

@@ -59,18 +59,17 @@ class Differing(Struct, frozen=True):
         statement = self._ordered(self.aligned.differing if few else None).limit(literal(limit), copy=False)
         return [self._difference(row) for row in session.run(statement)]
 
-    def first(self, session: Session, currency: str | None = None) -> "Difference | None":
-        """Returns the largest difference of those that do not match, of one currency if there are several."""
-        rows = session.run(self._first(currency))
-        return self._difference(rows[0]) if rows else None
+    def first(self, session: Session, currency: str | None = None) -> list[Difference]:
+        """Returns the two largest differences of those that do not match, of one currency if there are several."""
+        return [self._difference(row) for row in session.run(self._first(currency))]
 
     def proof_of_first(self, currency: str | None = None) -> Proof:
-        """Returns the query that says which is the `first`."""
+        """Returns the query that says which are the `first`."""
         return Proof(lambda: self.aligned.proof(self._first(currency)).text)
 
     def _first(self, currency: str | None) -> "exp.Select":
         state = exp.NEQ(this=exp.column(f"s{self.pair.at}"), expression=literal("match"))
-        statement = self._ordered(self.aligned.differing).where(state, copy=False).limit(literal(1), copy=False)
+        statement = self._ordered(self.aligned.differing).where(state, copy=False).limit(literal(2), copy=False)
         if self.units.currency is not None:
             code = exp.null() if currency is None else literal(currency)
             same = exp.NullSafeEQ(this=exp.column(f"k{self.units.currency}"), expression=code)
@@ -123,18 +122,20 @@ def largest(
         pair: the measure.
         summary: the comparison's figures.
         units: what its amounts are measured in.
-        rows: the first keys as they are listed, the largest difference first; the first need not be looked up again.
+        rows: the first keys as they are listed, the largest difference first; two need not be looked up again.
     """
     if not summary.differences or not aligned.keys:
         return []
     read = Differing(aligned, pair, units)
     found = []
     for currency in [one.currency for one in summary.by_currency if one.differences][:_PARTS] or [None]:
-        known = rows[0] if rows and units.currency is None else None
-        first = known or read.first(session, currency)
-        if first is not None:
+        known = rows[:2] if len(rows) >= min(2, summary.total_rows) and units.currency is None else None
+        first_two = known or read.first(session, currency)
+        if first_two:
+            first = first_two[0]
+            alike = [one for one in first_two if one.status != "match" and one.absolute_diff == first.absolute_diff]
             told = units.of(tuple(first.key.values()))
-            found.append(Largest(first, told, read.proof_of_first(currency), currency))
+            found.append(Largest(first, told, read.proof_of_first(currency), currency, len(alike) > 1))
     return found
 
 

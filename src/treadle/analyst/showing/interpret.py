@@ -51,12 +51,14 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class Largest(Struct, frozen=True):
-    """The key that differs most of those that do not match, of one currency where there are several; and its query."""
+    """The key that differs most of those that do not match, of one currency where there are several; its query; and
+    whether another differs as much."""
 
     found: Difference
     measured: Measured
     proof: Proof
     currency: str | None = None
+    tied: bool = False
 
 
 def interpret(about: About, summary: Summary, largest: Sequence[Largest]) -> list[Claim]:
@@ -190,6 +192,7 @@ def _largest(about: About, one: Largest) -> Claim:
         reason=one.found.reason,
         currency=one.currency,
         parted=about.units.currency is not None,
+        tied=one.tied,
     )
 
 

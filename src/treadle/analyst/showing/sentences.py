@@ -166,7 +166,8 @@ def _largest(facts: Facts, filters: Filters) -> str:
     if not facts["difference"]:
         return f"{among}, the first is {key}: {facts['reason']}."
     size = money(facts["difference"], facts["unit"])
-    return f"{among}, the largest difference is {size} at {key} ({facts['status']})."
+    there = ", though not only there" if facts["tied"] else ""
+    return f"{among}, the largest difference is {size} at {key} ({facts['status']}){there}."
 
 
 def _different_currencies(facts: Facts, filters: Filters) -> str:
