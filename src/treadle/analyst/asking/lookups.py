@@ -92,7 +92,8 @@ def _rates(
     met = [_met(side, side.source.dimension(own), source.dimension(theirs)) for own, theirs in names]
     what = f"the rates {source.name!r}"
     places, made = table_of(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
-    _refuse(session, name, len(met), "n > 1", f"{what} have more than one rate for the same")
+    several = f"; where they are of several kinds, choose one by 'default_filters' of {source.name!r}"
+    _refuse(session, name, len(met), "n > 1", f"{what} have more than one rate for the same", several)
     _refuse(session, name, len(met), "m0 IS NULL OR m0 <= 0", f"{what} have one that is missing or not above zero")
     return Lookup(name, [value for _, value in met], places, what, made)
 
@@ -139,12 +140,12 @@ def _statement(side: Side, name: str) -> Statement:
     return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=grouped)], parameters, name, doubts
 
 
-def _refuse(session: Session, table: str, keys: int, condition: str, why: str) -> None:
+def _refuse(session: Session, table: str, keys: int, condition: str, why: str, advice: str = "") -> None:
     """Raises AnalystError if there are rows of which the condition holds."""
     columns = [f"k{at}" for at in range(keys)]
     rows = session.run(exp.select(*columns).from_(table).where(condition).order_by(*columns).limit(_MOST_NAMED + 1))
     if rows:
-        raise AnalystError(f"{why}: {_listed(rows)}")
+        raise AnalystError(f"{why}: {_listed(rows)}{advice}")
 
 
 def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> None:
@@ -244,7 +245,8 @@ def _refuse_missing(
     rows = session.run(statement.order_by(*columns).limit(_MOST_NAMED + 1), parameters)
     if rows:
         raise AnalystError(
-            f"{lookup.what}: there is nothing for {_listed(rows)}, which {side.source.name!r} has",
+            f"{lookup.what}: there is nothing for {_listed(rows)}, which {side.source.name!r} has; add it there, "
+            f"or leave these rows out by a condition",
             argument="source",
             given=side.source.name,
         )
