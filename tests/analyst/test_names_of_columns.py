@@ -247,3 +247,13 @@ def test_columns_of_one_name_are_asked_about(tmp_path: Path) -> None:
     assert query(catalog, QueryRequest(source="f"), bounds=QUICK).totals == {"amount": D(3)}
     _, questions, _ = proposed(written(tmp_path, "csv", [[7, 7, 7], [1, 2, 3], [4, 5, 6]]))
     assert any(question.startswith("the columns would be called 7, 7, 7: if that is a row") for question in questions)
+
+
+def test_a_name_with_blanks_around_it_is_found(tmp_path: Path) -> None:
+    """What is asked has none, so that such a name was answered by the advice to ask for itself."""
+    written(tmp_path, "csv", [["account ", "amount "], ["a", 1], ["b", 2]])
+    source = Source(name="f", kind="csv", path="f.csv", dimensions=(Dimension(name="account "),),
+                    measures=(Measure(name="amount "),))  # fmt: skip
+    asked = QueryRequest(source="f", measures=["amount "], dimensions=["account"], order=["amount desc"])
+    found = query(Catalog([source], tmp_path), asked, bounds=QUICK)
+    assert [row["amount "] for row in found.rows] == [D(2), D(1)]

@@ -77,8 +77,8 @@ class Member(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def names(self) -> set[str]:
-        """Every name that it answers to, in lower case."""
-        return {self.name.casefold(), *(synonym.casefold() for synonym in self.synonyms)}
+        """Every name that it answers to, in lower case, without the blanks that none is asked with."""
+        return {name.strip().casefold() for name in (self.name, *self.synonyms)}
 
     @property
     def source_column(self) -> str:
