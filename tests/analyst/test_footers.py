@@ -238,9 +238,9 @@ def test_all_texts_of_totals_are_looked_for_at_once(tmp_path: Path) -> None:
     with Seen(Place(tmp_path), [source]) as session:
         table = open_table(session, source, Demand((), ()))
         before = len(getattr(session, "asked", []))
-        assert "summe" in usual_marks(session, source, table, (*USUAL, *WITH_NAMES))
+        assert "summe" in usual_marks(session, table, (*USUAL, *WITH_NAMES))
     (statement,) = session.asked[before:]
-    (lines,) = statement.find_all(exp.Subquery)
+    (lines,) = (one for one in statement.find_all(exp.Subquery) if one.alias == "lines")
     fields = [column.name for column in lines.this.args["where"].find_all(exp.Column)]
     assert sorted(fields) == ["N1", "N2"], "of each row, each field is looked at once"
 

@@ -80,7 +80,7 @@ def _totals(session: Session, source: Source, table: Table) -> list[str]:
     """Lines that look like totals and count as rows."""
     if source.kind not in ("csv", "xlsx"):
         return []
-    found = usual_marks(session, source, table, (*USUAL, *WITH_NAMES))
+    found = usual_marks(session, table, (*USUAL, *WITH_NAMES))
     return [asked_totals(found)] if found else []
 
 

@@ -15,23 +15,25 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
-from treadle.analyst.reading.totals import USUAL, has_text, marks, may_be_marked
+from treadle.analyst.reading.totals import has_text, is_mark, marks, may_be_marked, said_in
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import cast, matches, named, quoted
 
 # How many rows add up to one of them by chance in no file that anybody has.
 _ENOUGH = 5
+_FIELD = "field"
 
 
-def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
+def usual_marks(session: Session, table: Table, among: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
     # Which text it is, is asked of the few lines that have any: as many looks at each field take minutes.
     lines = exp.select("*").from_(table.relation.copy())
     lines = lines.where(exp.or_(*(may_be_marked(column, among) for column in table.columns)))
-    tried = replace(source, text=replace(source.text, totals=among))
-    counts = [exp.func("count_if", marked) for marked in marks(tried, list(table.columns))]
-    found = session.run(exp.select(*counts).from_(lines.subquery("lines")))[0]
+    texts = exp.func("unnest", exp.Array(expressions=[said_in(column) for column in table.columns]))
+    fields = exp.select(named(texts, _FIELD)).from_(lines.subquery("lines", copy=False), copy=False)
+    counts = [exp.func("count_if", is_mark(exp.column(_FIELD), mark)) for mark in among]
+    found = session.run(exp.select(*counts).from_(fields.subquery("fields", copy=False), copy=False))[0]
     return tuple(mark for mark, count in zip(among, found, strict=True) if count)
 
 

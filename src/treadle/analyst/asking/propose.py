@@ -45,7 +45,7 @@ from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.reading.tables import head_of
-from treadle.analyst.reading.totals import COUNTS, WITH_NAMES
+from treadle.analyst.reading.totals import COUNTS, USUAL, WITH_NAMES
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, quoted
@@ -281,7 +281,8 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     """The proposal without the lines of totals that add up the others; a question where some only look like it."""
     source, signs = found.source, found.source.text
     table = open_table(session, source, Demand((), ()))
-    marked, named = usual_marks(session, source, table), usual_marks(session, source, table, WITH_NAMES)
+    seen = usual_marks(session, table, (*USUAL, *WITH_NAMES, *COUNTS))
+    marked, named, counting = (tuple(mark for mark in seen if mark in of) for of in (USUAL, WITH_NAMES, COUNTS))
     for marks in filter(None, dict.fromkeys((marked, (*marked, *named)))):
         tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal, signs)
         if adds_up(session, tried.source) and told_apart(session, tried.source, sure=marks == marked):
@@ -290,7 +291,7 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     else:
         if marked or named:
             found = _asking(found, asked_totals((*marked, *named)))
-    if counting := usual_marks(session, source, table, COUNTS):
+    if counting:
         found = _asking(found, asked_counts(counting))
     source = found.source
     if source.dimensions and has_unmarked(session, source):

@@ -61,14 +61,14 @@ def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
             each = [_marked(column, mark) for column in columns]
             found.append(exp.or_(*each))
         elif source.dimensions:
-            each = [is_null(_text(column)) for column in key_columns(source)]
+            each = [is_null(said_in(column)) for column in key_columns(source)]
             found.append(exp.and_(*each))
     return found
 
 
 def has_text(column: str) -> "exp.Expr":
     """Whether anything stands in a field."""
-    return exp.Not(this=is_null(_text(column)))
+    return exp.Not(this=is_null(said_in(column)))
 
 
 def key_columns(source: Source) -> list[str]:
@@ -88,12 +88,16 @@ def may_be_marked(column: str, marks: Sequence[str]) -> "exp.Expr":
 
 
 def _marked(column: str, mark: str) -> "exp.Expr":
-    text = exp.Coalesce(this=_text(column), expressions=[literal("")])
+    return is_mark(exp.Coalesce(this=said_in(column), expressions=[literal("")]), mark)
+
+
+def is_mark(text: "exp.Expr", mark: str) -> "exp.Expr":
+    """Whether a text, as of `said_in`, is one that marks a line of totals; NULL for none."""
     kind = exp.Like if "%" in mark else exp.EQ
     return kind(this=text, expression=literal(mark))
 
 
-def _text(column: str) -> "exp.Expr":
+def said_in(column: str) -> "exp.Expr":
     """What stands in a field, in lower case and without what does not count; NULL for nothing."""
     plain = call("rtrim", call("trim", call("lower", quoted(column)), literal(BLANKS)), literal(f":{BLANKS}"))
     return call("nullif", plain, literal(""))
