@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
+from sqlglot import exp
 
 from treadle.analyst import (
     Catalog,
@@ -17,8 +19,13 @@ from treadle.analyst import (
     QueryRequest,
     Source,
     compare,
+    parse_format,
     query,
 )
+from treadle.analyst.asking.diagnose import _CASED, _DAYS, _SETTLED, _TRIALS
+from treadle.analyst.sql.terms import matches
+
+from .conftest import database
 
 D = Decimal
 COLUMNS = ("company", "period", "amount")
@@ -275,6 +282,7 @@ def test_a_factor_of_one_currency_is_told_of_that(tmp_path: Path, eur: int, jpy:
         ),
         (["2024-01", "001.2024", "#"], ""),
         (["2024M01", "2024M01", "2024M01"], "right has 2024M01 as period, which"),
+        (["JAN 2024", "JAN 2024", "JAN 2024"], "right has JAN 2024 as period, which"),
     ],
 )
 def test_what_is_declared_to_be_a_period_and_is_none_is_told(
@@ -301,3 +309,39 @@ def test_a_largest_difference_that_several_keys_have_is_told_as_that(
     rows = [("1", "01", "103.00"), ("1", "02", "250.00"), ("2", "01", second), ("2", "02", "3.20")]
     found = against(rows, relative_tolerance=D("0.9"), keep=keep, top=keep)
     assert found.interpretation.endswith(f"the largest difference is 3.00 at company 1, period 01 {ending}")
+
+
+def test_what_no_other_spelling_changes_is_told_at_one_look() -> None:
+    """Only keys that another form may change are tried in all of them: of others each form makes the same text."""
+    chance = Random(7)
+    texts = ["".join(chance.choices("0011279aZÄé./-_ \u00a0'", k=chance.randint(0, 12))) for _ in range(4000)]
+    texts += ["".join(chance.choices("0123456789", k=chance.randint(1, 20))) for _ in range(2000)]
+    texts += [
+        "20240131",
+        "2024001",
+        "1.2024",
+        "31.01.2024",
+        "1/2/2024",
+        "2024-01-31",
+        "000000",
+        "0-0",
+        "A-1",
+        "X y",
+        "+5",
+    ]
+    text = exp.column("t")
+    upper = parse_format("upper").apply(text.copy())
+    of_case = ("upper", "trim, upper")
+    changed = []
+    for form in (*_TRIALS, *_DAYS):
+        found = parse_format(form).apply(text.copy())
+        same = upper if form in of_case else text
+        for kind, expected in ((_SETTLED, text), (_CASED, same)):
+            unlike = exp.NullSafeNEQ(this=found.copy(), expression=expected.copy())
+            changed.append(exp.func("count_if", exp.and_(matches(text.copy(), kind), unlike)))
+    known = [exp.func("count_if", matches(text.copy(), kind)) for kind in (_SETTLED, _CASED)]
+    with database() as engine:
+        engine.execute("CREATE TABLE texts AS SELECT unnest(?) AS t", [texts])
+        (counts,) = engine.execute(exp.select(*known, *changed).from_("texts").sql("duckdb")).fetchall()
+    assert 500 < counts[0] < counts[1] - 100
+    assert not any(counts[2:])

@@ -206,9 +206,14 @@ def test_keys_that_match_and_are_not_equal_are_copied_where_there_are_any(
     assert compare(Catalog(sources, tmp_path), request).to_dict() == found.to_dict()
 
 
-def test_a_spelling_that_changes_nothing_is_not_tried(tmp_path: Path, executed: list[str]) -> None:
-    """Texts that no format changes: one look at each of two lists of formats, and none at keys that would meet."""
-    for name, texts in (("a", ("X1", "X2")), ("b", ("Y1", "Y2"))):
+@pytest.mark.parametrize(("prefixes", "looks"), [(("X", "Y"), 1), (("É", "Ü"), 3)])
+def test_a_spelling_that_changes_nothing_is_not_tried(
+    tmp_path: Path, executed: list[str], prefixes: tuple[str, str], looks: int
+) -> None:
+    """Texts that no format changes: one look where they are plain, else one at each of two lists of formats too, and
+    none at keys that would meet."""
+    for name, prefix in zip("ab", prefixes, strict=True):
+        texts = (f"{prefix}1", f"{prefix}2")
         (tmp_path / f"{name}.csv").write_text("k,v\n" + "".join(f"{text},1\n" for text in texts), encoding="utf-8")
     sources = [
         Source(
@@ -218,5 +223,5 @@ def test_a_spelling_that_changes_nothing_is_not_tried(tmp_path: Path, executed: 
     ]
     found = compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b"))
     assert found.summary.missing_in_a == found.summary.missing_in_b == 2
-    assert sum("BOOL_OR" in sql for sql in executed) == 2
+    assert sum("BOOL_OR" in sql for sql in executed) == looks
     assert not [sql for sql in executed if "INTERSECT" in sql]

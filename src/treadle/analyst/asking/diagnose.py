@@ -33,11 +33,16 @@ from treadle.analyst.sql.terms import call, cast, literal, matches, named, quote
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _PERIOD = "fiscal_period"
-_TRIALS = ("trim", "alpha(18)", _PERIOD, "upper", "nfc", "trim, upper", "blank_as_null")
+_CASE = "upper"
+_TRIALS = ("trim", "alpha(18)", _PERIOD, _CASE, "nfc", "trim, upper", "blank_as_null")
 # The first is of days to which a program added midnight.
 _DAYS = ("date(YYYY-MM-DD)", "date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
 _DAY = r"\d{4}-\d\d-\d\d.*"
 _MISSING = ("missing_in_a", "missing_in_b")
+# Texts of which none of the trials nor spellings of days makes another: most numbers, and words without small letters.
+_SETTLED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-`{-~]([ -`{-~]*[!-`{-~])?"
+# Texts of which only a change of case makes another.
+_CASED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-~]([ -~]*[!-~])?"
 _MOST_SHOWN = 5
 
 Filters = tuple[str, ...]
@@ -185,17 +190,17 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
     """Keys that would meet if one dimension were spelled alike."""
     if not (summary.missing_in_a and summary.missing_in_b):
         return
-    for at, key in enumerate(aligned.keys):
-        if key.type != "string":
-            continue
-        for form in _changing(session, aligned, at, _TRIALS):
+    for at, trials in _tried(session, aligned).items():
+        key = aligned.keys[at]
+        for form in trials or _changing(session, aligned, at, _TRIALS):
             meeting = _meeting(aligned, at, form)
             if count := session.run(meeting)[0][0]:
                 facts = _spelled_alike(count, key, form, list(aligned.names))
                 yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
                 break
         else:
-            yield from _days(session, aligned, at, filters)
+            if not trials:
+                yield from _days(session, aligned, at, filters)
             if _PERIOD in key.format.steps:
                 yield from _no_periods(session, aligned, at, filters)
 
@@ -212,6 +217,30 @@ def _no_periods(session: Session, aligned: Aligned, at: int, filters: Filters) -
             facts = {"side": side.called, "dimension": aligned.keys[at].name, "values": values[:_MOST_SHOWN]}
             more = {"more": len(values) > _MOST_SHOWN}
             yield Claim(kind="no_periods", facts=facts | more, filters=filters, proof=aligned.proof(every))
+
+
+def _tried(session: Session, aligned: Aligned) -> dict[int, list[Format]]:
+    """The dimensions of which another form may make keys meet that meet nothing, each with the only form that may.
+
+    Without any where all have to be tried. Most keys are of a few plain kinds, which one look tells for all dimensions.
+    Those that are declared to be periods are among them, whatever they hold.
+    """
+    texts = [at for at, key in enumerate(aligned.keys) if key.type == "string"]
+    if not texts:
+        return {}
+    other = [
+        call("bool_or", exp.Not(this=matches(exp.column(f"k{at}"), kind)))
+        for at in texts
+        for kind in (_SETTLED, _CASED)
+    ]
+    missing = exp.or_(*(exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING))
+    looked = exp.select(*other).from_(aligned.differing, copy=False).where(missing, copy=False)
+    found = session.run(looked)[0]
+    each = zip(texts, found[::2], found[1::2], strict=True)
+    periods = [at for at in texts if _PERIOD in aligned.keys[at].format.steps]
+    return {
+        at: [] if uncased else [parse_format(_CASE)] for at, unsettled, uncased in each if unsettled or at in periods
+    }
 
 
 def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
