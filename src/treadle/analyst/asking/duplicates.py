@@ -149,7 +149,7 @@ def _repeated_elsewhere(
     )
     amount = alone.amount(aligned.at)
     rows = alone.filtered(each, parameters)
-    return rows if amount.bad is None else rows.where(exp.Not(this=exp.paren(amount.bad.copy())))
+    return rows if amount.bad is None else rows.where(exp.Not(this=exp.paren(amount.alone(amount.bad))))
 
 
 def _values(session: Session, aligned: Aligned, suspect: "exp.Expr") -> "list[tuple[Key, Filter]]":
@@ -167,7 +167,7 @@ def _values(session: Session, aligned: Aligned, suspect: "exp.Expr") -> "list[tu
 
 def _value(side: Side, at: int) -> "exp.Expr":
     amount = side.amount(at)
-    return cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})")
+    return cast(amount.alone(amount.value), f"DECIMAL(38, {amount.scale})")
 
 
 def _times_less_one(value: "exp.Expr", number: "exp.Expr") -> "exp.Expr":

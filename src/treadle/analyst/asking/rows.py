@@ -131,7 +131,7 @@ class Side(Fetched, frozen=True, kw_only=True):
             else:
                 found = amount_of(self.source, measure, self.table, known.scales.get((at, measure.source_column)))
             if known.plain and found.plain is not None:
-                found = replace(found, value=found.plain, bad=None)
+                found = replace(found, value=found.plain, bad=None, column="")
             for column, places in self.factors.get(at, ()):
                 found = multiplied(found, quoted(column), places)
             known.amounts[at] = found
@@ -163,8 +163,17 @@ class Side(Fetched, frozen=True, kw_only=True):
                 columns.append(named(amount.count.copy(), f"{self.name(at)}_n"))
             if amount.size is not None:
                 columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
-        rows = self.filtered(exp.select(*columns), parameters)
+        rows = self._read(exp.select(*columns), parameters)
         return rows if spelled else meant(rows, self.keys)
+
+    def _read(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
+        """The same as `filtered`, of rows in which the texts stand that amounts are read from."""
+        texts = {name: text for at in range(len(self.measures)) for name, text in self.amount(at).texts.items()}
+        if not texts:
+            return self.filtered(select, parameters)
+        made = [named(text, name, quoted=True) for name, text in texts.items()]
+        rows = self.filtered(exp.select(exp.Star(), *made, copy=False), parameters)
+        return select.from_(rows.subquery("read", copy=False), copy=False)
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
@@ -222,12 +231,9 @@ class Side(Fetched, frozen=True, kw_only=True):
         if amount.text is None or amount.bad is None:
             return []
         parameters = Parameters()
-        text = amount.text
-        rows = self.filtered(exp.select(named(text.copy(), _TEXT)).distinct(), parameters).subquery("read")
-        bad = amount.bad.transform(lambda node: exp.column(_TEXT) if node == text else node)
-        doubtful = exp.select(_TEXT).from_(rows).where(bad)
-        if any(column.name != _TEXT for column in bad.find_all(exp.Column)):
-            doubtful = self.filtered(exp.select(text.copy()).distinct(), parameters).where(amount.bad.copy())
+        text = exp.select(named(amount.text, amount.column, quoted=True)).distinct(copy=False)
+        rows = self.filtered(text, parameters).subquery("read", copy=False)
+        doubtful = exp.select(quoted(amount.column)).from_(rows, copy=False).where(amount.bad)
         return [str(row[0]) for row in session.run(doubtful, parameters)]
 
 

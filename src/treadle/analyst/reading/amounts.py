@@ -59,6 +59,7 @@ class Amount(Struct, frozen=True):
         scale: its decimals.
         floating: whether the source holds it as a floating-point number.
         text: its text, where it is read from text.
+        column: the column that `value` and `bad` expect `text` in, which many steps look at and one makes.
         bad: true where `text` is no number or does not fit `scale`; None where that cannot be.
         not_a_number: true where the source holds NaN, or how many of its rows do; None where that cannot be.
         grouped: whether a row stands for several of the source: its value is their sum, least, greatest or number.
@@ -74,6 +75,7 @@ class Amount(Struct, frozen=True):
     scale: int
     floating: bool = False
     text: "exp.Expr | None" = None
+    column: str = ""
     bad: "exp.Expr | None" = None
     not_a_number: "exp.Expr | None" = None
     grouped: bool = False
@@ -86,6 +88,21 @@ class Amount(Struct, frozen=True):
     def textual(self) -> bool:
         """Whether its number of decimals is how it is read, and not what the data say."""
         return self.text is not None or any(operand.textual for operand in self.operands.values())
+
+    @property
+    def texts(self) -> "dict[str, exp.Expr]":
+        """What `value` and `bad` expect beside the columns of the rows, by name."""
+        every = (self, *self.operands.values())
+        return {one.column: one.text for one in every if one.column and one.text is not None}
+
+    def alone(self, part: "exp.Expr") -> "exp.Expr":
+        """Returns `value` or `bad` as it is written where there are the columns of the rows and no others."""
+        texts = self.texts
+
+        def written(node: "exp.Expr") -> "exp.Expr":
+            return texts[node.name].copy() if isinstance(node, exp.Column) and node.name in texts else node
+
+        return part.transform(written) if texts else part.copy()
 
 
 def decimals_of(value: Decimal) -> int:
@@ -120,7 +137,7 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     """
 
     if measure.name in table.partials:
-        return _of_groups(measure, table.partials[measure.name], scale)
+        return _of_groups(measure, table.partials[measure.name], _named_text(measure, table), scale)
     if measure.source_column == "*":
         return Amount(literal(1), 0)
     column = quoted(measure.source_column)
@@ -136,14 +153,15 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     if kind in INTEGERS:
         whole = cast(column, "HUGEINT") if measure.sign < 0 else column
         return Amount(signed(whole, measure), 0)
+    text = _named_text(measure, table)
     if floating and spells_numbers(source, measure.source_column):
         # There may be text beside the numbers; both stand there with the declared signs.
         usual = Scale(max(_FLOAT_SCALE, (measure.decimals or 0) + 4), proven=True)
-        return replace(_from_text(column, measure, source.text, scale or usual), floating=True)
+        return replace(_from_text(column, text, measure, source.text, scale or usual), floating=True)
     if floating:
-        return _floating(column, measure, kind, scale)
+        return _floating(column, text, measure, kind, scale)
     if kind == "VARCHAR":
-        return _from_text(column, measure, source.text, scale)
+        return _from_text(column, text, measure, source.text, scale)
     raise AnalystError(
         f"source {source.name!r}: measure {measure.name!r} cannot be a {measure.aggregation}, because its "
         f"column {measure.source_column!r} is {kind}; declare 'aggregation: count', or another column",
@@ -259,7 +277,15 @@ def _number(text: str) -> Decimal | None:
         return None
 
 
-def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amount:
+def _named_text(measure: Measure, table: Table) -> str:
+    """What the text of a measure's column is called once it is made: as no column of the rows."""
+    name, taken = f"text of {measure.source_column} of {measure.name}", {column.casefold() for column in table.columns}
+    while name.casefold() in taken:
+        name += "_"
+    return name
+
+
+def _of_groups(measure: Measure, partial: "Partial", text: str, scale: Scale | None) -> Amount:
     """The amount of a row that a database has made of several."""
     value = exp.column(partial.value)
     if measure.aggregation == "count" or measure.source_column == "*":
@@ -267,10 +293,11 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
         return Amount(cast(value, "HUGEINT"), 0, not_a_number=nan, grouped=True)
     found: Amount
     if partial.column.kind == "floating":
-        found = _floating(value, measure, "VARCHAR", None)
+        found = _floating(value, text, measure, "VARCHAR", None)
     else:
         places = partial.column.scale if partial.exact else None
-        found = _from_text(value, measure, TextFormat(), scale or (None if places is None else Scale(places, True)))
+        known = scale or (None if places is None else Scale(places, True))
+        found = _from_text(value, text, measure, TextFormat(), known)
     count = cast(exp.column(partial.count), "HUGEINT") if partial.count else None
     size: exp.Expr | None = cast(exp.column(partial.size), "DOUBLE") if partial.size else None
     if size is not None and count is not None and not partial.exact:
@@ -296,39 +323,41 @@ def _counted(column: "exp.Expr", kind: str) -> Amount:
     return Amount(column, 0)
 
 
-def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | None) -> Amount:
+def _floating(column: "exp.Expr", name: str, measure: Measure, kind: str, chosen: Scale | None) -> Amount:
     scale = chosen.places if chosen else max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
     not_a_number = None
     if kind in ("DOUBLE", "FLOAT"):
         not_a_number = call("isnan", column)
-        column = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
+        text = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
     else:
         # SQLite may hold text beside its numbers.
-        column = call("nullif", call("trim", column, literal(BLANKS)), literal(""))
-    value = try_cast(column, f"DECIMAL(38, {scale})")
-    bad = exp.and_(exp.Not(this=is_null(column)), is_null(value), copy=False)
-    return Amount(signed(value, measure), scale, True, column, bad, not_a_number)
+        text = call("nullif", call("trim", column, literal(BLANKS)), literal(""))
+    read = quoted(name)
+    value = try_cast(read, f"DECIMAL(38, {scale})")
+    bad = exp.and_(exp.Not(this=is_null(read)), is_null(value), copy=False)
+    return Amount(signed(value, measure), scale, True, text, name, bad, not_a_number)
 
 
-def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
+def _from_text(column: "exp.Expr", name: str, measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
     chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
     trimmed = call("trim", column, literal(BLANKS))
     if chosen.spelled:
         trimmed = respelled(trimmed, form, measure.unit)
     text = _plain_number(call("nullif", trimmed, literal("")), form)
-    value = try_cast(text, f"DECIMAL(38, {chosen.places})")
-    doubts = [is_null(value), call("contains", text, literal("_"))]
+    read = quoted(name)
+    value = try_cast(read, f"DECIMAL(38, {chosen.places})")
+    doubts = [is_null(value), call("contains", read, literal("_"))]
     if not chosen.proven:
-        point = call("instr", text, literal("."))
-        decimals = exp.Sub(this=call("length", text), expression=point)
+        point = call("instr", read, literal("."))
+        decimals = exp.Sub(this=call("length", read), expression=point)
         beyond = exp.GT(this=decimals, expression=literal(chosen.places))
         doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond, copy=False))
-        doubts += [call("contains", text, literal(sign)) for sign in "eE"]
+        doubts += [call("contains", read, literal(sign)) for sign in "eE"]
     doubtful = exp.paren(exp.or_(*doubts, copy=False), copy=False)
-    bad = exp.and_(exp.Not(this=is_null(text)), doubtful, copy=False)
+    bad = exp.and_(exp.Not(this=is_null(read)), doubtful, copy=False)
     plain = None if scale else plain_number(column, form, chosen.places, measure)
     plain = None if plain is None else signed(plain, measure)
-    return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
+    return Amount(signed(value, measure), chosen.places, False, text, name, bad, plain=plain)
 
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":

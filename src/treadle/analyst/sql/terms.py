@@ -31,9 +31,9 @@ def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     return exp.TryCast(this=_free(value), to=_type(kind))
 
 
-def named(value: "exp.Expr", name: str) -> "exp.Expr":
-    """The value as a column called `name`."""
-    return exp.Alias(this=_free(value), alias=exp.to_identifier(name))
+def named(value: "exp.Expr", name: str, *, quoted: bool | None = None) -> "exp.Expr":
+    """The value as a column called `name`, which is quoted where it has to be, or as is said."""
+    return exp.Alias(this=_free(value), alias=exp.to_identifier(name, quoted=quoted))
 
 
 def columns(*names: str) -> "list[exp.Column]":
