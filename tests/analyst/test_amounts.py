@@ -13,6 +13,7 @@ from treadle.analyst import (
     Catalog,
     CompareRequest,
     Comparison,
+    Dimension,
     Measure,
     QueryRequest,
     QueryResult,
@@ -21,6 +22,8 @@ from treadle.analyst import (
     compare,
     query,
 )
+
+from .conftest import write_csv
 
 D = Decimal
 Ask = Callable[..., QueryResult]
@@ -265,3 +268,25 @@ def test_a_difference_of_too_many_digits_is_told_in_one_sentence(make: Any, conf
     nines = "9" * 36
     with pytest.raises(AnalystError, match=r"Overflow in subtract of .*\); narrow the question"):
         confront(make("left", [("1", nines)]), make("right", [("1", f"-{nines}")]))
+
+
+def test_a_column_may_be_called_as_what_is_made_of_another(tmp_path: Path) -> None:
+    """The text that an amount is read from stands beside the columns of a file, under a name that none of them has."""
+    named = ("k", "v", "Text of v of v", "text of v of v_")
+    for name in "ab":
+        write_csv(tmp_path / f"{name}.csv", named, [("x", "1.50-", "7", "11"), ("y", "(2)", "7", "11")])
+    sources = [
+        Source(
+            name=name,
+            kind="csv",
+            path=f"{name}.csv",
+            dimensions=(Dimension(name="k"),),
+            measures=(Measure(name="v"), Measure(name="w", column=named[2]), Measure(name="x", column=named[3])),
+        )
+        for name in "ab"
+    ]
+    known = Catalog(sources, tmp_path)
+    totals = {"v": Decimal("-3.50"), "w": Decimal(14), "x": Decimal(22)}
+    assert query(known, QueryRequest(source="a")).totals == totals
+    found = compare(known, CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
+    assert {one.measure: one.summary.total_source_a for one in (found, *found.more)} == totals

@@ -95,7 +95,8 @@ def comparison_findings(
 def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
     """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
     found: list[Claim] = []
-    counted = exp.select("n").from_("figures").where("total = 1")
+    whole = exp.EQ(this=exp.column("total"), expression=literal(1))
+    counted = exp.select(exp.column("n")).from_(table("figures"), copy=False).where(whole, copy=False)
     if any(row[0] for row in session.run(counted)):
         found += idle_filters(session, [side])
     else:

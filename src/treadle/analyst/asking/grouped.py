@@ -19,10 +19,10 @@ from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import call, literal, named
+from treadle.analyst.sql.terms import call, columns, literal, named, table
 
 _GROUP, _WHOLE, _CURRENCY = 0, 1, 2
-_SIDE = "side"
+_SIDE, _TABLE = "side", "figures"
 
 
 class Grouped(Struct, frozen=True):
@@ -41,23 +41,27 @@ class Grouped(Struct, frozen=True):
 
     def whole(self, session: Session) -> tuple[int, int, dict[str, Any]]:
         """Returns how many groups there are, of how many rows, and the figures of all; None for several currencies."""
-        groups = exp.select(exp.Count(this=exp.Star())).from_("figures").where(f"total = {_GROUP}")
-        whole = exp.select(named(groups.subquery(), "groups"), "n", *self._columns).from_("figures")
+        groups = _of(exp.select(exp.Count(this=exp.Star())), _GROUP).subquery(copy=False)
+        whole = _of(exp.select(named(groups, "groups"), *columns("n", *self._columns), copy=False), _WHOLE)
         nothing: Row = (0, 0, *(None for _ in self._columns))
-        count, rows, *figures = next(iter(session.run(whole.where(f"total = {_WHOLE}"))), nothing)
+        count, rows, *figures = next(iter(session.run(whole)), nothing)
         each = enumerate(figures)
         return count, rows, self._figures([None if at in self.apart else value for at, value in each])
 
     def groups(self, session: Session, order: Sequence[tuple[str, bool]], limit: int) -> list[dict[str, Any]]:
         """Returns the groups, the first `limit` of them, in the order of the columns (and whether each descends)."""
         keys = {f"k{at}": key for at, key in enumerate(self.side.keys)}
-        statement = exp.select(*keys, *self._columns).from_("figures")
-        statement = statement.where(f"total = {_GROUP}" if keys else "n > 0")
+        statement = exp.select(*columns(*keys, *self._columns), copy=False)
+        if keys:
+            statement = _of(statement, _GROUP)
+        else:
+            some = exp.GT(this=exp.column("n"), expression=literal(0))
+            statement = statement.from_(table(_TABLE), copy=False).where(some, copy=False)
         for column, descending in [*order, *((name, False) for name in keys)]:
             value: exp.Expr = exp.column(column)
             if column in keys:
                 value = keys[column].format.sortable(value)
-            statement = statement.order_by(exp.Ordered(this=value, desc=descending, nulls_first=False))
+            statement = statement.order_by(exp.Ordered(this=value, desc=descending, nulls_first=False), copy=False)
         names = [key.name for key in self.side.keys]
         return [
             dict(zip(names, row, strict=False)) | self._figures(row[len(names) :])
@@ -68,9 +72,8 @@ class Grouped(Struct, frozen=True):
         """Returns the figures of each currency of the measures that have several."""
         found = []
         for at in dict.fromkeys(self.apart.values()):
-            number = literal(_GROUP if len(self.side.keys) == 1 else _CURRENCY + at)
-            each = exp.select(f"k{at}", *self._columns).from_("figures")
-            each = each.where(exp.EQ(this=exp.column("total"), expression=number))
+            number = _GROUP if len(self.side.keys) == 1 else _CURRENCY + at
+            each = _of(exp.select(*columns(f"k{at}", *self._columns), copy=False), number)
             order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
             own = [self.side.measures[number].name for number, key in self.apart.items() if key == at]
             for code, *figures in session.run(each.order_by(order)):
@@ -124,17 +127,25 @@ def _table(side: Side, apart: Mapping[int, int]) -> Statement:
     sets[()] = _WHOLE
     for at in apart.values():
         sets.setdefault((keys[at],), _CURRENCY + at)
-    columns = [named(value, name) for name, value in (parts | {"total": _number(keys, sets)}).items()]
-    grouped = exp.select(*keys, *columns).from_(side.select(parameters).subquery(_SIDE, copy=False), copy=False)
+    sums = [named(value, name) for name, value in (parts | {"total": _number(keys, sets)}).items()]
+    grouped = exp.select(*columns(*keys), *sums, copy=False)
+    grouped = grouped.from_(side.select(parameters).subquery(_SIDE, copy=False), copy=False)
     if keys:
         each = [exp.Tuple(expressions=[exp.column(key) for key in one]) for one in sets]
         grouped.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=each)]))
     extras = [name for name in parts if name.endswith(("_bad", "_nan"))]
     doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(side.measures))]
     told = [named(told_as_it_is(exp.column(k), key.type), k) for k, key in zip(keys, side.keys, strict=True)]
-    finished = _finished(side, exp.select("total", "n", *told), grouped).select(*extras)
-    statement = exp.Create(this=exp.to_table("figures"), kind="TABLE", expression=finished)
-    return [statement], parameters, "figures", [doubt for doubt in doubts if doubt[0] in extras]
+    finished = _finished(side, exp.select(*columns("total", "n"), *told, copy=False), grouped)
+    finished = finished.select(*columns(*extras), copy=False)
+    statement = exp.Create(this=table(_TABLE), kind="TABLE", expression=finished)
+    return [statement], parameters, _TABLE, [doubt for doubt in doubts if doubt[0] in extras]
+
+
+def _of(select: "exp.Select", number: int) -> "exp.Select":
+    """What is selected, of the rows of the table that are of one set of keys."""
+    of_it = exp.EQ(this=exp.column("total"), expression=literal(number))
+    return select.from_(table(_TABLE), copy=False).where(of_it, copy=False)
 
 
 def _number(keys: Sequence[str], sets: Mapping[tuple[str, ...], int]) -> "exp.Expr":
@@ -163,5 +174,5 @@ def _finished(side: Side, carried: "exp.Select", grouped: "exp.Select") -> "exp.
     for at, measure in enumerate(side.measures):
         amount = side.amount(at)
         value = figure(measure, amount, side.name(at), common_scale(measure, amount))
-        found = found.select(named(value, f"v{at}"))
+        found = found.select(named(value, f"v{at}"), copy=False)
     return found

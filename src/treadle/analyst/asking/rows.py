@@ -32,7 +32,7 @@ from treadle.analyst.reading.staged import spells_numbers
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
-from treadle.analyst.sql.terms import call, cast, literal, named, quoted
+from treadle.analyst.sql.terms import call, cast, literal, named, quoted, table
 
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
@@ -163,7 +163,7 @@ class Side(Fetched, frozen=True, kw_only=True):
                 columns.append(named(amount.count.copy(), f"{self.name(at)}_n"))
             if amount.size is not None:
                 columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
-        rows = self._read(exp.select(*columns), parameters)
+        rows = self._read(exp.select(*columns, copy=False), parameters)
         return rows if spelled else meant(rows, self.keys)
 
     def _read(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
@@ -268,13 +268,13 @@ def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
         columns = [
             exp.Coalesce(this=exp.Sum(this=exp.column(column)), expressions=[literal(0)]) for column, _, _ in doubts
         ]
-        counts = session.run(exp.select(*columns).from_(name))[0]
+        counts = session.run(exp.select(*columns, copy=False).from_(table(name), copy=False))[0]
         wrong = [doubt for doubt, count in zip(doubts, counts, strict=True) if count]
         if not wrong:
             return _told(statements, parameters)
         for _, side, at in wrong:
             side.rescale(session, at)
-        session.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE"))
+        session.run(exp.Drop(tables=[table(name)], kind="TABLE"))
     raise AnalystError("the amounts could not be read exactly")
 
 

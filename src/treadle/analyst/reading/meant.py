@@ -23,7 +23,7 @@ def meant(rows: "exp.Select", keys: Sequence[Key]) -> "exp.Select":
     numbers = {name: number for name, number in made.items() if number is not None}
     if numbers:
         columns = [named(number, name) for name, number in numbers.items()]
-        rows = exp.select(*names, *columns).from_(rows.subquery("spelled", copy=False), copy=False)
+        rows = exp.select(*map(exp.column, names), *columns).from_(rows.subquery("spelled", copy=False), copy=False)
     values = [
         named(forms[name].apply(exp.column(name), f"{name}_number" if f"{name}_number" in numbers else ""), name)
         if name in forms
