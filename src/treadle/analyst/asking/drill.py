@@ -37,7 +37,7 @@ from treadle.analyst.showing.plain import plain
 from treadle.analyst.showing.units import unit_of
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import call, is_null, literal, named, when
+from treadle.analyst.sql.terms import call, is_null, literal, named, table, when
 from treadle.analyst.sql.types import decimals_in
 from treadle.visible import seen
 
@@ -227,9 +227,9 @@ def _being(dimension: str, value: Scalar | None) -> Filter:
 
 def _columns(session: Session, source: Source, index: int) -> list[Key]:
     """Every column of a source as it stands there; of JSON and SQLite files those that are declared."""
-    table = open_table(session, source, Demand(source.dimensions, source.measures))
+    rows = open_table(session, source, Demand(source.dimensions, source.measures))
     found = []
-    for name, kind in table.columns.items():
+    for name, kind in rows.columns.items():
         # A decimal that is compared by has fewer digits before its point than one that is an amount.
         member = Dimension(name=name, type="string" if decimals_in(kind) is not None else None)
         found.append(Key(name, (member, member), own=index))
@@ -258,24 +258,25 @@ def _refuse_many(session: Session, catalog: Catalog, opened: Sequence[Opened]) -
 
 def _lines(session: Session, side: Side, limit: int) -> Lines:
     """The rows of one side, those with the largest amounts first."""
-    table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
+    lines, columns = f"lines_{side.letter}", [key.name for key in side.keys]
     currency = currency_of(side, side.measures[0])
     at = columns.index(currency.source_column) if currency and currency.source_column in columns else None
     if currency and currency.mapping:
         side, at = side.by([*side.keys, Key(currency.name, (currency, currency), own=side.index)]), len(columns)
-    build(session, lambda: _statement(side, table))
+    build(session, lambda: _statement(side, lines))
     # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
     summed = side.measures[0].aggregation in ("sum", "avg", "count")
     amount: exp.Expr = exp.column("amount")
     every = amount if summed else exp.Mul(this=amount, expression=exp.column("n"))
     counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=every)]
-    count, total = session.run(exp.select(*counted).from_(table))[0]
+    count, total = session.run(exp.select(*counted, copy=False).from_(table(lines), copy=False))[0]
     size = exp.Ordered(this=exp.Abs(this=exp.column("amount")), desc=True, nulls_first=False)
     keys = [exp.column(f"k{number}") for number in range(len(side.keys))]
-    statement = exp.select(*keys, "n", "amount").from_(table)
-    statement = statement.order_by(size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys))
+    orders = [size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys)]
+    statement = exp.select(*keys, exp.column("n"), exp.column("amount"), copy=False)
+    statement = statement.from_(table(lines), copy=False).order_by(*orders, copy=False)
     places = places_of(side.measures[0], side, 0)
-    totals = () if at is None else _by_currency(session, table, at, every, places)
+    totals = () if at is None else _by_currency(session, lines, at, every, places)
     decimals = decimal_keys(side.source, side.table.columns)
     rows = [
         Line(
@@ -284,7 +285,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
             times=row[-2],
             currency=None if at is None else _code(row[at]),
         )
-        for row in session.run(statement.limit(limit))
+        for row in session.run(statement.limit(literal(limit), copy=False))
     ]
     codes = tuple([one.currency for one in totals])
     # What the rows say is no guess, also where it is not what was declared.
@@ -302,10 +303,10 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     )
 
 
-def _by_currency(session: Session, table: str, at: int, amount: "exp.Expr", places: int) -> tuple[CurrencyTotal, ...]:
+def _by_currency(session: Session, lines: str, at: int, amount: "exp.Expr", places: int) -> tuple[CurrencyTotal, ...]:
     """The total of each currency, which column number `at` holds."""
     code = exp.column(f"k{at}")
-    sums = exp.select(code, exp.Sum(this=amount.copy())).from_(table).group_by(code.copy())
+    sums = exp.select(code, exp.Sum(this=amount.copy())).from_(table(lines)).group_by(code.copy())
     found: dict[str | None, list[Decimal]] = {}
     for text, total in session.run(sums.order_by(exp.Ordered(this=code.copy(), nulls_first=False))):
         found.setdefault(_code(text), []).extend([] if total is None else [EXACT.create_decimal(total)])
@@ -324,16 +325,16 @@ def _code(value: Any) -> str | None:
 def _statement(side: Side, name: str) -> Statement:
     """The statement that creates table `name`: every row with its columns k0, k1 and on, n, and its amount."""
     parameters = Parameters()
-    columns = [f"k{at}" for at in range(len(side.keys))]
+    keys = [exp.column(f"k{at}") for at in range(len(side.keys))]
     amount = named(_part(side, exp.column(side.name(0))), "amount")
     mark = exp.Alias(this=exp.column(f"n{side.letter}"), alias=exp.to_identifier("n"))
     bad = side.amount(0).bad is not None
     doubtful = [exp.column(f"{side.name(0)}_bad")] if bad else []
-    rows = exp.select(*columns, mark, amount, *doubtful).from_(
+    rows = exp.select(*keys, mark, amount, *doubtful, copy=False).from_(
         side.select(parameters).subquery("side", copy=False), copy=False
     )
     doubts = [(f"{side.name(0)}_bad", side, 0)] if bad else []
-    return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=rows)], parameters, name, doubts
+    return [exp.Create(this=table(name), kind="TABLE", expression=rows)], parameters, name, doubts
 
 
 def _part(side: Side, value: "exp.Expr") -> "exp.Expr":

@@ -28,8 +28,8 @@ _FIELD = "field"
 def usual_marks(session: Session, table: Table, among: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
     # Which text it is, is asked of the few lines that have any: as many looks at each field take minutes.
-    lines = exp.select("*").from_(table.relation.copy())
-    lines = lines.where(exp.or_(*(may_be_marked(column, among) for column in table.columns)))
+    lines = exp.select(exp.Star()).from_(table.relation.copy(), copy=False)
+    lines = lines.where(exp.or_(*(may_be_marked(column, among) for column in table.columns)), copy=False)
     texts = exp.func("unnest", exp.Array(expressions=[said_in(column) for column in table.columns]))
     fields = exp.select(named(texts, _FIELD)).from_(lines.subquery("lines", copy=False), copy=False)
     counts = [exp.func("count_if", is_mark(exp.column(_FIELD), mark)) for mark in among]

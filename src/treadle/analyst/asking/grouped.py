@@ -65,7 +65,7 @@ class Grouped(Struct, frozen=True):
         names = [key.name for key in self.side.keys]
         return [
             dict(zip(names, row, strict=False)) | self._figures(row[len(names) :])
-            for row in session.run(statement.limit(limit))
+            for row in session.run(statement.limit(literal(limit), copy=False))
         ]
 
     def by_currency(self, session: Session) -> list[dict[str, Any]]:

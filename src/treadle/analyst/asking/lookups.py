@@ -21,7 +21,7 @@ from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import call, is_null, literal, named, when
+from treadle.analyst.sql.terms import call, columns, is_null, literal, named, table, when
 from treadle.visible import seen
 
 _MOST_NAMED = 5
@@ -129,30 +129,33 @@ def table_of(
 
 def _statement(side: Side, name: str) -> Statement:
     parameters = Parameters()
-    columns = [f"k{at}" for at in range(len(side.keys))]
+    keys = [f"k{at}" for at in range(len(side.keys))]
     parts: dict[str, exp.Expr] = {"m0": call("any_value", literal(1))}
     if side.measures:
         parts = aggregates(side.measures[0], side.amount(0), "m0")
-    grouped = exp.select(*columns, named(side.counted(exp.column("nm")), "n"))
-    grouped = grouped.select(*(named(value, part) for part, value in parts.items()))
-    grouped = grouped.from_(side.select(parameters).subquery("side", copy=False), copy=False).group_by(*columns)
+    sums = [named(value, name) for name, value in ({"n": side.counted(exp.column("nm"))} | parts).items()]
+    grouped = exp.select(*columns(*keys), *sums, copy=False)
+    grouped = grouped.from_(side.select(parameters).subquery("side", copy=False), copy=False)
+    grouped = grouped.group_by(*columns(*keys), copy=False)
     doubts = [("m0_bad", side, 0)] if "m0_bad" in parts else []
-    return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=grouped)], parameters, name, doubts
+    return [exp.Create(this=table(name), kind="TABLE", expression=grouped)], parameters, name, doubts
 
 
-def _refuse(session: Session, table: str, keys: int, condition: str, why: str, advice: str = "") -> None:
+def _refuse(session: Session, name: str, keys: int, condition: str, why: str, advice: str = "") -> None:
     """Raises AnalystError if there are rows of which the condition holds."""
-    columns = [f"k{at}" for at in range(keys)]
-    rows = session.run(exp.select(*columns).from_(table).where(condition).order_by(*columns).limit(_MOST_NAMED + 1))
+    each = [f"k{at}" for at in range(keys)]
+    wrong = exp.select(*columns(*each)).from_(table(name)).where(condition).order_by(*columns(*each))
+    rows = session.run(wrong.limit(literal(_MOST_NAMED + 1)))
     if rows:
         raise AnalystError(f"{why}: {_listed(rows)}{advice}")
 
 
-def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> None:
+def _refuse_shares(session: Session, name: str, what: str, declared: bool) -> None:
     """Raises AnalystError if the shares of an old value do not add up to exactly one."""
     total = exp.Sum(this=exp.column("m0"))
-    statement = exp.select("k0", named(total, "total")).from_(table).group_by("k0").having("total <> 1")
-    rows = session.run(statement.order_by("k0").limit(_MOST_NAMED))
+    statement = exp.select(exp.column("k0"), named(total, "total")).from_(table(name)).group_by(exp.column("k0"))
+    statement = statement.having("total <> 1").order_by(exp.column("k0"))
+    rows = session.run(statement.limit(literal(_MOST_NAMED)))
     if not rows:
         return
     if not declared:
@@ -202,22 +205,23 @@ def _with_values(
         prefix += "_"
     lookups = [*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]
     values = [named(value, f"{prefix}{n}_{at}") for n, one in enumerate(lookups) for at, value in enumerate(one.keys)]
-    rows = exp.select("*", *values).from_(side.table.relation.copy()).subquery(_ROWS)
-    joined = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(_ROWS))).from_(rows)
+    rows = exp.select(exp.Star(), *values, copy=False).from_(side.table.relation.copy(), copy=False)
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier(_ROWS))
+    joined = exp.select(every, copy=False).from_(rows.subquery(_ROWS, copy=False), copy=False)
     replaced = dict(side.replaced)
     factors = {at: list(side.factors.get(at, ())) for at in range(len(side.measures))}
     for n, lookup in enumerate(lookups):
         keys = [exp.column(f"{prefix}{n}_{at}", table=_ROWS) for at in range(len(lookup.keys))]
         found = [exp.column(f"k{at}", table=lookup.table) for at in range(len(keys))]
         same = [exp.EQ(this=key, expression=one) for key, one in zip(keys, found, strict=True)]
-        joined = joined.join(exp.to_table(lookup.table), on=exp.and_(*same), join_type="left")
+        joined = joined.join(table(lookup.table), on=exp.and_(*same), join_type="left", copy=False)
         factor: exp.Expr = exp.column("m0", table=lookup.table)
         missing = is_null(exp.column("n", table=lookup.table))
         if n < len(maps):
             dimension, declared, _ = maps[n]
             new = exp.Coalesce(this=exp.column("k1", table=lookup.table), expressions=[keys[0].copy()])
             replaced[dimension.name] = f"{prefix}{n}_new"
-            joined = joined.select(named(new, replaced[dimension.name]))
+            joined = joined.select(named(new, replaced[dimension.name]), copy=False)
             given = exp.Not(this=is_null(keys[0].copy()))
             missing = exp.and_(given, missing) if declared.otherwise == "refuse" else exp.false()
             factor = call("coalesce", factor, literal(1))
@@ -228,11 +232,12 @@ def _with_values(
             factor = when(as_is, literal(1), factor)
             missing = exp.and_(exp.Not(this=as_is.copy()), missing)
             touched = [at]
-        joined = joined.select(named(factor, f"{prefix}{n}_factor"), named(missing, f"{prefix}{n}_missing"))
+        added = [named(factor, f"{prefix}{n}_factor"), named(missing, f"{prefix}{n}_missing")]
+        joined = joined.select(*added, copy=False)
         for at in touched:
             factors[at].append((f"{prefix}{n}_factor", lookup.places))
-    table = replace(side.table, relation=joined.subquery("looked_up"), unique=())
-    known = {"table": table, "replaced": replaced, "factors": factors, "maps": tuple(maps) or side.maps}
+    found_in = replace(side.table, relation=joined.subquery("looked_up", copy=False), unique=())
+    known = {"table": found_in, "replaced": replaced, "factors": factors, "maps": tuple(maps) or side.maps}
     return replace(side, spelling=Spelling(), **known), prefix
 
 

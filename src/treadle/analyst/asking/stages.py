@@ -28,7 +28,7 @@ from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import quoted
+from treadle.analyst.sql.terms import literal, quoted
 
 Condition = tuple[Key, Filter]
 """A filter, and the key that it is on."""
@@ -168,8 +168,9 @@ class Fetched(Typed, frozen=True, kw_only=True):
                 parameters = Parameters()
                 value = self.value_of(key)
                 others = [self._holds(other, parameters) for other in here if other != (key, condition)]
-                rows = exp.select(value).distinct().from_(self.table.relation.copy())
-                found = session.run(rows.where(order.doubtful(value), *others).limit(3), parameters)
+                rows = exp.select(value).distinct().from_(self.table.relation.copy(), copy=False)
+                rows = rows.where(order.doubtful(value), *others).limit(literal(3), copy=False)
+                found = session.run(rows, parameters)
                 if found:
                     shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
                     raise refused(key, span, f"{self.source.name} has {shown} there, and not {order.like}")

@@ -29,7 +29,7 @@ from treadle.analyst.reading.scratch import Scratch
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
-from treadle.analyst.sql.terms import cast, literal
+from treadle.analyst.sql.terms import cast, data_type, literal, table
 
 if TYPE_CHECKING:
     import sqlite3
@@ -251,10 +251,9 @@ class Session:
         name = f"staged{self._staged}"
         self._tables[name] = of
         definitions = [
-            exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build("VARCHAR"))
-            for column in columns
+            exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=data_type("VARCHAR")) for column in columns
         ]
-        self.run(exp.Create(kind="TABLE", this=exp.Schema(this=exp.to_table(name), expressions=definitions)))
+        self.run(exp.Create(kind="TABLE", this=exp.Schema(this=table(name), expressions=definitions)))
         batch: list[Sequence[str | None]] = []
         for row in rows:
             batch.append(row)
@@ -278,7 +277,7 @@ class Session:
         columns = [
             exp.func("unnest", cast(parameters.add(list(column)), "VARCHAR[]")) for column in zip(*batch, strict=True)
         ]
-        self.run(exp.Insert(this=exp.to_table(name), expression=exp.select(*columns)), parameters)
+        self.run(exp.Insert(this=table(name), expression=exp.select(*columns, copy=False)), parameters)
 
     def _opened(self) -> "DuckDBPyConnection":
         import duckdb
@@ -328,9 +327,9 @@ class Session:
         for copy, (file, _) in self.copies.items():
             for name, files in self.files.items():
                 marks[name] += [str(copy)] if file in files else []
-        for table, names in self._tables.items():
+        for held, names in self._tables.items():
             for name in names:
-                marks[name].append(table)
+                marks[name].append(held)
         found = [name for name, signs in marks.items() if any(re.search(rf"{re.escape(s)}(?!\w)", text) for s in signs)]
         return found or list(self.files)
 

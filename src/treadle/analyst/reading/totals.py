@@ -47,7 +47,7 @@ def without_totals(table: Table, source: Source) -> Table:
     """Returns the table without the lines that the source declares to be totals."""
     if not source.text.totals:
         return table
-    rows = exp.select("*").from_(table.relation.copy())
+    rows = exp.select(exp.Star()).from_(table.relation.copy(), copy=False)
     for marked in marks(source, list(table.columns)):
         rows = rows.where(exp.Not(this=exp.paren(marked)))
     return replace(table, relation=rows.subquery("rows_of_it"))

@@ -23,12 +23,12 @@ def call(function: str, *arguments: "exp.Expr") -> "exp.Expr":
 
 def cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; the engine raises an error if it is none."""
-    return exp.Cast(this=_free(value), to=_type(kind))
+    return exp.Cast(this=_free(value), to=data_type(kind))
 
 
 def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; NULL if it is none."""
-    return exp.TryCast(this=_free(value), to=_type(kind))
+    return exp.TryCast(this=_free(value), to=data_type(kind))
 
 
 def named(value: "exp.Expr", name: str, *, quoted: bool | None = None) -> "exp.Expr":
@@ -92,7 +92,8 @@ def count_if(condition: "exp.Expr") -> "exp.Expr":
     return exp.CountIf(this=_free(condition))
 
 
-def _type(kind: str) -> "exp.DataType":
+def data_type(kind: str) -> "exp.DataType":
+    """A type, by the engine's name of it."""
     name, _, within = kind.removesuffix(")").partition("(")
     # Most are one of these two, which take longer to parse, and to copy, than to make.
     if name == "DECIMAL" and within:
