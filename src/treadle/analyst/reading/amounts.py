@@ -343,7 +343,7 @@ def _from_text(column: "exp.Expr", name: str, measure: Measure, form: TextFormat
     trimmed = call("trim", column, literal(BLANKS))
     if chosen.spelled:
         trimmed = respelled(trimmed, form, measure.unit)
-    text = _plain_number(call("nullif", trimmed, literal("")), form)
+    text = _plain_number(call("nullif", trimmed, literal("")), form, chosen.spelled)
     read = quoted(name)
     value = try_cast(read, f"DECIMAL(38, {chosen.places})")
     doubts = [is_null(value), call("contains", read, literal("_"))]
@@ -360,7 +360,7 @@ def _from_text(column: "exp.Expr", name: str, measure: Measure, form: TextFormat
     return Amount(signed(value, measure), chosen.places, False, text, name, bad, plain=plain)
 
 
-def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
+def _plain_number(text: "exp.Expr", form: TextFormat, spelled: bool) -> "exp.Expr":
     """The text with a decimal point, without thousands and with its minus in front; marked as none where it is none."""
     plain = text
     wrong: list[exp.Expr] = []
@@ -373,9 +373,13 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     elif form.decimal != ".":
         wrong.append(call("contains", plain, literal(".")))
         plain = call("replace", plain, literal(form.decimal), literal("."))
-    behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"), copy=False)
-    before = exp.DPipe(this=literal("-"), expression=call("rtrim", plain, literal("-")))
-    plain = when(behind, before, plain)
+    if spelled:
+        # It is long, and would stand there four times.
+        plain = call("regexp_replace", plain, literal(r"^([0-9.]+)-$"), literal(r"-\1"))
+    else:
+        behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"), copy=False)
+        before = exp.DPipe(this=literal("-"), expression=call("rtrim", plain, literal("-")))
+        plain = when(behind, before, plain)
     if not wrong:
         return plain
     return when(exp.or_(*wrong, copy=False), exp.DPipe(this=literal(_NO_NUMBER), expression=text.copy()), plain)
