@@ -44,6 +44,18 @@ TYPES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+# They hold the same types, and the embedded engine reads them by the same statement.
+ALIKE = ("json", "parquet", "duckdb", "frame")
+
+
+def in_turn(engine: str, number: int) -> bool:
+    """Whether question number `number` is asked of an engine: those that are alike take turns, all others have each.
+
+    `make differential` asks all of them anything.
+    """
+    return engine not in ALIKE or number % len(ALIKE) == ALIKE.index(engine)
+
+
 def named(name: str) -> str:
     return '"{}"'.format(name.replace('"', '""'))
 

@@ -35,7 +35,7 @@ def test_sums(world: Any, engine: str, kind: str, values: list[Any], expected: s
     """Whatever the order of the rows."""
     orders = [values, values[::-1], sorted(values, key=lambda value: D(value or 0))]
     found = set()
-    for at, order in enumerate(orders):
+    for at, order in enumerate(dict.fromkeys(map(tuple, orders))):
         world.lay(engine, f"s{at}", [("x", value) for value in order], types=("text", kind))
         found.add(str(world.total(f"s{at}")))
     approximate = engine == "alchemy-sqlite" and kind == "float"

@@ -11,6 +11,8 @@ import pytest
 
 from treadle.analyst import AnalystError, CompareRequest, compare
 
+from .conftest import in_turn
+
 D = Decimal
 ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
 
@@ -110,7 +112,7 @@ FILTERS = [
 def test_filters_where_values_are_missing(world: Any, engine: str) -> None:
     rows = [("a", 1), ("b", 2), (None, 4), ("", 8), ("10", 16)]
     world.lay(engine, "a", rows, types=("text", "integer"))
-    for op, value, expected in FILTERS:
+    for op, value, expected in (asked for at, asked in enumerate(FILTERS) if in_turn(engine, at)):
         found = world.total(filters=[{"dimension": "key", "op": op, "value": value}])
         assert (op, value, found or 0) == (op, value, expected)
 

@@ -10,6 +10,8 @@ from pyarrow import parquet
 
 from treadle.analyst import AnalystError, Dimension
 
+from .conftest import in_turn
+
 D = Decimal
 FILES = ("csv", "json", "sqlite", "parquet", "duckdb", "frame")
 BASES = ("postgres", "alchemy-postgres", "alchemy-sqlite")
@@ -36,7 +38,7 @@ def test_what_differs_stays_apart(world: Any, trap: str, engine: str) -> None:
     world.lay(engine, "a", [(key, 2**at) for at, key in enumerate(keys)], types=("text", "integer"))
     assert world.by_key() == {key: D(2**at) for at, key in enumerate(keys)}
     for at, key in enumerate(keys):
-        if key is not None and key != "\x01":
+        if key is not None and key != "\x01" and in_turn(engine, at):
             assert (key, world.total(filters={"key": key})) == (key, D(2**at))
 
 
