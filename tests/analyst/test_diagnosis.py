@@ -22,7 +22,7 @@ from treadle.analyst import (
     parse_format,
     query,
 )
-from treadle.analyst.asking.diagnose import _CASED, _DAYS, _SETTLED, _TRIALS
+from treadle.analyst.asking.meeting import _CASED, _DAYS, _SETTLED, _TRIALS
 from treadle.analyst.sql.terms import matches
 
 from .conftest import database

@@ -2,25 +2,25 @@
 
 Each check is a query over the aligned keys (or over a source's filtered rows) whose answer is a claim; it is told only
 where it holds, with what to declare or look at. Nothing here changes a figure. Neighbours: `patterns` (factors, signs,
-rows taken in twice), `duplicates`, `currencies`.
+rows taken in twice), `meeting`, `absences`, `duplicates`, `currencies`.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
+from treadle.analyst.asking.absences import Filters, Lacking, absent_values, has_rows
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.currencies import mixed_currencies
 from treadle.analyst.asking.duplicates import duplicates
 from treadle.analyst.asking.idle_filters import begun_days, idle_filters
 from treadle.analyst.asking.loading import unfiltered
+from treadle.analyst.asking.meeting import spellings
 from treadle.analyst.asking.patterns import currency_factors, patterns
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.spans import leaves_nothing
 from treadle.analyst.asking.summing import Summed
 from treadle.analyst.declared.errors import NotEnoughMemory
-from treadle.analyst.declared.formats import Format, parse_format
 from treadle.analyst.reading.footers import left_out
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
@@ -29,24 +29,9 @@ from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
-from treadle.analyst.sql.terms import call, cast, literal, matches, named, quoted, table, when
+from treadle.analyst.sql.terms import cast, literal, named, quoted, table, when
 
-# Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
-_PERIOD = "fiscal_period"
-_CASE = "upper"
-_TRIALS = ("trim", "alpha(18)", _PERIOD, _CASE, "nfc", "trim, upper", "blank_as_null")
-# The first is of days to which a program added midnight.
-_DAYS = ("date(YYYY-MM-DD)", "date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
-_DAY = r"\d{4}-\d\d-\d\d.*"
-_MISSING = ("missing_in_a", "missing_in_b")
-# Texts of which none of the trials nor spellings of days makes another: most numbers, and words without small letters.
-_SETTLED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-`{-~]([ -`{-~]*[!-`{-~])?"
-# Texts of which only a change of case makes another.
-_CASED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-~]([ -~]*[!-~])?"
 _MOST_SHOWN = 5
-
-Filters = tuple[str, ...]
-Lacking = Sequence[Sequence[Any]]
 
 
 def comparison_findings(
@@ -74,9 +59,9 @@ def comparison_findings(
     found = empty or [*idle]
     if summary.differences and not empty:
         checks = {
-            "spellings": _spellings(session, aligned, summary, filters),
+            "spellings": spellings(session, aligned, summary, filters),
             "granularity": _granularity(session, aligned, summary, filters, currency),
-            "values that one side lacks": _absent_values(session, aligned, summary, filters, lacking),
+            "values that one side lacks": absent_values(session, aligned, summary, filters, lacking),
             "factors and flipped signs": patterns(session, aligned, whole, filters),
             "factors of a currency": currency_factors(session, aligned, whole, filters, currency),
             "duplicates": duplicates(session, aligned, whole, filters),
@@ -187,128 +172,6 @@ def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
         yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
 
 
-def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
-    """Keys that would meet if one dimension were spelled alike."""
-    if not (summary.missing_in_a and summary.missing_in_b):
-        return
-    for at, trials in _tried(session, aligned).items():
-        key = aligned.keys[at]
-        for form in trials or _changing(session, aligned, at, _TRIALS):
-            meeting = _meeting(aligned, at, form)
-            if count := session.run(meeting)[0][0]:
-                facts = _spelled_alike(count, key, form, list(aligned.names))
-                yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
-                break
-        else:
-            if not trials:
-                yield from _days(session, aligned, at, filters)
-            if _PERIOD in key.format.steps:
-                yield from _no_periods(session, aligned, at, filters)
-
-
-def _no_periods(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
-    """What one side has in place of fiscal periods, and the other has nowhere."""
-    column = exp.column(f"k{at}")
-    # Text without a digit, as BW's # for what is not assigned, is none on purpose.
-    odd = exp.and_(exp.Not(this=matches(column, r"\d{6}")), matches(column.copy(), r"(?s).*\d.*"))
-    for side, here, there in zip(aligned.sides, ("na", "nb"), ("nb", "na"), strict=True):
-        every = exp.select(column.copy()).from_(_absent(aligned, f"k{at}", here, there)).where(odd)
-        values = [str(row[0]) for row in session.run(every.order_by(column.copy()).limit(_MOST_SHOWN + 1))]
-        if values:
-            facts = {"side": side.called, "dimension": aligned.keys[at].name, "values": values[:_MOST_SHOWN]}
-            more = {"more": len(values) > _MOST_SHOWN}
-            yield Claim(kind="no_periods", facts=facts | more, filters=filters, proof=aligned.proof(every))
-
-
-def _tried(session: Session, aligned: Aligned) -> dict[int, list[Format]]:
-    """The dimensions of which another form may make keys meet that meet nothing, each with the only form that may.
-
-    Without any where all have to be tried. Most keys are of a few plain kinds, which one look tells for all dimensions.
-    Those that are declared to be periods are among them, whatever they hold.
-    """
-    texts = [at for at, key in enumerate(aligned.keys) if key.type == "string"]
-    if not texts:
-        return {}
-    other = [
-        call("bool_or", exp.Not(this=matches(exp.column(f"k{at}"), kind)))
-        for at in texts
-        for kind in (_SETTLED, _CASED)
-    ]
-    missing = exp.or_(*(exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING))
-    looked = exp.select(*other).from_(aligned.differing, copy=False).where(missing, copy=False)
-    found = session.run(looked)[0]
-    each = zip(texts, found[::2], found[1::2], strict=True)
-    periods = [at for at in texts if _PERIOD in aligned.keys[at].format.steps]
-    return {
-        at: [] if uncased else [parse_format(_CASE)] for at, unsettled, uncased in each if unsettled or at in periods
-    }
-
-
-def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
-    """Keys that would meet if one side's days were read in the spelling by which most do."""
-    found = []
-    for form in _changing(session, aligned, at, _DAYS):
-        for side in aligned.sides:
-            meeting = _meeting(aligned, at, form, side.index)
-            found.append((session.run(meeting)[0][0], form, side.called, meeting))
-    if not found:
-        return
-    (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
-    if count > second:
-        facts = _spelled_alike(count, aligned.keys[at], form, [name])
-        yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
-
-
-def _changing(session: Session, aligned: Aligned, at: int, trials: Sequence[str]) -> list[Format]:
-    """Those of the formats that change a value of the dimension, among the keys that meet nothing.
-
-    One that leaves all of them as they are makes none meet: that is known at one look at all formats, and takes a
-    fraction of what looking for keys that meet takes.
-    """
-    forms = [parse_format(trial) for trial in trials]
-    column = exp.column(f"k{at}")
-    changed = [
-        call("bool_or", exp.NullSafeNEQ(this=form.apply(column.copy()), expression=column.copy())) for form in forms
-    ]
-    missing = [exp.EQ(this=aligned.column("s"), expression=literal(status)) for status in _MISSING]
-    days = [call("bool_or", exp.and_(matches(column.copy(), _DAY), one.copy())) for one in missing]
-    looked = exp.select(*changed, *days).from_(aligned.differing, copy=False).where(exp.or_(*missing), copy=False)
-    *told, days_in_b, days_in_a = session.run(looked)[0]
-    # Two days of a month are no two spellings of one period.
-    never = _PERIOD if days_in_a and days_in_b else ""
-    return [form for form, any_of_it in zip(forms, told, strict=True) if any_of_it and str(form) != never]
-
-
-def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
-    return {
-        "count": count, "dimension": key.name, "format": str(key.format | form), "trial": str(form),
-        "declaring": declaring,
-    }  # fmt: skip
-
-
-def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -> "exp.Select":
-    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form.
-
-    Of the given side only, if it is one side that writes it otherwise.
-    """
-    missing = [
-        exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
-        .distinct(copy=False)
-        .from_(aligned.differing, copy=False)
-        .where(exp.EQ(this=aligned.column("s"), expression=literal(status)), copy=False)
-        for own, status in zip((1, 0), _MISSING, strict=True)
-    ]
-    both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting", copy=False)
-    return exp.select(exp.Count(this=exp.Star())).from_(both, copy=False)
-
-
-def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
-    columns = [exp.column(f"k{number}") for number in range(len(aligned.keys))]
-    return [
-        named(form.apply(column) if number == at else column, f"k{number}") for number, column in enumerate(columns)
-    ]
-
-
 def _granularity(
     session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
 ) -> Iterator[Claim]:
@@ -337,8 +200,8 @@ def _values_of(at: int) -> "exp.Select":
     column = exp.column(f"k{at}")
     counts = []
     for rows in ("na", "nb"):
-        values = exp.Count(this=exp.Distinct(expressions=[when(_has_rows(rows), column.copy())]))
-        none = exp.func("count_if", exp.and_(_has_rows(rows), exp.Is(this=column.copy(), expression=exp.null())))
+        values = exp.Count(this=exp.Distinct(expressions=[when(has_rows(rows), column.copy())]))
+        none = exp.func("count_if", exp.and_(has_rows(rows), exp.Is(this=column.copy(), expression=exp.null())))
         counts.append(exp.Add(this=values, expression=exp.cast(exp.GT(this=none, expression=literal(0)), "INT")))
     return exp.select(*counts).from_("aligned")
 
@@ -357,64 +220,6 @@ def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] |
 def _without(aligned: Aligned, at: int) -> "exp.Select":
     """How many keys meet if one dimension is left out."""
     rest = [f"k{number}" for number in range(len(aligned.keys)) if number != at] or ["1"]
-    sides = [exp.select(*rest).from_("aligned").where(_has_rows(rows)) for rows in ("na", "nb")]
+    sides = [exp.select(*rest).from_("aligned").where(has_rows(rows)) for rows in ("na", "nb")]
     both = exp.Intersect(this=sides[0], expression=sides[1], distinct=True).subquery("meeting")
     return exp.select(exp.Count(this=exp.Star())).from_(both)
-
-
-def _absent_values(
-    session: Session, aligned: Aligned, summary: Summary, filters: Filters, lacking: Sequence[Lacking | None]
-) -> Iterator[Claim]:
-    """Values of a dimension, such as a period or a company, that one side has rows for and the other none."""
-    directions = (
-        ("na", "nb", summary.missing_in_b, *aligned.names),
-        ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
-    )
-    asked = [(at, one) for at in range(len(aligned.keys)) for one in directions if one[2]]
-    unknown = [_absent(aligned, f"k{at}", here, there) for at, (here, there, *_) in asked if lacking[at] is None]
-    counts = iter(_counts(session, unknown))
-    for at, (here, there, _, own, other) in asked:
-        known = lacking[at]
-        values = None if known is None else known[here == "na"]
-        total = next(counts) if values is None else len(values)
-        if not total:
-            continue
-        order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
-        every = exp.select(exp.column(f"k{at}")).from_(_absent(aligned, f"k{at}", here, there)).order_by(order)
-        if values is None:
-            values = [row[0] for row in session.run(every.limit(_MOST_SHOWN))]
-        facts = {
-            "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
-            "values": [None if value is None else str(value) for value in values[:_MOST_SHOWN]],
-        }  # fmt: skip
-        yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
-
-
-def _counts(session: Session, absences: "Sequence[exp.Subquery]") -> Sequence[int]:
-    """How many values each of the queries has."""
-    if not absences:
-        return ()
-    counts = [exp.select(exp.Count(this=exp.Star())).from_(absent).subquery() for absent in absences]
-    try:
-        return session.run(exp.select(*counts))[0]
-    except NotEnoughMemory:
-        return [session.run(exp.select(count))[0][0] for count in counts]
-
-
-def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":
-    """The values of a column that have rows `here` and none `there`."""
-    # Few values are missing among the keys that differ; only those are looked for among all keys.
-    doubted = exp.select(exp.column(column)).from_(aligned.differing, copy=False)
-    doubted = doubted.group_by(exp.column(column), copy=False).having(
-        exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
-        exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
-        copy=False,
-    )
-    same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=exp.column(column, table="doubted"))
-    present = exp.select(literal(1)).from_(table("aligned"), copy=False).where(same, _has_rows(there), copy=False)
-    absent = exp.select(exp.column(column)).from_(doubted.subquery("doubted", copy=False), copy=False)
-    return absent.where(exp.Not(this=exp.Exists(this=present)), copy=False).subquery("absent", copy=False)
-
-
-def _has_rows(column: str) -> "exp.Expr":
-    return exp.GT(this=exp.column(column), expression=literal(0))
