@@ -22,6 +22,7 @@ from treadle.models.offline.plan.naming import (
     is_a_deed,
     is_a_thing,
     is_called_by_noun,
+    is_done_as_well,
     is_done_to,
     is_given,
     is_of_a_thing,
@@ -221,11 +222,13 @@ class Commands:
         if self._is_called_by_noun:
             return False
         told = singular((*parts(self.summary), "")[0])
-        named = is_function_word(first) or first in _TOLD_BY_NAME or self.is_a_thing
+        named = (is_function_word(first) and first != "like") or first in _TOLD_BY_NAME or self.is_a_thing
         orders = told == first.rstrip("0123456789") if told else not named
         said, last = parts(self.summary), parts(self.name)[-1]
         # "Patients to be loaded" says nothing of what `load_patient` does.
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}
         handled = first in HANDLING_VERBS and not names_a_figure(last) and heads
         orders = orders or says_a_deed(said) or (handled and not is_telling(said))
+        if is_done_as_well(first, self.summary, self._begun):
+            return self.changes is not False
         return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)

@@ -56,7 +56,11 @@ _OWNED = tuple(
     )
 )
 _BEGINNING = re.compile(r"\W*(?:starts?|begins?|stops?) (?:to \w|\w+ing\b)", re.IGNORECASE)
-_GIVEN_TO = re.compile(r"\W*gives? an? (?:\w+ ){1,2}an? \w+", re.IGNORECASE)
+_GIVEN_TO = re.compile(
+    r"\W*gives? (?:an?|the) (?:[\w-]+ )*?(?!(?:of|in|on|at|for|to|from|with|by|per|as|about|and|or) )[\w-]+ "
+    r"(?:an?|some|another) \w+",
+    re.IGNORECASE,
+)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
 _OF_ONE = {
     "count": re.compile(
@@ -70,13 +74,21 @@ _OF_ONE = {
 }
 _CHANGING = frozenset().union(*CHANGES)
 _ARTICLES = word_set("a an the one this all every some any")
-_DONE_TO = word_set("add raise make run have put")
+_DONE_TO = word_set("add raise make run have put do")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
 _AND_TELLS = re.compile(r"\b(?:and|then|to) (\w+)")
+_AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their)\b")
+_AWAY = word_set("up out off down away back over after through")
+_TOLD_WITH = frozenset(
+    {("look", "up"), ("add", "up"), ("sum", "up"), ("count", "up"), ("look", "through"), ("search", "through")}
+    | {(verb, "out") for verb in ("work", "find", "figure", "look", "spell", "list", "read", "make", "print")}
+    | {(verb, "back") for verb in ("read", "say", "report", "give")}
+    | {(verb, "over") for verb in ("look", "read", "sum", "average")}
+)
 _INFORMING = word_set(
     "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
-    "average prediction chart plot diagram simulation analysis test expression"
+    "average prediction chart plot diagram simulation analysis test expression math maths lookup"
 )
 
 
@@ -91,13 +103,15 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
         told_nothing: whether it takes no arguments.
         needs_nothing: whether it can do without.
     """
-    words = parts(name) or ("",)
+    words = _without_preposition(parts(name)) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
     article = (*parts(summary), "", "")[1]
+    if _is_asked(summary) or _is_heading(words, parts(summary), returns):
+        return True
     if told and article in ("a", "an", "the") and ((told == "like" and told in words) or is_strong(singular(told))):
         # "Like a post", "Set the heating of a room": before an article stands no noun.
         return False
-    if is_function_word(told):
+    if is_function_word(told) and told != "do":
         # "What a quantity of it costs"; but not "For sealing a case".
         return first not in _CHANGING and (
             told in _ASKING or first not in DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | {"report"}
@@ -116,6 +130,37 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
     # What returns a number and is described as one, "Soil moisture of a bed", is that number.
     named = parts(summary)[: len(words)] == words and last in _MEASURED and first not in _CHANGING
     return (describes and told in ("", *words)) or figure or (named and number) or _is_titled(words, summary, returns)
+
+
+def _without_preposition(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a name without the preposition that it ends with: `price_for`."""
+    return words[:-1] if len(words) > 1 and words[-1] in ("of", "for", "in", "at", "by") else words
+
+
+def _is_asked(summary: str) -> bool:
+    """Whether a description is a question, as "Is a lift open?" is, to which the tool tells the answer."""
+    return summary.endswith("?") and is_function_word((*parts(summary), "")[0])
+
+
+def _is_heading(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> bool:
+    """Whether a description is no sentence but names what is told: "Schedule of a line" of `line_schedule`, where the
+    line is a thing, so that the name opens with no verb; "Open orders of a customer", "Expiry date of a certificate".
+    """
+    first, last = words[0], words[-1]
+    behind = next((at for at, word in enumerate(said) if word in _BEHIND_THINGS), 0)
+    head = said[:behind]
+    if not head or not {*head[1:]}.isdisjoint(_ARTICLES):
+        return False
+    if len(words) > 1 and head[-1] == last and first not in head:
+        owner = said.index(first, behind) if first in said[behind:] else 0
+        deed = last in _CHANGING | DEED_VERBS | DEED_NOUNS and returns in ("", "string", "null")
+        return owner > behind and said[owner - 1] in _ARTICLES and not deed
+    many = returns == "array" and singular(last) != last and len(words) > 1 and head == words
+    if many and (first in _STATES or (first.endswith("ed") and len(first) > len("seed"))):
+        return True
+    known = {first, singular(first)} & (_CHANGING | DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | TELLING_VERBS)
+    one = len(head) > 1 and head[: len(words)] == words and singular(head[-1]) == head[-1]
+    return one and returns not in ("", "string", "null") and not known and not is_verb(first)
 
 
 def says_a_deed(said: tuple[str, ...]) -> bool:
@@ -147,7 +192,8 @@ def _is_titled(words: tuple[str, ...], summary: str, returns: str) -> bool:
     """Whether a description is but what the tool is called by, a thing of which it tells: "Member details" of
     `member_info`."""
     said, first = parts(summary), words[0]
-    if is_strong(first) or first in PLAIN_VERBS | TELLING_VERBS | MAKING_VERBS | DEED_VERBS | _HANDLED:
+    plain = first in TELLING_VERBS | MAKING_VERBS and not (len(words) > 1 and words[-1] in INFORMATION)
+    if plain or is_strong(first) or first in PLAIN_VERBS | DEED_VERBS | _HANDLED:
         return False
     if first in DEED_NOUNS | HANDLING_VERBS and len(words) > 1 and words[-1] not in INFORMATION:
         # What is called `press_sign` is no press.
@@ -180,6 +226,8 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str) -> bool:
     # A figure that takes a number may be set to it.
     taken = numbers if {*words} & _MEASURED and (len(words) == 1 or len(shapes) > 1) else 0
     opens = {first, one} & (THINGS if len(words) == 1 else THINGS | BESIDE_THINGS)
+    # `stock` of a product is a number; who is to stock it, says no how much.
+    opens |= {first} & _MEASURED if returns in ("number", "integer") and not numbers else set()
     return bool(opens) and not taken and all({word, singular(word)} & (known - {"rate"}) for word in words)
 
 
@@ -322,6 +370,7 @@ def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozense
 def is_given(summary: str) -> bool:
     """Whether a tool gives somebody something: "Gives a raise to an employee", and not a price."""
     told, article = (*parts(summary), "", "")[:2]
+    # "Gives the players in a room a hint"
     return (singular(told) == "give" and article in ("a", "an") and " to " in summary) or bool(_GIVEN_TO.match(summary))
 
 
@@ -334,6 +383,27 @@ def is_of_one(verb: str, summary: str) -> bool:
     """Whether a tool that is called by counting or listing does it to one thing: "Counts a vote", "Lists a bike for
     sale"."""
     return verb in _OF_ONE and _OF_ONE[verb].match(summary) is not None
+
+
+def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
+    """Whether what a tool is called or described by may be done to something, though its verb is one by which tools tell
+    things as well: "Split a sample into parts" of `aliquot`, `round_up`, "Translate a page and publish it".
+
+    Args:
+        first: the word that the tool's name opens with.
+        summary: the first sentence of its description.
+        begun: the verb that opens it, and the word behind that.
+    """
+    told, article = begun
+    verb, said = singular(told), parts(summary)
+    known = first in TELLING_VERBS | PLAIN_VERBS
+    handled = verb in HANDLING_VERBS and article in _ARTICLES and not known
+    # "Sequencing details for a sample"
+    going = told.endswith("ing") and told != first and stem(told) == stem(first) and not known
+    particle = (*said, "", "")[1]
+    away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
+    joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
+    return handled or going or away or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
 
 
 def owner_told(description: str, nouns: tuple[str, ...]) -> tuple[str, ...]:
