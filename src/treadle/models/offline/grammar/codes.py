@@ -10,6 +10,7 @@ _FORMS = (
     ),
     re.compile(r"(?<![\w+])\+\d[\d ()/-]{5,}\d(?![\w.,]\d)"),
 )
+_ROMAN = re.compile(r"(?:I{2,3}|I[VX]|VI{0,3}|X)$")
 
 
 def find_codes(text: str) -> list[tuple[int, int]]:
@@ -17,10 +18,18 @@ def find_codes(text: str) -> list[tuple[int, int]]:
     return [match.span() for form in _FORMS for match in form.finditer(text)]
 
 
-def is_ordinary(word: str) -> bool:
-    """Whether a word is no code, though it is written like one."""
+def is_ordinary(word: str, before: str) -> bool:
+    """Whether a word is no code by itself, though it is written like one, with what stands before it: "Gletscherbahn
+    II" is called by both."""
+    if _ROMAN.match(word) and re.search(r"(?<=\s)[A-Z][a-z]+ $", before):
+        return True
     return (
         word in {"OK", "I", "A", "FAQ", "PLEASE"}
         or word.lower() in {"i", "ok"}
         or re.match(r"^\d+(st|nd|rd|th)$", word) is not None
     )
+
+
+def is_letter(word: str, start: int) -> bool:
+    """Whether a word is a letter that something is called by, as in "hall A": an article has no capital there."""
+    return len(word) == 1 and word.isupper() and word != "I" and start > 0

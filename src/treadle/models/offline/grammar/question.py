@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
-from treadle.models.offline.grammar.codes import find_codes, is_ordinary
+from treadle.models.offline.grammar.codes import find_codes, is_letter, is_ordinary
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.going_on import as_one
@@ -81,8 +81,7 @@ class Clause:
         none."""
         if self.text.lstrip()[:1] in _QUOTING:
             return ""
-        match = _COMMAND.match(self.text.lower())
-        word = match.group(1) if match else ""
+        word = match.group(1) if (match := _COMMAND.match(self.text.lower())) else ""
         # "Delete it?" asks whether to.
         asks = self.text.rstrip().endswith("?") and _ORDERING.match(self.text) is None
         return "" if asks and word not in PLAIN_VERBS else word
@@ -145,7 +144,7 @@ ASKING = re.compile(rf"\b(?:{_ASK})\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(
     r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\d+(?:\.\d+){2,}|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*|"
-    r"[^\W\d]\w*(?:[+#]+|[-−–*]))$"
+    r"[^\W\d]\w*(?:[+#]+|[-−–*])|[a-z][a-z\d-]+(?:\.[a-z][a-z\d-]+){2,})$"
 )
 # What letters and a number are together, as a train or a flight is called: "ICE 71". Letters by which a tool calls
 # things, and those of money and units, are none of it.
@@ -226,7 +225,11 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
             add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
         elif token.text.isupper() and token.stem in nouns and _CALLS.match(text, token.end):
             continue  # "SKU A-100" says what A-100 is.
-        elif is_path(token.text) or (_CODE.match(token.text) and not is_ordinary(token.text)) or _is_letter(token):
+        elif (
+            is_path(token.text)
+            or (_CODE.match(token.text) and not is_ordinary(token.text, text[: token.start]))
+            or is_letter(token.text, token.start)
+        ):
             add(Value(token.text, "code", token.start, token.end))
     for start, end, digits in number_words(text):
         if text[start].isupper() and re.search(r"(?<=\s)[A-Z]\w+ $", text[:start]):
@@ -241,11 +244,6 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
 def is_path(text: str) -> bool:
     """Whether the text is written as a path is, or the name of a repository."""
     return "/" in text and "://" not in text and text[:1] in "/abcdefghijklmnopqrstuvwxyz"
-
-
-def _is_letter(token: Token) -> bool:
-    """Whether the word is a letter that something is called by, as in "hall A": an article has no capital there."""
-    return len(token.text) == 1 and token.text.isupper() and token.text != "I" and token.start > 0
 
 
 def _proper_names(text: str, words: tuple[Token, ...], nouns: frozenset[str]) -> list[tuple[int, int]]:
@@ -379,7 +377,9 @@ def _is_gerund(clause: Clause, token: Token) -> bool:
     """Whether what may be a verb is a noun behind a preposition, and all behind it: "from checking to savings"."""
     after, before = clause.words_after(token.end, 1), clause.words_before(token.start, 1)
     ends = not after or is_function_word(after[0])
-    return token.low.endswith("ing") and ends and bool(before) and before[0] in ("from", "into", "to", "in", "of")
+    return (
+        token.low.endswith("ing") and ends and bool(before) and before[0] in ("from", "into", "to", "in", "of", "for")
+    )
 
 
 def _is_told(clause: Clause, token: Token) -> bool:

@@ -54,7 +54,7 @@ _HEAD = re.compile(
 _WORTH = word_set("value values amount amounts")
 _KINDS = word_set("class level tier mode category")
 _RATE = re.compile(r"\bper \w+\b", re.IGNORECASE)
-_WHO_IS = re.compile(r"\bwho(?:['’]s| is| was) (?:the |our |my )?(\w+)", re.IGNORECASE)
+_WHO_IS = re.compile(r"\bwho(?:['’]s| is| was| are| were) (?:the |our |my )?(\w+)", re.IGNORECASE)
 # "Who do the Bears play next?" asks for whom they do.
 _WHOM = re.compile(r"^\W*(?:and |so )?who (?:do|does|did|will)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(r"\b(?:do|does|did)\s+(?:the\s+)?$", re.IGNORECASE)
@@ -197,6 +197,7 @@ def _signs(clause: Clause, wording: str, used: Sequence[tuple[int, int]]) -> lis
     phrases = [*meaning.turning_phrases(clause.text)]
     phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "up to" and "up to" in wording)]
     root = "square root" in wording
+    phrases = [span for span in phrases if not (clause.text[slice(*span)].lower() == "out of" and "out of" in wording)]
     phrases = [span for span in phrases if not (root and clause.text[span[0] :].lower().startswith("square root"))]
     return turning + [span for span in phrases if not _covered(span, clause, used)]
 

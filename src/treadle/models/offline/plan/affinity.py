@@ -63,6 +63,10 @@ _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
 
 
+_ON_DAYS = tuple((word,) for word in ("on", "by", "until", "before", "after", "next", "this", "last", "every"))
+_USERS = frozenset({"user", "account", "login", "member", "subscriber"})
+
+
 def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
     return any(stem(word) in stems for word in words)
 
@@ -202,7 +206,9 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
     if value.kind in ("period", "email"):
         return cue or (
-            3.0 if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems) else 0.0
+            3.0
+            if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems)
+            else 0.8 * (value.kind == "email" and _any(_USERS, param.nouns))
         )
     score = _text(param, value, clause)
     # What cannot be it is not made it by the words before it.
@@ -248,7 +254,8 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
     if _is_contrary(param, value, clause):
         return 0.0
     dated = is_calendar_name(value.text) and not cue_of(param, value, clause)
-    if dated and (value.kind == "name" or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
+    on_a_day = clause.words_before(value.start, 1) in _ON_DAYS
+    if dated and (value.kind == "name" or on_a_day or _any(PLACE_WORDS | PERSON_WORDS, param.nouns)):
         return 0.0
     if value.kind == "code" and is_path(value.text) and not set(param.nouns) & _PATHS:
         # "Apples/pears" are two.

@@ -21,6 +21,7 @@ from treadle.models.offline.plan.conditions import Constraint, conditions
 from treadle.models.offline.plan.either import which_is_which
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
+from treadle.models.offline.plan.led import fill_led, given_reason
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
@@ -91,6 +92,7 @@ class _Filler:
         self._fill_lists()
         self._fill_single()
         self._fill_free_text()
+        fill_led(self.tool, self._open("text"), self.clause, self.out)
         settle(self.tool, self.out, self.clause, self.can.render)
         self.out.missing = [param for param in self.tool.required if param.name not in self.out.arguments]
         return self.out
@@ -127,7 +129,9 @@ class _Filler:
                 self._set(param, led[0].name, led[0].start, led[0].end)
         self._fill_currency()
         for param in self._open("text"):
-            if param.enum:
+            if (reason := given_reason(param, self.clause)) is not None:
+                self.out.arguments[param.name] = reason
+            elif param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
                 found = [each for each in found if not self._is_no_choice(param, each)]
                 if found:
@@ -298,26 +302,22 @@ class _Filler:
                 found += [str(next(iter(row.values()))) for row in rows if row]
         return list(dict.fromkeys(found))
 
+    def _is_item(self, param: Param, value: Value) -> bool:
+        told = param.required or fits.cue_of(param, value, self.clause)
+        return bool(told) and fits.affinity(param, value, self.clause) >= 0.5
+
     def _joined_values(self, param: Param) -> list[Any]:
         """The first run of values joined by commas and "and", for a list whose valid items nobody has named."""
         numeric = "string" not in str(param.item_schema.get("type", "string"))
         kinds = ("number",) if numeric else ("quoted", "code", "name", "email", "phrase")
-        values = [value for value in self.can.values(param) if value.kind in kinds]
-        values = [
-            v
-            for v in values
-            if numeric
-            or (fits.affinity(param, v, self.clause) >= 0.5 and (param.required or fits.cue_of(param, v, self.clause)))
-        ]
+        values = [v for v in self.can.values(param) if v.kind in kinds and (numeric or self._is_item(param, v))]
         if not values:
             return []
         runs = [[first, *self.can.coordinated(first, values)] for first in values]
         run = max(runs, key=len)
         self.out.used += [(value.start, value.end) for value in run]
         self.out.given += [] if numeric else [(param, run[0])]
-        if numeric:
-            return [plain_number(value.text) for value in run]
-        return [self.can.render(param, value) for value in run]
+        return [plain_number(value.text) if numeric else self.can.render(param, value) for value in run]
 
     def _fill_single(self) -> None:
         """Hands out the values one by one, the best fitting pair of parameter and value first."""
@@ -335,9 +335,9 @@ class _Filler:
                     continue
                 if value.kind == "phrase" and self.box.is_choice_of_another(param, value.text.lower()):
                     continue
-                if is_strange(self.tool, param, value, self.clause):
-                    continue
-                strange = self.tool.may_change and self.can.is_own(value)
+                strange = is_strange(self.tool, param, value, self.clause) or (
+                    self.tool.may_change and self.can.is_own(value)
+                )
                 strange |= is_of_many(self.tool, param, value, self.clause) or self.can.is_of_a_kind(param, value)
                 if strange or is_led_astray(self.tool, param, value, self.clause):
                     continue

@@ -125,7 +125,7 @@ class Candidates:
 
     def values(self, param: Param) -> list[Value]:
         """The values still to be had, noun phrases of the clause among them."""
-        everything = list(self.clause.values) if param.shape == "number" else self._numbered()
+        everything = self._numbered()
         if param.shape != "number":
             found = self.phrases(param) or phrases(self.clause, self._own_words(), fits.is_unit(param))
             # Of "Deploy billing 2.4.2" both are wanted.
@@ -134,20 +134,33 @@ class Candidates:
         return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
 
     def _numbered(self) -> list[Value]:
-        """The values of the clause; a name and the number right behind it are one, as "Van 2", for a tool that only
-        tells and takes no number."""
+        """The values of the clause; a name and the number right behind it are one, as "Van 2", where the tool takes no
+        number, or the clause has another for each that it takes."""
         values = list(self.clause.values)
-        if self.tool.change is not None or any(param.shape != "text" for param in self.tool.params):
+        if any(param.shape not in ("text", "number") or param.enum for param in self.tool.params if param.required):
             return values
+        numbers = sum(value.kind == "number" for value in values)
+        taken = sum(param.shape == "number" for param in self.tool.params)
         for name, number in pairwise(self.clause.values):
             joined = self.clause.text[name.end : number.start] == " " and re.fullmatch(r"\d{1,3}", number.text)
             after = self.clause.words_after(number.end, 1)
-            ends = not after or is_function_word(after[0]) or is_verb(after[0])
+            ends = not after or (after[0] != "of" and is_function_word(after[0])) or is_verb(after[0])
             written = self.clause.text[name.start : number.end]
-            if name.kind == "name" and number.kind == "number" and joined and ends and written.endswith(number.text):
+            kinds = ("name",) if taken or self.tool.change is None else ("name", "code")
+            spare = numbers > taken and name.kind in kinds and number.kind == "number"
+            spare = spare and all(self._is_measured(v) for v in values if taken and v.kind == "number" and v != number)
+            if spare and joined and ends and written.endswith(number.text):
+                numbers -= 1
                 values = [value for value in values if value not in (name, number)]
                 values.append(Value(written, "code", name.start, number.end))
         return sorted(values, key=lambda value: value.start)
+
+    def _is_measured(self, number: Value) -> bool:
+        """Whether a word beside a number says what it is of a parameter's: "2.5 hours", "floor 2"."""
+        beside = {
+            stem(w) for w in (*self.clause.words_before(number.start, 1), *self.clause.words_after(number.end, 1))
+        }
+        return any(beside & param.words for param in self.tool.params if param.shape == "number")
 
     def phrases(self, param: Param) -> tuple[Value, ...]:
         """The noun phrases that no tool has a word of."""

@@ -17,9 +17,10 @@ from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.addresses import receives, tells_address
 from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.naming import is_strong
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
-from treadle.models.offline.plan.orders import asks_whether, is_done, shows, tells
+from treadle.models.offline.plan.orders import asks_whether, is_done, lacks_particle, shows, tells
 from treadle.models.offline.plan.structures import content_stems, overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
@@ -111,31 +112,28 @@ class Chooser:
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
-        if not forced and tool.change is None and self._is_told_by_another(tool, clause):
-            return None
         sums = expression and is_chain(clause.text)
         if not forced and not sums and tool.change is None and self._commands_another(commanded or clause.opening):
             return None
-        if not forced and tool.may_change and tool.change is None and is_done(clause, tool):
+        done = tool.may_change and ((tool.change is None and is_done(clause, tool)) or lacks_particle(clause, tool))
+        if not forced and done:
             return None
         if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
             return None
-        if not forced and tool.change is None and self._many_are_meant(tool, clause):
+        another = tool.change is None and (self._is_told_by_another(tool, clause) or self._many_are_meant(tool, clause))
+        if not forced and another:
             return None
         if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
-        if operation_of(tool) is not None and filling.missing and not forced:
-            return None
-        if not forced and _is_of_one(filling, clause):
+        if not forced and ((operation_of(tool) is not None and filling.missing) or _is_of_one(filling, clause)):
             return None
         feeders = self._feeders(tool, filling, clause)
         if not forced and feeders and tool.change is not None and tells(commanded or ""):
             # "List the price of the bike" puts nothing up for sale at it.
             return None
-        used = list(filling.used)
-        for feeder in feeders:
-            used += fill(feeder, clause, self.vocabulary, self.box).used
+        fed = [fill(feeder, clause, self.vocabulary, self.box) for feeder in feeders]
+        used = [*filling.used, *(span for each in fed for span in each.used)]
         said = frozenset(content_stems(clause))
         stems = [t.stem for t in clause.tokens if t.stem in said and not overlaps(t.start, t.end, filling.used)]
         operation = operation_of(tool) is not None
@@ -306,7 +304,9 @@ def _permitted(tool: KnownTool, commanded: str | None, expression: bool) -> bool
     if commanded is None or expression or commanded in PLAIN_VERBS:
         return True
     changes = any(commanded in group or commanded.removeprefix("re") in group for group in CHANGES)
-    return not changes or tool.weights.get(stem(commanded), 0.0) > 0
+    # "Lock Teddington" asks for nothing of that lock.
+    named = commanded in parts(tool.name) or not is_strong(commanded)
+    return not changes or (named and tool.weights.get(stem(commanded), 0.0) > 0)
 
 
 def _takes_back(tool: KnownTool, clause: Clause) -> bool:

@@ -17,12 +17,12 @@ from treadle.models.offline.grammar.english import (
     word_set,
 )
 from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
+from treadle.models.offline.plan.deeds import is_done_as_well
 from treadle.models.offline.plan.naming import (
     FIGURES,
     is_a_deed,
     is_a_thing,
     is_called_by_noun,
-    is_done_as_well,
     is_done_to,
     is_given,
     is_of_a_thing,
@@ -158,6 +158,8 @@ class Commands:
             return self._opening | {first}
         if (otherwise := told_otherwise(first, self.summary, self._begun)) is not None:
             return otherwise
+        if is_done_as_well(first, self.summary, self._begun):
+            return frozenset({first, singular(self._begun[0])})
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and "expression" in self.shapes):
             return None
         adds = first == "add" and len(self.shapes) >= 2 and self._only_numbers
@@ -213,7 +215,7 @@ class Commands:
     @cached_property
     def is_a_thing(self) -> bool:
         """Whether nothing is said of it, and it is called by nothing but what one asks for."""
-        return not self.summary and is_a_thing(self.name, self.shapes, self.returns)
+        return not self.summary and is_a_thing(self.name, self.shapes, self.returns, self.takes)
 
     @cached_property
     def may_change(self) -> bool:
@@ -229,6 +231,4 @@ class Commands:
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}
         handled = first in HANDLING_VERBS and not names_a_figure(last) and heads
         orders = orders or says_a_deed(said) or (handled and not is_telling(said))
-        if is_done_as_well(first, self.summary, self._begun):
-            return self.changes is not False
         return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)

@@ -6,8 +6,17 @@ Called by `toolbox`; `commands` and `naming` read what comes of it.
 
 import re
 
-from treadle.models.offline.grammar.english import CHANGES, MAKING_VERBS, PLAIN_VERBS, TELLING_VERBS
-from treadle.models.offline.grammar.words import is_function_word, is_verb, singular
+from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
+from treadle.models.offline.grammar.english import (
+    CHANGES,
+    HANDLING_VERBS,
+    MAKING_VERBS,
+    PLAIN_VERBS,
+    TELLING_VERBS,
+    word_set,
+)
+from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular, stem
+from treadle.models.offline.plan.headings import ARTICLES
 
 _DETERMINER = r"(?=\s+(?:an?|the|one|this|that|all|every|each|some|any|another|its|your|their)\b)"
 # What may stand before the verb and says nothing of what is done.
@@ -24,6 +33,14 @@ _VERBS = re.compile(rf"\W?([a-z]+(?:\)[a-z]+)?(?:{_JOINT}[a-z]+)*){_DETERMINER}"
 _PLURAL = re.compile(r"([a-z]+s)\s+([a-z]+)\b", re.IGNORECASE)
 _CHANGING = frozenset().union(*CHANGES)
 _DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
+_AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their)\b")
+_AWAY = word_set("up out off down away back over after through")
+_TOLD_WITH = frozenset(
+    {("look", "up"), ("add", "up"), ("sum", "up"), ("count", "up"), ("look", "through"), ("search", "through")}
+    | {(verb, "out") for verb in ("work", "find", "figure", "look", "spell", "list", "read", "make", "print")}
+    | {(verb, "back") for verb in ("read", "say", "report", "give")}
+    | {(verb, "over") for verb in ("look", "read", "sum", "average")}
+)
 _SPLIT = re.compile(_JOINT, re.IGNORECASE)
 _EITHER = re.compile(r"\bor\b|/", re.IGNORECASE)
 # "Has a room cleaned" says what is done, as "Have" does, and no small word; "Has the price of a product" tells it.
@@ -69,3 +86,26 @@ def read_deed(summary: str) -> tuple[str, frozenset[str]]:
 
 def _is_done(verb: str) -> bool:
     return verb in MAKING_VERBS or verb not in TELLING_VERBS | PLAIN_VERBS
+
+
+def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
+    """Whether what a tool is called or described by may be done to something, though its verb is one by which
+    tools tell things as well: "Split a sample into parts" of `aliquot`, `round_up`, "Translate a page and publish it".
+
+    Args:
+        first: the word that the tool's name opens with.
+        summary: the first sentence of its description.
+        begun: the verb that opens it, and the word behind that.
+    """
+    told, article = begun
+    verb, said = singular(told), parts(summary)
+    known = first in TELLING_VERBS | PLAIN_VERBS
+    handled = verb in HANDLING_VERBS and article in ARTICLES and not known
+    # "Sequencing details for a sample"
+    going = told.endswith("ing") and told != first and stem(told) == stem(first) and not known
+    particle = (*said, "", "")[1]
+    away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
+    joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
+    return (
+        handled or going or away or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
+    )

@@ -16,13 +16,12 @@ from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.naming import INFORMATION
-from treadle.models.offline.plan.orders import WHEN, besides_the_order
+from treadle.models.offline.plan.orders import PARTICLES, WHEN, besides_the_order, lacks_particle
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 Span = tuple[int, int]
 
-_PARTICLES = word_set("up down out off back away over on in")
 # These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
 _ADVERBS = word_set("up down out off back away")
 _LEADING = word_set("of on at in by with from about against under over for to after before during near into onto")
@@ -108,7 +107,8 @@ def _cut_off(clause: Clause, used: Sequence[Span]) -> list[str]:
         opened = start == 0 or _OPENS.match(clause.text[start - 1]) is not None
         opened = opened or (clause.text[start - 1] in "€$£¥" and clause.text[start].isdigit())
         before = next((token for token in reversed(clause.tokens) if token.end <= start), None)
-        if before is not None and _opens_a_name(clause, before):
+        taken = before is not None and overlaps(before.start, before.end, used)
+        if before is not None and not taken and not _is_quoted(clause, before.start) and _opens_a_name(clause, before):
             found.append(clause.text[before.start : end])
         worded = re.search(r"\w", clause.text[start:end]) is not None
         if worded and not (opened and _CLOSES.match(clause.text, end)):
@@ -129,10 +129,10 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if verb is None:
         return []
     after = next((token for token in clause.tokens if token.start >= verb.end), None)
-    first, second, *_ = (*parts(tool.name), "", "")
+    second = (*parts(tool.name), "", "")[1]
+    if lacks_particle(clause, tool):
+        return [(verb.start, after.end if after is not None and after.low in PARTICLES else verb.end)]
     said = {token.low for token in clause.tokens if not _is_quoted(clause, token.start)}
-    if verb.low == first and second in _PARTICLES and not {second, f"{second}to"} & said:
-        return [(verb.start, after.end if after is not None and after.low in _PARTICLES else verb.end)]
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
     ways = _WAYS & called
     if verb.low in _TURNING and len(ways) == 1 and not ways & said:
@@ -143,7 +143,7 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
         # "Seal details of C-7" seals nothing.
         return [(verb.start, after.end)]
     led = after
-    if after is not None and after.low == second and second in _PARTICLES:
+    if after is not None and after.low == second and second in PARTICLES:
         # "Check in with member 7" checks nobody in.
         led = next((token for token in clause.tokens if token.start >= after.end), None)
     if led is not None and _is_led(clause, tool, verb.low, led, called):
@@ -169,7 +169,7 @@ def _of_another_kind(clause: Clause, tool: KnownTool, param: Param, text: str) -
     plain = plain and "title" not in parts(param.name)
     if verb is None or not plain or not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):
         return []
-    verbs = {stem(each) for each in tool.change or () if each == verb.low or each in _CHANGING} | _PARTICLES
+    verbs = {stem(each) for each in tool.change or () if each == verb.low or each in _CHANGING} | PARTICLES
     things = {word for word in tool.name_stems if word not in verbs}
     said = {token.stem for token in clause.tokens}
     if said & (things | {*param.nouns}) or (_CALLED_BY_WORDS & {*param.nouns} and not things - {*param.nouns}):

@@ -290,6 +290,9 @@ def done_by_us(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple
     return match.span(1) if called and deed not in held and isinstance(result, dict) else None
 
 
+_STATES = word_set("status state stage phase condition")
+
+
 def small_predicate(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
     """The small word for what it is asked whether something is so, where nothing tells of it: "Is A-77 out?"."""
     match = _SMALL_PREDICATE.match(clause.text)
@@ -300,6 +303,19 @@ def small_predicate(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> 
     told |= {word for found in fields for word in parts(str(found.value))}
     told |= {word for tool in tools for word in (*parts(tool.name), *parts(tool.spec.description))}
     return None if match[1].lower() in told or not fields else match.span(1)
+
+
+def what_was_done(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
+    """The last word of "Is scooter 12 locked?", where a record has no field and no value for that, nor a status."""
+    last = clause.tokens[-1]
+    fields = fields_of(result) if isinstance(result, dict) else []
+    if not fields or not clause.is_yes_or_no or re.search(r"[a-z]{3}(?:ed|en)$", last.low) is None:
+        return None
+    told = {word for found in fields for text in (*found.path, str(found.value)) for word in parts(text)}
+    told |= {word for tool in tools for param in tool.params for word in parts(param.name)}
+    words = {stem(word) for word in told if len(word) > 1}
+    alike = any(word.startswith(last.stem) or last.stem.startswith(word) for word in words)
+    return None if alike or told & _STATES else (last.start, last.end)
 
 
 def _is_somebody(found: Field) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.plan.filling import Filling
-from treadle.models.offline.plan.numbers import counts
+from treadle.models.offline.plan.numbers import counts, family
 from treadle.models.offline.plan.outcome import Outcome
 from treadle.models.offline.plan.results import rows_of
 from treadle.models.offline.plan.structures import content_stems, overlaps
@@ -29,6 +29,8 @@ def is_said(
     if param.shape == "number" and "id" not in param.stems:
         # How much of something a change is to do, no figure tells that nobody named.
         named = {*param.stems, *param.nouns, *provider.name_stems} - {*tool.name_stems}
+        # "A metre" is one of them.
+        named -= {word for word in named if family(word) is not None}
         if not any(word in named for word in content_stems(found.clause)):
             return False
     same = bool(found.used) and not own and param.shape == "number" and not counts(param)

@@ -18,6 +18,14 @@ from treadle.models.offline.grammar.english import (
 )
 from treadle.models.offline.grammar.thing_words import BESIDE_THINGS, THINGS
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular, stem
+from treadle.models.offline.plan.headings import (
+    ARTICLES,
+    BEHIND_THINGS,
+    STATES,
+    is_asked,
+    is_heading,
+    without_preposition,
+)
 
 # Words by which a tool is called that are no verbs.
 _DESCRIBING = word_set(
@@ -31,12 +39,9 @@ _ORDERED = word_set("order exchange request transfer book share")
 FIGURES = word_set("total rate status history")
 # What the things behind a name are told by: "Member details", `ticket_status`.
 INFORMATION = word_set("info information detail details status overview profile stats statistics")
-# What stands behind a thing, and not behind the verb of an order: "Honey harvested in a year".
-_BEHIND_THINGS = word_set("of for in on at between with made held sold kept grown built lent paid sent taken given")
 _PARTICLES = word_set("on off up out down away back everything everybody everyone all")
 _ASKING = word_set("what how when where which who whose whether why")
 _FINDING = word_set("list count calculate compute estimate predict")
-_STATES = word_set("open free")
 _KEYS = word_set("name title id number code key")
 # What is done to information.
 _HANDLED = word_set(
@@ -73,19 +78,10 @@ _OF_ONE = {
     ),
 }
 _CHANGING = frozenset().union(*CHANGES)
-_ARTICLES = word_set("a an the one this all every some any")
 _DONE_TO = word_set("add raise make run have put do")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
 _AND_TELLS = re.compile(r"\b(?:and|then|to) (\w+)")
-_AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their)\b")
-_AWAY = word_set("up out off down away back over after through")
-_TOLD_WITH = frozenset(
-    {("look", "up"), ("add", "up"), ("sum", "up"), ("count", "up"), ("look", "through"), ("search", "through")}
-    | {(verb, "out") for verb in ("work", "find", "figure", "look", "spell", "list", "read", "make", "print")}
-    | {(verb, "back") for verb in ("read", "say", "report", "give")}
-    | {(verb, "over") for verb in ("look", "read", "sum", "average")}
-)
 _INFORMING = word_set(
     "list table overview summary report query search check calculation forecast estimate quote comparison sum total "
     "average prediction chart plot diagram simulation analysis test expression math maths lookup"
@@ -103,10 +99,10 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
         told_nothing: whether it takes no arguments.
         needs_nothing: whether it can do without.
     """
-    words = _without_preposition(parts(name)) or ("",)
+    words = without_preposition(parts(name)) or ("",)
     first, last, told = words[0], words[-1], (*parts(summary), "")[0]
     article = (*parts(summary), "", "")[1]
-    if _is_asked(summary) or _is_heading(words, parts(summary), returns):
+    if is_asked(summary) or is_heading(words, parts(summary), returns):
         return True
     if told and article in ("a", "an", "the") and ((told == "like" and told in words) or is_strong(singular(told))):
         # "Like a post", "Set the heating of a room": before an article stands no noun.
@@ -122,7 +118,7 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
     if needs_nothing and returns == "array" and singular(last) != last and not says_a_deed(parts(summary)):
         # Nothing is opened by who does not say what: `open_tickets` lists them.
         opening = any(stem(word) == first != word for word in parts(summary))
-        figure = figure or (told_nothing and first in _STATES and not opening) or words == (last,)
+        figure = figure or (told_nothing and first in STATES and not opening) or words == (last,)
     # "Free beds in a ward"
     said, number = parts(summary), returns in ("number", "integer")
     led = said[: len(words)] == words and said[len(words) : len(words) + 1] in (("in",), ("of",), ("at",), ("on",))
@@ -132,46 +128,15 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
     return (describes and told in ("", *words)) or figure or (named and number) or _is_titled(words, summary, returns)
 
 
-def _without_preposition(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of a name without the preposition that it ends with: `price_for`."""
-    return words[:-1] if len(words) > 1 and words[-1] in ("of", "for", "in", "at", "by") else words
-
-
-def _is_asked(summary: str) -> bool:
-    """Whether a description is a question, as "Is a lift open?" is, to which the tool tells the answer."""
-    return summary.endswith("?") and is_function_word((*parts(summary), "")[0])
-
-
-def _is_heading(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> bool:
-    """Whether a description is no sentence but names what is told: "Schedule of a line" of `line_schedule`, where the
-    line is a thing, so that the name opens with no verb; "Open orders of a customer", "Expiry date of a certificate".
-    """
-    first, last = words[0], words[-1]
-    behind = next((at for at, word in enumerate(said) if word in _BEHIND_THINGS), 0)
-    head = said[:behind]
-    if not head or not {*head[1:]}.isdisjoint(_ARTICLES):
-        return False
-    if len(words) > 1 and head[-1] == last and first not in head:
-        owner = said.index(first, behind) if first in said[behind:] else 0
-        deed = last in _CHANGING | DEED_VERBS | DEED_NOUNS and returns in ("", "string", "null")
-        return owner > behind and said[owner - 1] in _ARTICLES and not deed
-    many = returns == "array" and singular(last) != last and len(words) > 1 and head == words
-    if many and (first in _STATES or (first.endswith("ed") and len(first) > len("seed"))):
-        return True
-    known = {first, singular(first)} & (_CHANGING | DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | TELLING_VERBS)
-    one = len(head) > 1 and head[: len(words)] == words and singular(head[-1]) == head[-1]
-    return one and returns not in ("", "string", "null") and not known and not is_verb(first)
-
-
 def says_a_deed(said: tuple[str, ...]) -> bool:
     """Whether the words of a description say what is done, and not what there is a list of: "Frees all slots", "Ships
     the crates"; but not "Open tickets", nor "Launches of a year"."""
     told, behind = (*said, "", "")[:2]
     verb = singular(told)
-    deed = verb in _CHANGING | DEED_VERBS | DEED_NOUNS | _STATES | {"back"} and verb not in TELLING_VERBS | PLAIN_VERBS
+    deed = verb in _CHANGING | DEED_VERBS | DEED_NOUNS | STATES | {"back"} and verb not in TELLING_VERBS | PLAIN_VERBS
     object_behind = behind != "" and (not is_function_word(behind) or behind in _PARTICLES)
-    object_behind = object_behind and (behind not in _BEHIND_THINGS or verb in ("turn", "switch"))
-    return deed and (behind in _ARTICLES or (told != verb and object_behind))
+    object_behind = object_behind and (behind not in BEHIND_THINGS or verb in ("turn", "switch"))
+    return deed and (behind in ARTICLES or (told != verb and object_behind))
 
 
 def _is_told_of(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> bool:
@@ -201,7 +166,7 @@ def _is_titled(words: tuple[str, ...], summary: str, returns: str) -> bool:
     return returns in ("object", "array") and said[:1] == (first,) and bool({*said[1:2]} & (INFORMATION - {"status"}))
 
 
-def is_a_thing(name: str, shapes: tuple[str, ...], returns: str) -> bool:
+def is_a_thing(name: str, shapes: tuple[str, ...], returns: str, takes: frozenset[str] = frozenset()) -> bool:
     """Whether a function of which nothing is said is called by nothing but what one asks for: `weather`, `stock_price`;
     or only works something out: `celsius_to_fahrenheit`.
 
@@ -209,9 +174,13 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str) -> bool:
         name: its name.
         shapes: those of its parameters.
         returns: the type of what it says that it returns.
+        takes: the stems of the nouns of what it requires.
     """
     words = parts(name) or ("",)
     first, numbers = words[0], shapes.count("number")
+    if len(words) > 1 and words[-1] in INFORMATION and all(stem(word) in takes for word in words[:-1]):
+        # `scooter_status(scooter_id)`
+        return True
     one = singular(first)
     if is_strong(one) or {first, one} & (DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | _HANDLED):
         return False
@@ -240,7 +209,7 @@ def is_of_a_thing(name: str, summary: str) -> bool:
         *said[1:2],
         *(said[len(words) :][:1] if said[: len(words)] == words and singular(words[-1]) == words[-1] else ()),
     }
-    led = any(word in _BEHIND_THINGS or word.endswith("ed") for word in behind)
+    led = any(word in BEHIND_THINGS or word.endswith("ed") for word in behind)
     return led or (len(said) > 1 and said[1] in INFORMATION and not is_verb(words[0]))
 
 
@@ -264,14 +233,14 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
         return first in DEED_NOUNS and not is_telling(said) and said[:1] not in {(word,) for word in _DESCRIBING}
     telling = is_telling(said)
     # "The current water level"
-    opened = next((at for at, word in enumerate(said) if word not in _ARTICLES and word not in _DESCRIBING), len(said))
+    opened = next((at for at, word in enumerate(said) if word not in ARTICLES and word not in _DESCRIBING), len(said))
     said = said[opened:] if opened < len(said) else said
     # "Water level of a tank", "Departures from a station" of `train_departures`, "Opening hours of a park"
     names = (
         len(words) if said[: len(words)] == words else next((at for at in (1, 2) if said[at - 1 : at] == (last,)), 0)
     )
     behind = (*said[names:], "")[0]
-    thing = names > 0 and (behind == "" or behind in _BEHIND_THINGS | {"from", "by", "per"})
+    thing = names > 0 and (behind == "" or behind in BEHIND_THINGS | {"from", "by", "per"})
     return not (thing or telling or (not said and names_a_figure(last)))
 
 
@@ -284,9 +253,9 @@ def is_telling(said: tuple[str, ...]) -> bool:
     if singular(told) == "look" and behind == "up":
         behind = words[2]
     verb = singular(told)
-    led = is_function_word(behind) and behind not in (*_ARTICLES, "you", "me", "us")
+    led = is_function_word(behind) and behind not in (*ARTICLES, "you", "me", "us")
     plain = verb in PLAIN_VERBS | _FINDING and not led
-    return plain or (verb in TELLING_VERBS and behind in _ARTICLES)
+    return plain or (verb in TELLING_VERBS and behind in ARTICLES)
 
 
 def names_a_figure(word: str) -> bool:
@@ -308,7 +277,7 @@ def verb_behind(name: str, told: str, article: str) -> str:
         changes = [word for word in rest if is_strong(word)]
         return changes[-1] if changes and first not in PLAIN_VERBS | TELLING_VERBS else ""
     verb = singular(told)
-    led = article in _ARTICLES or is_strong(verb)
+    led = article in ARTICLES or is_strong(verb)
     if first not in PLAIN_VERBS | TELLING_VERBS:
         # "Book vacation days for somebody", which is called `vacation_book`; but not "Book of orders", nor "Order
         # details" of `get_order`.
@@ -383,27 +352,6 @@ def is_of_one(verb: str, summary: str) -> bool:
     """Whether a tool that is called by counting or listing does it to one thing: "Counts a vote", "Lists a bike for
     sale"."""
     return verb in _OF_ONE and _OF_ONE[verb].match(summary) is not None
-
-
-def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
-    """Whether what a tool is called or described by may be done to something, though its verb is one by which tools tell
-    things as well: "Split a sample into parts" of `aliquot`, `round_up`, "Translate a page and publish it".
-
-    Args:
-        first: the word that the tool's name opens with.
-        summary: the first sentence of its description.
-        begun: the verb that opens it, and the word behind that.
-    """
-    told, article = begun
-    verb, said = singular(told), parts(summary)
-    known = first in TELLING_VERBS | PLAIN_VERBS
-    handled = verb in HANDLING_VERBS and article in _ARTICLES and not known
-    # "Sequencing details for a sample"
-    going = told.endswith("ing") and told != first and stem(told) == stem(first) and not known
-    particle = (*said, "", "")[1]
-    away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
-    joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
-    return handled or going or away or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
 
 
 def owner_told(description: str, nouns: tuple[str, ...]) -> tuple[str, ...]:

@@ -105,7 +105,8 @@ _FAMILIES = tuple(
 
 def is_limit(param: Param) -> bool:
     """Whether the parameter bounds how much is returned."""
-    return any(stem(word) in param.stems for word in LIMIT_WORDS) and not bound_of(param)
+    whole = "number" not in param.types
+    return whole and any(stem(word) in param.stems for word in LIMIT_WORDS) and not bound_of(param)
 
 
 def bound_of(param: Param) -> str:
@@ -230,7 +231,7 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if "per" in param.stems and unit not in stems and kind not in own:
         return 0.0
     own |= _scales(param)
-    if unit in param.stems or (kind is not None and kind in own) or _is_degrees(param, unit):
+    if unit in param.stems or unit in param.measured or (kind is not None and kind in own) or _is_degrees(param, unit):
         return 2.0 + cue + least
     if own:
         return 0.0

@@ -27,6 +27,7 @@ _NO_ORDER = re.compile(
     re.IGNORECASE,
 )
 _AWAY = word_set("up down out off away back")
+PARTICLES = word_set("up down out off back away over on in")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
 WHEN = word_set("when whenever once while whilst unless if until till provided assuming maybe perhaps possibly")
@@ -70,10 +71,29 @@ def ordered_otherwise(clause: Clause, tools: Sequence[KnownTool], used: Sequence
     if verb.low == "count" and (counted := _counted(clause, tools, used)) is not None:
         return [counted]
     after, last = clause.words_after(verb.end, 1), clause.tokens[-1]
+    noun = any(not tool.may_change and verb.low in parts(tool.name) for tool in tools)
+    if noun and after and after[0] in _AWAY - said:
+        # "Stock up on nuts" asks for no stock.
+        return [(verb.start, verb.end)]
     if verb.low == "see" and after == ("to",):
         return [(verb.start, verb.end)]
     away = verb.low in _TAKING and last.low in _AWAY - said and not overlaps(last.start, last.end, used)
     return [(last.start, last.end)] if away else []
+
+
+def lacks_particle(clause: Clause, tool: KnownTool) -> bool:
+    """Whether an order has the verb that a tool is called by, and not the little word that belongs to it: "check in" is
+    not `check_out`."""
+    first, second, *_ = (*parts(tool.name), "", "")
+    if second not in PARTICLES or clause.opening != first:
+        return False
+    quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
+    return not any(t.low in (second, f"{second}to") and not overlaps(t.start, t.end, quoted) for t in clause.tokens)
+
+
+def is_done_to_it(clause: Clause, text: str) -> bool:
+    """Whether a text is what an order is to be done to: "lathe" of "Start the lathe"."""
+    return re.search(rf"\b{re.escape(clause.opening)} the {re.escape(text)}\b", clause.text, re.IGNORECASE) is not None
 
 
 def _counted(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> Span | None:

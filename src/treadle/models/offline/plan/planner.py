@@ -22,7 +22,7 @@ from treadle.models.offline.plan.corrections import as_written, corrected_by, fa
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
-from treadle.models.offline.plan.listers import Listers, another_thing
+from treadle.models.offline.plan.listers import Listers, another_thing, tells_names
 from treadle.models.offline.plan.lookups import besides, is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import in_other_units
@@ -120,7 +120,7 @@ class Planner:
             told = f"It is not clear which of '{one.text}' and '{other.text}' is the {noun_of(this)} and which the"
             outcome.troubles.append(Trouble(f"{told} {noun_of(that)}."))
             return outcome
-        if doubt := in_the_way(tool, clause, filling) or another_thing(tool, filling, self.told):
+        if doubt := in_the_way(tool, clause, filling) or another_thing(tool, filling, clause, self.told):
             outcome.troubles.append(Trouble(doubt))
             return outcome
         if (change := find_change(clause)) is not None and takes_times(tool):
@@ -258,7 +258,7 @@ class Planner:
             outcome.left = replace(outcome.left, turning=(*outcome.left.turning, strange))
         missing = [word for call in outcome.calls for word in self._unfounded(outcome, call)]
         outcome.left = replace(outcome.left, turning=(*outcome.left.turning, *missing))
-        if missing or (outcome.left.forbids and not self._tells_names(outcome)):
+        if missing or (outcome.left.forbids and not tells_names(outcome, self.box)):
             outcome.calls.clear()
             outcome.done.clear()
         elif outcome.done and not outcome.calls:
@@ -275,14 +275,6 @@ class Planner:
                 outcome.done.clear()
                 outcome.doubted = True
                 return
-
-    def _tells_names(self, outcome: Outcome) -> bool:
-        """Whether what is called next is a list that may know the words left over, and be asked about them then."""
-        if outcome.left is not None and outcome.left.turning:
-            return False
-        tools = [self.box.named(call.tool) for call in outcome.calls if not call.arguments]
-        open_to = [tool for tool in tools if tool is not None and tool.lists and tool.change is None and tool.params]
-        return 0 < len(outcome.calls) == len(open_to)
 
     def _unfounded(self, outcome: Outcome, call: Call) -> list[str]:
         """The words by which a call is not the one that is asked for."""

@@ -53,10 +53,12 @@ _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by aut
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
 _STEPS = word_set("raise increase lift cut reduce lower decrease")
 _STEP_NAMES = word_set("by increment delta step")
-_LASTING = word_set("renew extend prolong lengthen delay postpone")
+_LASTING = word_set("top renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
 _BESIDE = re.compile(r"^(?:(?!\b(?:to|as|with|for|by)\b).)*\band ((?:its|his|her|their) [\w-]+)", re.IGNORECASE)
 _REACHED = frozenset(stem(word) for word in word_set("address email mail phone telephone iban"))
+_BESIDE_IT = word_set("with against about under")
+_SPANS = word_set("second minute hour day night week month year")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -102,6 +104,9 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     if sole and before[:1] == ("by",) and param.stems[-1:] != ("by",) and not set(param.nouns) & _DOERS:
         # "A song by Nena" says whose it is, and not which.
         return True
+    if sole and before[:1] and before[0] in _BESIDE_IT and not _speaks_of(tool, param, before[0]):
+        # "The session with Rio" is one that he takes part in, and may be another's.
+        return True
     owner = re.match(r"['’]s? ", clause.text[value.end :]) and clause.words_after(value.end + 2, 1)
     whose = before[1:] if before[:1] in _OWNED else owner or ()
     own = any(stem(word) in (*param.nouns, *(param.words if owner else ())) for word in whose)
@@ -109,6 +114,12 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         # "A vote for Ramos", to a tool that counts "a vote for a candidate" and takes a name.
         own = re.search(rf"\b{re.escape(before[1])} {before[0]} an? ", tool.spec.description.lower()) is None
     return own or (param.stems[-1:] == ("id",) and before[:1] in _OWNED)
+
+
+def _speaks_of(tool: KnownTool, param: Param, word: str) -> bool:
+    """Whether a tool leads something with a preposition, or a parameter is called by it."""
+    told = f"{tool.spec.description} {param.description} {' '.join(parts(param.name))}"
+    return word in {token.low for token in tokens(told)}
 
 
 def _is_no_currency(tool: KnownTool, param: Param, value: Value) -> bool:
@@ -186,6 +197,7 @@ def done_to_many(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span
         if token.low in _EVERY and token.low not in wording and not overlaps(token.start, token.end, used):
             found.append((token.start, token.end))
         near = clause.tokens[max(0, place - 1) : place] + clause.tokens[place + 1 : place + 2]
+        near = tuple(each for each in near if each.low != "of")
         if many and not any(overlaps(each.start, each.end, used) for each in near):
             found += [] if overlaps(token.start, token.end, used) else [(token.start, token.end)]
         elif many and re.search(r"['’]s?\s+$", clause.text[: token.start]):
@@ -327,9 +339,23 @@ def shared_number(tool: KnownTool, filling: Filling, clause: Clause) -> str:
         # As in "Pay Ann and Ben 50".
         return free[0]
     numbers = [
-        str(filling.arguments[p.name]) for p in tool.params if p.shape == "number" and p.name in filling.arguments
+        str(filling.arguments[p.name])
+        for p in tool.params
+        if p.shape == "number"
+        and p.name in filling.arguments
+        and not _is_of_each(p, str(filling.arguments[p.name]), clause)
     ]
     return next((number for number in numbers if number not in spread), "")
+
+
+def _is_of_each(param: Param, number: str, clause: Clause) -> bool:
+    """Whether a number says to which thing several are taken, "into sprint 13", or how long each lasts, "for 3 hours":
+    it is not to be shared."""
+    noun = parts(param.name)[-1]
+    if re.search(rf"\b(?:to|into|in|at|on) (?:the )?{noun} {re.escape(number)}\b", clause.text, re.IGNORECASE):
+        return singular(noun) == noun and "number" not in param.types
+    lasting = re.search(rf"\bfor {re.escape(number)} (\w+)", clause.text, re.IGNORECASE)
+    return lasting is not None and singular(lasting[1].lower()) in _SPANS
 
 
 def sets_what_is(tool: KnownTool, param: Param, clause: Clause, asked: dict[str, Any], given: dict[str, Any]) -> bool:

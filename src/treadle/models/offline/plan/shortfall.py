@@ -18,6 +18,7 @@ from treadle.models.offline.plan.kinds import (
     rate_of_another,
     said_yes_to_less,
     small_predicate,
+    what_was_done,
     who_did_it,
 )
 from treadle.models.offline.plan.outcome import Outcome
@@ -45,6 +46,7 @@ def falls_short(outcome: Outcome, made: Exchange, spans: Sequence[tuple[int, int
         or one_of_many(clause, result)
         or done_by_us(clause, result, tools)
         or small_predicate(clause, result, tools)
+        or what_was_done(clause, result, tools)
         or no_number_of(clause, result, tools, spans)
         or no_such_weather(clause, result)
         or said_yes_to_less(clause, result, left_out)

@@ -145,12 +145,17 @@ def is_numbered(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     )
     # "Item 2" of "a todo item".
     said += re.findall(rf"\b(\w+) {re.escape(before[0])}\b", tool.spec.description, re.IGNORECASE)
+    if not {*param.nouns} - {"number", "id", "no", "nr", stem("name")} and tool.name_stems[-1:] != param.nouns:
+        # "Episode 7", of a tool that tells of "an episode" by its `number`.
+        said += [param.nouns[0]] if re.search(rf"\ban? {re.escape(before[0])}\b", tool.spec.description, re.I) else []
     return any(stem(word) in param.nouns for word in said)
 
 
 def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> int:
     """How plainly a clause says that a value is a parameter's: 0 if it does not."""
-    after, led = re.match(r"[\"”']?\s+([\w-]+)", clause.text[value.end :]), fits.led_by(param, value, clause)
+    # "Lena as white"
+    after = re.match(r"[\"”']?\s+(?:as (?:the |an? )?)?([\w-]+)", clause.text[value.end :])
+    led = fits.led_by(param, value, clause)
     if value.period is not None and (end := fits.end_of_two(value, clause)):
         return 5 * (end == fits.direction(param))
     if fits.direction(param) and led in _OPPOSITE:
@@ -166,7 +171,8 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     if led in ("to", "into") and clause.command in _SETTING and "to" not in told:
         # What is set to something has to be said: of "Change Sales to Ute" either may be the department.
         return 0
-    if led in told:
+    if led in told or (led and (led,) == parts(param.description)[:1]):
+        # "From where it was seen"
         return 3
     if _OBJECT in told and led == "of" and _is_measured(value, clause):
         return 3

@@ -39,7 +39,8 @@ class Param:
     """A parameter of a tool.
 
     `stems` are the words of its name; `nouns` the same without what only tells it from its siblings, and for a plain
-    `id` or `name` the words of the tool's own noun.
+    `id` or `name` the words of the tool's own noun. `measured` are the stems of the units that it is said to be
+    told in.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Param:
     types: frozenset[str]
     enum: tuple[Any, ...]
     examples: tuple[str, ...]
+    measured: frozenset[str] = frozenset()
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -137,7 +139,10 @@ class KnownTool:
     def lists(self) -> bool:
         """Whether it can be called with nothing and tells of many things."""
         listing = {"list", "show", "describ", "enumer", "catalog", "all", "avail"} & set(self.name_stems)
+        whole = (self.spec.output_schema or {}).get("type") == "array"
+        last = (*parts(self.name), "")[-1]
         told = not self.params and any("array" in output.types for output in self.outputs)
+        told = told or (whole and (not self.params or singular(last) != last))
         return not self.required and (bool(listing) or told)
 
     @property
@@ -169,7 +174,9 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     owners = owner_told(spec.description, tuple(noun for noun in nouns[-1:] if noun not in taken))
     called = tuple(noun for noun in nouns if noun not in taken)
     params = tuple(
-        _param(name, resolve(schema, root), root, name in required, (name == "name" and owners) or called)
+        _param(
+            name, resolve(schema, root), root, name in required, (name == "name" and owners) or called, spec.description
+        )
         for name, schema in properties.items()
     )
     outputs = tuple(read_outputs(spec.output_schema or {}, spec.output_schema or {}, 0))
@@ -208,7 +215,7 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
-def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tuple[str, ...]) -> Param:
+def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tuple[str, ...], told: str) -> Param:
     if "items" in schema:
         items = resolve(schema["items"], root)
         inner = {name: resolve(field, root) for name, field in items.get("properties", {}).items()}
@@ -239,6 +246,12 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
         types=types_of(schema),
         enum=tuple([schema["const"]] if "const" in schema else enum),
         examples=tuple(dict.fromkeys(text for text in examples if text and len(text) <= 40)),
+        measured=frozenset(
+            stem(unit.lower())
+            for unit in re.findall(rf"\b{re.escape(words[-1])} in (?:an? )?(\w+)", told, re.IGNORECASE)
+        )
+        if words
+        else frozenset(),
     )
 
 
