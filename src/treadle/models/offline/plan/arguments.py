@@ -376,7 +376,7 @@ class _Filler:
         for param in self._open("text"):
             if self.clause.reason and "reason" in param.stems and not param.enum:
                 self.out.arguments[param.name] = self.clause.reason
-            if self.clause.reason or not fits.is_free_text(param) or not param.required:
+            if self.clause.reason or param.enum or not fits.is_free_text(param) or not param.required:
                 continue
             free, values = _FREE.search(self.clause.text), self.can.values(param)
             quoted = next((value for value in values if value.kind == "quoted"), None)

@@ -148,7 +148,7 @@ class Commands:
         if first == "return" and parts(self.summary)[:1] not in (("return",), ("returns",)):
             # What is returned may be a book: the description tells.
             return self._opening | {first}
-        if first == "return" and is_returned(self.name, self.summary):
+        if first == "return" and is_returned(self.name, self.summary, self.takes):
             return frozenset({first})
         if is_of_one(first, self.summary):
             # Who counts one more does not tell how many there are, nor who lists something for sale what is.

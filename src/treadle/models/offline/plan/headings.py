@@ -4,7 +4,7 @@ Called by `naming`.
 """
 
 from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
-from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, MAKING_VERBS, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, TELLING_VERBS, word_set
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular
 
 ARTICLES = word_set("a an the one this all every some any")
@@ -35,8 +35,9 @@ def is_heading(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> b
     if not head or not {*head[1:]}.isdisjoint(ARTICLES):
         return False
     if said[behind] in _RELATIVE:
-        # "Seats that are left"
-        return head[-1] in words and first not in _CHANGING - MAKING_VERBS - TELLING_VERBS
+        # "Seats that are left", but not "Note that a child is absent".
+        many = singular(head[-1]) != head[-1] in words
+        return many and returns not in ("", "string", "null")
     if len(words) > 1 and head[-1] == last and first not in head:
         owner = said.index(first, behind) if first in said[behind:] else 0
         deed = last in _CHANGING | DEED_VERBS | DEED_NOUNS and returns in ("", "string", "null")

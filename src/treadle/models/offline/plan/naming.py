@@ -343,9 +343,10 @@ def is_given(summary: str) -> bool:
     return (singular(told) == "give" and article in ("a", "an") and " to " in summary) or bool(_GIVEN_TO.match(summary))
 
 
-def is_returned(name: str, summary: str) -> bool:
+def is_returned(name: str, summary: str, takes: frozenset[str] = frozenset()) -> bool:
     """Whether what a tool is called by is returned, as by `return_car`, and is not what it tells: "Returns a list"."""
-    return _RETURNED.match(summary) is not None and parts(summary)[2] in parts(name)
+    said = parts(summary)
+    return _RETURNED.match(summary) is not None and (said[2] in parts(name) or stem(said[2]) in takes)
 
 
 def is_of_one(verb: str, summary: str) -> bool:

@@ -30,7 +30,10 @@ _AWAY = word_set("up down out off away back")
 PARTICLES = word_set("up down out off back away over on in")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
-WHEN = word_set("when whenever once while whilst unless if until till provided assuming maybe perhaps possibly")
+WHEN = word_set(
+    "when whenever once while whilst unless if until till provided assuming maybe perhaps possibly "
+    "pending awaiting depending barring"
+)
 # What an order may hold besides its verb, what that is done to, and the words of the tool.
 _BESIDE_ORDERS = word_set(
     """a an the this that these those some any each every both all of for in on at to from with by into onto about as
@@ -52,6 +55,12 @@ _SHOWN = re.compile(
 )
 _SUBJECTS = word_set("i we he she they")
 _SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
+_LATER = re.compile(
+    r"\bin (?:about |around )?(?:(?:half )?an?|\d+|a few|a couple of|some) "
+    r"(?:second|minute|hour|day|week|month|year)s?\b",
+    re.IGNORECASE,
+)
+_HESITATING = re.compile(r"\.{2,}(?!\w)|…")
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")
@@ -128,7 +137,8 @@ def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> 
         return []
     own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
     own |= {word for param in tool.params for word in (*param.words, *param.stems, *param.nouns)}
-    found = [match.span() for match in _SO_ON.finditer(clause.text) if not overlaps(*match.span(), used)]
+    said = [*_SO_ON.finditer(clause.text), *_LATER.finditer(clause.text), *_HESITATING.finditer(clause.text)]
+    found = [match.span() for match in said if not overlaps(*match.span(), used)]
     values = [(value.start, value.end) for value in clause.values]
     # "Record that Mia is adopted by Eva"
     beside = _BESIDE_ORDERS | _BE if clause.words_after(verb.end, 1) == ("that",) else _BESIDE_ORDERS
