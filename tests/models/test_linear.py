@@ -64,11 +64,40 @@ FOLD, LINES, DOT_ALL = int(re.IGNORECASE), int(re.MULTILINE), int(re.DOTALL)
 
 @functools.cache
 def tree_of(pattern):
-    return parser.parse(pattern.pattern, pattern.flags).data
+    return made_of(parser.parse(pattern.pattern, pattern.flags).data, pattern.flags)
 
 
-TAKEN = {}
-"""Whether a place of a pattern, all of which are kept, takes a character: most are asked thousands of times."""
+def made_of(data, flags):
+    """The nodes of a pattern: what each is, what is in it, and the characters that it takes if it takes one."""
+    made = []
+    for kind, value in data:
+        taken = Taken(kind, value, flags) if kind in SINGLE else None
+        match kind:
+            case op.BRANCH:
+                value = tuple(made_of(branch.data, flags) for branch in value[1])
+            case op.SUBPATTERN:
+                value = value[0], made_of(value[3].data, flags)
+            case op.ATOMIC_GROUP:
+                value = made_of(value.data, flags)
+            case op.MAX_REPEAT | op.POSSESSIVE_REPEAT | op.MIN_REPEAT:
+                value = value[0], value[1], made_of(value[2].data, flags)
+            case op.ASSERT | op.ASSERT_NOT:
+                value = value[1].getwidth()[0] if value[0] < 0 else 0, made_of(value[1].data, flags)
+        made.append((kind, value, taken))
+    return tuple(made)
+
+
+class Taken(dict):
+    """Whether a place of a pattern takes a character, found once for each; the end of a text, "", no place takes."""
+
+    def __init__(self, kind, value, flags):
+        super().__init__({"": False})
+        self.place = kind, value, flags
+
+    def __missing__(self, char):
+        kind, value, flags = self.place
+        found = self[char] = takes(kind, value, char, flags)
+        return found
 
 
 def takes(kind, value, char, flags):
@@ -95,21 +124,36 @@ class Steps:
     """A count of steps, and the matcher that takes them."""
 
     def __init__(self):
-        self.count = 0
+        self.count, self.known = 0, {}
 
     def search(self, pattern, text, at, end):
         text = str(text)
         for start in range(at, end + 1):
             self.count += 1
-            found = Matching(self, text, end, pattern.flags).run(tree_of(pattern), 0, start, lambda to: to)
+            found = self.tried(pattern, text, start, end)
             if found is not None:
                 return start, found
         return None
 
     def match(self, pattern, text, at, end, to_end=False):
-        accept = (lambda to: to if to == end else None) if to_end else lambda to: to
-        found = Matching(self, str(text), end, pattern.flags).run(tree_of(pattern), 0, at, accept)
+        found = self.tried(pattern, str(text), at, end, to_end)
         return None if found is None else (at, found)
+
+    def tried(self, pattern, text, at, end, to_end=False):
+        """Where a match at a place ends, or None; what is asked again takes as many steps, and is not worked out."""
+        tree = tree_of(pattern)
+        attempt = Matching(self, text, end, pattern.flags)
+        if attempt.fails(tree, 0, at):
+            return None
+        asked = pattern, text, at, end, to_end
+        if asked not in self.known:
+            before = self.count
+            found = attempt.run(tree, 0, at, (lambda to: to if to == end else None) if to_end else lambda to: to)
+            self.known[asked] = found, self.count - before
+            return found
+        found, count = self.known[asked]
+        self.count += count
+        return found
 
 
 class Matching:
@@ -120,12 +164,14 @@ class Matching:
         self.groups = {}
 
     def run(self, nodes, index, at, then):
+        steps, text, end = self.steps, self.text, self.end
         while index < len(nodes):
-            self.steps.count += 1
-            kind, value = nodes[index]
-            if kind not in SINGLE:
+            steps.count += 1
+            kind, value, taken = nodes[index]
+            if taken is None:
                 break
-            if not self.one(kind, value, at):
+            steps.count += 1
+            if not taken[text[at] if at < end else ""]:
                 return None
             index, at = index + 1, at + 1
         else:
@@ -137,21 +183,24 @@ class Matching:
 
         match kind:
             case op.BRANCH:
-                for branch in value[1]:
-                    found = self.run(branch.data, 0, at, rest)
-                    if found is not None:
-                        return found
+                for branch in value:
+                    if not self.fails(branch, 0, at):
+                        found = self.run(branch, 0, at, rest)
+                        if found is not None:
+                            return found
                 return None
             case op.SUBPATTERN:
-                return self.group(value[0], value[3], at, rest)
+                return self.group(*value, at, rest)
             case op.ATOMIC_GROUP:
-                to = self.run(value.data, 0, at, lambda to: to)
+                to = self.run(value, 0, at, lambda to: to)
                 return None if to is None else rest(to)
             case op.MAX_REPEAT | op.POSSESSIVE_REPEAT | op.MIN_REPEAT:
+                if len(value[2]) == 1 and value[2][0][2] is not None:
+                    return self.repeat_one(kind, *value, at, rest, nodes, index + 1)
                 return self.repeat(kind, *value, at, rest)
             case op.ASSERT | op.ASSERT_NOT:
-                start = at - value[1].getwidth()[0] if value[0] < 0 else at
-                found = None if start < 0 else self.run(value[1].data, 0, start, lambda to: to)
+                start = at - value[0]
+                found = None if start < 0 else self.run(value[1], 0, start, lambda to: to)
                 return rest(at) if (found is None) == (kind is op.ASSERT_NOT) else None
             case op.GROUPREF:
                 start, to = self.groups.get(value, (0, 0))
@@ -162,6 +211,15 @@ class Matching:
                 return rest(at) if self.place(value, at) else None
         raise NotImplementedError(kind)
 
+    def fails(self, nodes, index, at):
+        """Whether the first of the nodes takes one character, and not the one that is there: the steps are taken."""
+        if index == len(nodes) or (taken := nodes[index][2]) is None:
+            return False
+        if taken[self.text[at] if at < self.end else ""]:
+            return False
+        self.steps.count += 2
+        return True
+
     def group(self, number, inner, at, rest):
         before = self.groups.get(number)
 
@@ -169,33 +227,37 @@ class Matching:
             self.groups[number] = (at, to)
             return rest(to)
 
-        found = self.run(inner.data, 0, at, after)
+        found = self.run(inner, 0, at, after)
         if found is None and before is not None:
             self.groups[number] = before
         return found
 
-    def repeat(self, kind, least, most, inner, at, rest):
-        if len(inner.data) == 1 and inner.data[0][0] in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-            if kind is op.MIN_REPEAT:
-                for count in range(min(most, self.end - at) + 1):
-                    if count >= least and (found := rest(at + count)) is not None:
-                        return found
-                    if not self.one(*inner.data[0], at + count):
-                        return None
-                return None
-            count = 0
-            while count < most and self.one(*inner.data[0], at + count):
-                count += 1
-            if kind is op.POSSESSIVE_REPEAT:
-                return rest(at + count) if count >= least else None
-            for tried in range(count, least - 1, -1):
-                if (found := rest(at + tried)) is not None:
+    def repeat_one(self, kind, least, most, inner, at, rest, nodes, index):
+        steps, text, end, taken = self.steps, self.text, self.end, inner[0][2]
+        if kind is op.MIN_REPEAT:
+            for count in range(min(most, end - at) + 1):
+                if count >= least and (found := rest(at + count)) is not None:
                     return found
+                steps.count += 1
+                if not taken[text[at + count] if at + count < end else ""]:
+                    return None
             return None
+        count, last = 0, min(most, end - at)
+        while count < last and taken[text[at + count]]:
+            count += 1
+        steps.count += count + (count < most)
+        if kind is op.POSSESSIVE_REPEAT:
+            return rest(at + count) if count >= least else None
+        for tried in range(count, least - 1, -1):
+            if not self.fails(nodes, index, at + tried) and (found := rest(at + tried)) is not None:
+                return found
+        return None
+
+    def repeat(self, kind, least, most, inner, at, rest):
         if kind is op.POSSESSIVE_REPEAT:
             count = 0
             while count < most:
-                to = self.run(inner.data, 0, at, lambda to: to)
+                to = self.run(inner, 0, at, lambda to: to)
                 if to is None or to == at:
                     break
                 at, count = to, count + 1
@@ -205,23 +267,13 @@ class Matching:
             more = None
             if kind is op.MIN_REPEAT and count >= least and (found := rest(at)) is not None:
                 return found
-            if count < most:
-                more = self.run(inner.data, 0, at, lambda to: again(count + 1, to) if to > at else None)
+            if count < most and not self.fails(inner, 0, at):
+                more = self.run(inner, 0, at, lambda to: again(count + 1, to) if to > at else None)
             if more is None and kind is op.MAX_REPEAT and count >= least:
                 return rest(at)
             return more
 
         return again(0, at)
-
-    def one(self, kind, value, at):
-        self.steps.count += 1
-        if at >= self.end:
-            return False
-        asked = kind, id(value), self.text[at], self.flags
-        found = TAKEN.get(asked)
-        if found is None:
-            found = TAKEN[asked] = takes(kind, value, self.text[at], self.flags)
-        return found
 
     def place(self, kind, at):
         if kind is op.AT_BEGINNING_STRING:
