@@ -54,13 +54,27 @@ class Token:
 
 def tokens(text: str) -> tuple[Token, ...]:
     """The words and numbers of `text`, in order; identifiers, dates and codes are kept whole."""
+    return _short_tokens(text) if len(text) <= _SHORT else _tokens(text)
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
     return tuple(Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text))
 
 
 def parts(name: str) -> tuple[str, ...]:
     """The words inside an identifier: `unitPrice`, `unit_price` and "unit price" are all unit, price; in lower case."""
+    return _short_parts(name) if len(name) <= _SHORT else _parts(name)
+
+
+def _parts(name: str) -> tuple[str, ...]:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return tuple(word.lower() for word in re.findall(r"[^\W_]+", spaced))
+
+
+# A question, and what tools are called and described by, is read hundreds of times; results may be of any size.
+_SHORT = 400
+_short_tokens = lru_cache(maxsize=1024)(_tokens)
+_short_parts = lru_cache(maxsize=8192)(_parts)
 
 
 @lru_cache(maxsize=8192)

@@ -92,7 +92,8 @@ def _is_one(clause: Clause, written: str, start: int, names: Sequence[str]) -> b
         return written.lower() in names
     if written.isupper() and written in names and (len(written) > 1 or start > 0):
         return True
-    return len(parts(written)) > 1 and any(parts(written) == parts(name) for name in names)
+    words = parts(written)
+    return len(words) > 1 and any(words == parts(name) for name in names)
 
 
 def _is_whole(name: str, word: Token) -> bool:
