@@ -31,7 +31,10 @@ settings.register_profile(
     max_examples=deep(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
+# Fewer, as they are the same ones every time: `make test` and `make properties` are what looks where nobody has looked.
+settings.register_profile(
+    "ci", settings.get_profile("dev"), max_examples=deep(25), derandomize=True, database=None, print_blob=True
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 

@@ -233,7 +233,7 @@ WORDS = st.sampled_from(  # written as one text, as a person would
 )
 
 
-@settings(max_examples=deep(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(WORDS, max_size=14), free=st.text(max_size=30))
 def test_any_text_gets_the_same_valid_reply_twice(reply, toolbox, words, free):
     box = toolbox("everything")
