@@ -197,7 +197,7 @@ async def _that_fits(config: Configuration, going_on: GoingOn, found: _Found) ->
     if not going_on.ended:
         check_whose(config, whose)
         check_limits(config, going_on.limits or state.limits)
-    asked_of(going_on.message)
+    asked_of(going_on.message, "message")
     watcher, over = watcher_of(going_on.on_event), lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
     driven.driven.ends = going_on.ended
