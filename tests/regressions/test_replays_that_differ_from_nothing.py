@@ -15,6 +15,7 @@ from treadle import (
     replay,
     tool,
 )
+from treadle.kernel.events import decode_event, encode_event
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -229,3 +230,19 @@ async def test_a_run_that_goes_on_is_replayed_though_redaction_changed_what_trea
     gone_on = await agent.resume(landed.run_id, limits=Limits(steps=4))
     assert (landed.stop.reason, gone_on.text) == ("max_steps", "done")
     assert (await agent.replay(gone_on.run_id, recorded_limits=True)).same
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+async def test_a_run_that_an_earlier_version_ended_for_errors_in_its_own_words_is_replayed(on_limit):
+    model = ScriptedModel([[("nothing", {})], "That is all."])
+    agent = Agent(model, journal=MemoryJournal(), limits=Limits(consecutive_errors=1), on_limit=on_limit)
+    ended = await agent.run("go")
+    earlier = MemoryJournal()
+    words = b"everything went wrong in the step.", b"everything went wrong in 1 steps in a row."
+    events = [decode_event(encode_event(one).replace(*words)) for one in await agent.journal.read(ended.run_id)]
+    await earlier.append(ended.run_id, 0, events)
+    assert (await earlier.read(ended.run_id))[-1].stop.detail == words[1].decode()
+    found = await replay(earlier, ended.run_id)
+    assert found.same, str(found)
+    found = await Agent(model, journal=earlier, limits=Limits(consecutive_errors=1), on_limit=on_limit).replay(ended.run_id)
+    assert found.same, str(found)

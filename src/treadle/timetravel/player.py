@@ -242,7 +242,7 @@ class Player:
         if redacts and isinstance(recorded, ToolFinished):
             # An error names a column, or how much it left out, of what was really written.
             left_out = (*left_out, "content")
-        if redacts:
+        if redacts or _is_of_errors(recorded):
             now = _with_the_loop_of(recorded, now)
         if redacts and isinstance(recorded, RunFinished):
             # The answer was read of what was really said, and then written.
@@ -372,16 +372,24 @@ def _with_the_loop_of(recorded: Event, now: EventT) -> EventT:
         one, other = recorded.landing, now.landing
         if one is not None and other is not None and _is_same_limit(one, other):
             why = replace(now.decision, why=recorded.decision.why)
-            return replace(now, landing=replace(other, detail=one.detail), note=recorded.note, decision=why)
+            return replace(now, landing=one, note=recorded.note, decision=why)
     elif isinstance(recorded, RunFinished) and isinstance(now, RunFinished) and _is_same_limit(recorded.stop, now.stop):
         decision = now.decision
         if decision is not None and recorded.decision is not None:
             decision = replace(decision, why=recorded.decision.why)
-        return replace(now, stop=replace(now.stop, detail=recorded.stop.detail), decision=decision)
+        return replace(now, stop=recorded.stop, decision=decision)
     return now
 
 
 def _is_same_limit(one: Stop, other: Stop) -> bool:
     # The limit is the first sentence; of a call that is repeated the others tell.
     first, again = one.detail.partition(". ")[0], other.detail.partition(". ")[0]
-    return one.reason == other.reason and one.reason in LIMIT_REASONS and first.rstrip(".") == again.rstrip(".")
+    alike = first.rstrip(".") == again.rstrip(".") or one.reason == "consecutive_errors"
+    return one.reason == other.reason and one.reason in LIMIT_REASONS and alike
+
+
+def _is_of_errors(recorded: Event) -> bool:
+    """Whether errors end the run: how many is in the decision, and versions of treadle have other words for it."""
+    if isinstance(recorded, StepPrepared):
+        return recorded.landing is not None and recorded.landing.reason == "consecutive_errors"
+    return isinstance(recorded, RunFinished) and recorded.stop.reason == "consecutive_errors"
