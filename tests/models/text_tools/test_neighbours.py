@@ -146,6 +146,14 @@ def test_a_call_that_something_follows_is_spoken_of(protocols, form, format, bef
     assert (reply.message.text, reply.message.calls, reply.finish) == (text, (), "stop")
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("form", [form for form in UNSURE if "marks" in form])
+def test_marks_in_code_that_something_follows_are_spoken_of(protocols, form, format):
+    text = f"The template:\n\n````\n{UNSURE[form]}\n````\n\nSo it is."
+    reply = protocols.reply(text, format)
+    assert (reply.message.text, reply.message.calls) == (text, ())
+
+
 ANSWERS = [
     "I used search(query) and add(a, b) to find it.",
     'Use `search("x")` for that.',
@@ -172,6 +180,9 @@ ANSWERS = [
     "<xs:tool_calls> is what the schema says.\nSee the page.",
     "<tool_calls>\nnone\n</tool_calls>",
     "A call begins with `<|tool_calls_section_begin|>`, or with <start_function_call>, in their templates.",
+    "<start_function_call> is the mark that Gemma writes.\nIt comes first.",
+    "Marks:\n- [TOOL_CALLS] is what Mistral writes\n- <|tool_calls_section_begin|> is what Kimi writes",
+    'Others write `<tool_calls>[{"name": "search", "arguments": {"query": "x"}}]</tool_calls>` for it.',
     "Final: 42",
 ]
 

@@ -21,17 +21,17 @@ _CALLS: Final = r"\|?(?:tool[_-]?calls|function[_-]?calls)\|?"
 _STARTS: Final = (
     r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s{1,9}+name\s{0,9}+=\s{0,9}+|=)"
     r"(?P<name>\"[^\"<>\n]{0,200}+\"|'[^'<>\n]{0,200}+'|[^\"'<>\s/]{1,200}+)\s{0,9}+(?P<empty>/?)>)"
-    rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer></?(?:{_CALLS}|\w{{1,20}}+:(?:tool|function)[_-]?calls?)>)"
+    rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer>(?<!`)</?(?:{_CALLS}|\w{{1,20}}+:(?:tool|function)[_-]?calls?)>)"
     rf"|(?P<close></(?:{_CALL}|tool|invoke|function)>)"
     r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
     rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?>(?:xml|html|json|text|tool\w*+)?)\s*+"
-    r"(?=</?\|?(?:tool|function|invoke)))"
+    r"(?=</?(?:tool|function|invoke|\|(?:tool|function)[_-]?calls?\|)))"
     rf"|(?P<code>{fences.LEAD}(?:`{{3,}}+|~{{3,}}+)[^\n`]*+(?:\n|\Z))|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z))|{FINAL}"
 )
 _STARTS_AT: Final = re.compile(_STARTS, re.MULTILINE | re.IGNORECASE)
 _MAY_START: Final = re.compile(
     rf"{MAY_BE_FINAL}|`?<[^<>]{{0,200}}+\Z|`\Z|{fences.LEAD}(?:[-*+\d.)]{{0,4}}|~{{1,2}}|`{{1,2}}|>[^\n]*+"
-    r"|`{3,}+[^\n`]*+(?:\n\s*+)?(?:</?\|?\w{0,10}+)?|~{3,}+[^\n`]*+)\Z",
+    r"|`{3,}+[^\n`]*+(?:\n\s*+)?(?:</?\|?[\w-]{0,14}+)?|~{3,}+[^\n`]*+)\Z",
     re.MULTILINE,
 )
 _OPEN_LANGUAGES: Final = frozenset({"", "xml", "html", "json", "text", "tool_call", "tool_calls", "tool_code"})

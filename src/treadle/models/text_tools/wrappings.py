@@ -52,6 +52,9 @@ GAP: Final = re.compile(
     r"(?>(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]"
     r"|<\|tool(?:_call_end|s_suffix)\|>)*)"
 )
+_SPOKEN_OF: Final = re.compile(r"[ \t]++[^\W\d_]++[ \t]++\w")
+"""What follows a mark that is spoken of: "[TOOL_CALLS] is what it writes"."""
+_WORD: Final = re.compile(_NAME)
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MORE_MARKS: Final = re.compile(r"[^\w\s`,;]")
 _STRAY: Final = re.compile(r"[}\])\s]++\Z")
@@ -171,7 +174,7 @@ class Wrappings:
         first = _OPEN.match(text, at)
         if first is not None and first.lastgroup in ("language", "ticks"):
             return None
-        if first is not None and first.lastgroup in ("element", "action"):
+        if first is not None and first.lastgroup in ("element", "action", "marker"):
             close = fences.closing(fence).search(text, at)
             if not final and (close is None or close.end() == len(text)):
                 return WAIT  # what looks like the end may be the beginning of another fence
@@ -333,9 +336,13 @@ class Wrappings:
             at = _after(GAP, text, end)
         if not final:
             return WAIT
-        return (
-            (found, at) if found else ([Fault(text[opened.start() :], "what follows the mark is no JSON")], len(text))
-        )
+        if found:
+            return found, at
+        written = text[opened.start() :]
+        if _SPOKEN_OF.match(text, opened.end()) and not any(map(self._offer.known, _WORD.findall(written))):
+            self._failures += 1
+            return None
+        return [Fault(written, "what follows the mark is no JSON")], len(text)
 
     def _action(self, text: str, at: int, final: bool) -> Found | None:
         named = _ACTION.match(text, at)
