@@ -368,3 +368,36 @@ def test_what_a_run_was_begun_under_tells_types_apart_that_differ_within(kind: A
         return f"paid {n}"
 
     assert f"this agent lacks: output {told}." in asyncio.run(refused())
+
+
+class Counted(BaseModel):
+    number: int
+    times: int = 1
+
+
+class CountedMore(Counted):
+    words: str = ""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("json", "value"),
+    [
+        ('{"number": 1}', Counted(number=1)),
+        ('{"number": "1", "times": 2}', Counted(number=1, times=2)),
+        ('{"number": 1, "words": "x"}', CountedMore(number=1, words="x")),
+    ],
+)
+def test_an_answer_of_which_the_type_leaves_nothing_out_is_of_no_kind_of_it(
+    json: str, value: Any, turned: bool
+) -> None:
+    """What a type fills in, or spells otherwise, is no reason to take another's answer."""
+    kind = CountedMore if isinstance(value, CountedMore) else Counted
+    other = CountedMore if kind is Counted else Counted
+    experts = [answering(json, "prompted", kind, name="expert"), answering("{}", "prompted", other, name="other")]
+    between = Agent(
+        ScriptedModel([[("transfer_to_expert", {})]]), tools=[handoff(one) for one in experts[:: -1 if turned else 1]],
+        name="between",
+    )  # fmt: skip
+    front = Agent(ScriptedModel([[("transfer_to_between", {})]]), tools=[handoff(between)], output=Counted)
+    assert repr(front.run_sync("go").output) == repr(value)

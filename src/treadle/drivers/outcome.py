@@ -69,20 +69,27 @@ def _handed_over(config: Configuration, state: RunState) -> Any:
     Where that type leaves something of it out, it is of a kind of that type that does not, of an agent further on.
     """
     kinds, given = [*_handed_to(config, state), *([] if config.output is None else [config.output])], state.output
-    fitting = None if given is None else _fitting(kinds, given)
-    if fitting is None:
+    fitting = list(_fitting(kinds, given)) if given is not None else []
+    if not fitting:
         return given
-    kind, value = fitting
-    narrower = [one for one in kinds if one.kind != kind.kind and is_kind_of(one.kind, kind.kind)]
-    other = _fitting(narrower, given) if narrower and as_json(value, given) != given else None
-    return value if other is None else other[1]
+    kind, value = fitting[0]
+    narrower = [other for one, other in fitting[1:] if one.kind != kind.kind and is_kind_of(one.kind, kind.kind)]
+    return next((one for one in (value, *narrower) if _is_kept(given, as_json(one, given))), value)
 
 
-def _fitting(kinds: Iterable[AnswerType], given: Json) -> tuple[AnswerType, Any] | None:
+def _fitting(kinds: Iterable[AnswerType], given: Json) -> Iterator[tuple[AnswerType, Any]]:
     for kind in kinds:
         with suppress(ValueError):
-            return kind, kind.value(given)
-    return None
+            yield kind, kind.value(given)
+
+
+def _is_kept(given: Json, value: Json) -> bool:
+    """Whether each key in `given` is in `value` too, which may have more, and other spellings of what stands there."""
+    if isinstance(given, dict):
+        return isinstance(value, dict) and all(key in value and _is_kept(one, value[key]) for key, one in given.items())
+    if isinstance(given, list) and isinstance(value, list):
+        return all(map(_is_kept, given, value))
+    return True
 
 
 def _handed_to(config: Configuration, state: RunState) -> Iterator[AnswerType]:
