@@ -1,6 +1,7 @@
 """Arguments that a server gives as an object and not as text: a tool is given what stands there, or is not called."""
 
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -8,6 +9,7 @@ from treadle import Agent, tool
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bedrock import BedrockCodec
 from treadle.models.bodies import event_json
+from treadle.models.contents import arguments_in
 from treadle.models.google import GoogleCodec
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -99,3 +101,9 @@ async def test_a_number_that_no_float_holds_is_an_error_and_no_null(dialect, arg
     result = await Agent(ScriptedModel([[("pay", call.arguments)], "Done."]), tools=[pay]).run("go")
     assert given == ([] if paid is None else [paid])
     assert result.text == "Done."
+
+
+def test_what_json_has_no_text_for_is_told_as_before_where_a_null_stands_beside_it():
+    given = {"none": None, "text": "\ud83d", "amount": Decimal("1.50")}
+    assert json.loads(arguments_in(given)) == {"none": None, "text": "?", "amount": "1.50"}
+    assert arguments_in({"none": None, "amount": float("inf")}) == '{"none": null, "amount": Infinity}'

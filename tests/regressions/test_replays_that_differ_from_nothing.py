@@ -242,7 +242,6 @@ async def test_a_run_that_an_earlier_version_ended_for_errors_in_its_own_words_i
     events = [decode_event(encode_event(one).replace(*words)) for one in await agent.journal.read(ended.run_id)]
     await earlier.append(ended.run_id, 0, events)
     assert (await earlier.read(ended.run_id))[-1].stop.detail == words[1].decode()
-    found = await replay(earlier, ended.run_id)
-    assert found.same, str(found)
-    found = await Agent(model, journal=earlier, limits=Limits(consecutive_errors=1), on_limit=on_limit).replay(ended.run_id)
-    assert found.same, str(found)
+    same = Agent(model, journal=earlier, limits=Limits(consecutive_errors=1), on_limit=on_limit)
+    for found in (await replay(earlier, ended.run_id), await same.replay(ended.run_id)):
+        assert found.same, str(found)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import assert_never
 
 from msgspec import Raw
-from msgspec.json import decode
 
 from treadle.kernel.messages import Content, File, Image, Text, ToolCall
 from treadle.models.checked import is_object
@@ -62,7 +61,12 @@ def arguments_in(value: object) -> str:
     written in its place is no JSON, which is for whoever reads the arguments to refuse.
     """
     text = json_bytes(value).decode()
-    return json.dumps(value) if "null" in text and decode(text) != value else text
+    try:
+        if "null" in text:
+            json.dumps(value, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(value, default=str)
+    return text
 
 
 def joined_base64(pieces: list[str]) -> str:
