@@ -61,3 +61,33 @@ def test_the_schemas_of_a_module_that_prints_are_json(printing: str, capsys: pyt
     assert "as it is imported" in err
     assert run(["ask", "?", "--model", "offline", "--no-journal", "--dry-run", "--json", "--tools", printing]) == 0
     assert json.loads(capsys.readouterr().out)["model"] == "offline"
+
+
+AGENT = """
+from treadle import Agent, tool
+from treadle.testing import ScriptedModel
+
+def never(state):
+    print("as it is asked")
+    return False
+
+@tool(effect="read")
+def look() -> str:
+    return "seen"
+
+agent = Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], stop_when=never)
+"""
+
+
+def test_the_json_of_a_replay_whose_conditions_print_is_one_object(
+    printing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, journal = tmp_path / "asked.py", str(tmp_path / "runs.db")
+    file.write_text(AGENT)
+    named = ["--agent", f"{file}:agent", "--journal", journal, "--json"]
+    assert run(["ask", "go", *named]) == 0
+    capsys.readouterr()
+    assert run(["replay", "last", *named]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["same"] is True
+    assert "as it is asked" in err

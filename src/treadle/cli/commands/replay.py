@@ -1,6 +1,7 @@
 """`treadle replay`: a run carried out again from its journal, with no model, no tool and no network."""
 
 import asyncio
+from contextlib import nullcontext
 
 import click
 
@@ -9,7 +10,7 @@ from treadle.cli import completion
 from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.terminal import print_json, set_off
+from treadle.cli.terminal import apart, print_json, set_off
 from treadle.timetravel.replay import Replay
 from treadle.timetravel.replay import replay as replayed_alone
 
@@ -36,7 +37,9 @@ def replay(run: str, agent: str | None, recorded_limits: bool, journal: str | No
     """
     if recorded_limits and agent is None:
         raise click.UsageError("--recorded-limits are in place of an agent's: name it with --agent")
-    found = asyncio.run(_replayed(journal, run, None if agent is None else load_agent(agent), recorded_limits))
+    # What the agent's own functions print as they decide anew is no part of the object.
+    with apart() if as_object else nullcontext():
+        found = asyncio.run(_replayed(journal, run, None if agent is None else load_agent(agent), recorded_limits))
     if as_object:
         print_json(found.to_dict())
     else:
