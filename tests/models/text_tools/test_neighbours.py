@@ -154,6 +154,12 @@ def test_marks_in_code_that_something_follows_are_spoken_of(protocols, form, for
     assert (reply.message.text, reply.message.calls) == (text, ())
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("text", ["<|python_tag|> import math\nprint(math.pi)", "[TOOL_CALLS] please search x"])
+def test_words_after_a_mark_that_may_be_a_call_are_a_fault(protocols, text, format):
+    assert [name for name, _ in calls_of(protocols, text, format)] == ["invalid_call"]
+
+
 ANSWERS = [
     "I used search(query) and add(a, b) to find it.",
     'Use `search("x")` for that.',

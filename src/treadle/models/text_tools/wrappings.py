@@ -52,8 +52,8 @@ GAP: Final = re.compile(
     r"(?>(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]"
     r"|<\|tool(?:_call_end|s_suffix)\|>)*)"
 )
-_SPOKEN_OF: Final = re.compile(r"[ \t]++[^\W\d_]++[ \t]++\w")
-"""What follows a mark that is spoken of: "[TOOL_CALLS] is what it writes"."""
+_SPOKEN_OF: Final = re.compile(r"(?<!python_tag\|>)[ \t]++[^\W\d_]++[ \t]++\w", re.IGNORECASE)
+"""What follows a mark that is spoken of: "[TOOL_CALLS] is what it writes". Code may follow that for Python."""
 _WORD: Final = re.compile(_NAME)
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MORE_MARKS: Final = re.compile(r"[^\w\s`,;]")
