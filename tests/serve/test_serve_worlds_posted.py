@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from test_serve_worlds import Servers, pace, place, server
-from worlds_of_servers import ASK, QUESTION, times_said
+from worlds_of_servers import ASK, QUESTION, said_in_pauses, times_said
 
 from treadle.kernel.events import ApprovalDecided, ToolFinished, ToolStarted
 from treadle.kernel.messages import UserMessage
@@ -150,33 +150,63 @@ class Posts(Servers):
     @rule(which=server, talk=talks, at=place, word=st.sampled_from(["talk", "pay", "note", "ask"]),
           paces=st.tuples(pace, pace), both=st.booleans(), late=place)  # fmt: skip
     def ask_for_an_answer_anew(self, which, talk, at, word, paces, both, late):
-        """After any run of the chat, or from its beginning; and once more at the other server, at the same moment."""
+        """After any answer of the chat, or from its beginning; and at the other server, at the same moment."""
+        self.do(self._asked_anew(which, talk, at, word, paces, both, late))
+
+    @rule(which=server, talk=talks, at=st.integers(0, 1), paces=st.tuples(pace, pace), both=st.booleans(), late=place)
+    def say_something_to_what_waits_and_then_in_other_words(self, which, talk, at, paces, both, late):
+        """Once the run has ended; after the answer that waited, or after that to what was said."""
 
         async def work():
-            runs = ["", *[one for one in self.world.runs if self.world.line(one).conversation == talk]]
-            after, before = runs[at % len(runs)], {*self.world.shared._runs}
-            for one, set_to in zip(self.world.servers, paces, strict=True):
-                one.window.paced(set_to)
-
-            async def posts(one):
-                await self.world.turns(late * 3 * (one != which))
-                text = f"{word} {self.world.next()}"
-                shown = [{"id": after, "role": "assistant", "parts": []}] if after else []
-                said = {"id": f"m{text}", "role": "user", "parts": [{"type": "text", "text": text}]}
-                body = {"id": talk, "trigger": "regenerate-message", "messages": [*shown, said]}
-                status, run_id, answer = await self.world.servers[one].send("/ai-sdk/clerk", body)
-                assert status in (None, 200, 409, 503), answer
-                if status == 200:
-                    self.world.remember(run_id, text)
-                assert times_said(self.world.shared._runs, text) <= (status != 409)
-
-            await asyncio.gather(posts(which), *([posts(1 - which)] if both else []))
-            for run_id in {*self.world.shared._runs} - before:
-                (first, *_) = self.world.shared._runs[run_id]
-                if isinstance(first.messages[-1], UserMessage):
-                    self.world.anew[run_id] = after
+            run_id, call = await self._waiting(which, talk, "pay")
+            if call is None or self.newest(talk).run_id != run_id:
+                return
+            number = self.world.next()
+            status, said_to, _ = await self.world.servers[which].post("ai-sdk", talk, f"m{number}", f"talk {number}")
+            if (status, said_to) != (200, run_id):
+                return
+            self.world.remember(run_id, f"talk {number}")
+            await self.world.settle()
+            _, call = await self._waiting(which, talk, "pay")
+            if call is None:
+                return
+            verb = "result" if call["allowed"] == ["result"] else "approve"
+            self._allow(run_id, call, verb, "so")
+            await self.world.servers[which].send(*posted("ai-sdk", talk, run_id, call, verb, "so", "", ""))
+            await self.world.settle()
+            answers = [run_id, *[f"{run_id}:{at}" for at, _ in said_in_pauses(self.world.shared._runs[run_id])]]
+            names = ["", *self._answers_of(talk)]
+            await self._asked_anew(which, talk, names.index(answers[at % len(answers)]), "talk", paces, both, late)
 
         self.do(work())
+
+    def _answers_of(self, talk):
+        runs = [one for one in self.world.runs if self.world.line(one).conversation == talk]
+        return [*runs, *[f"{one}:{at}" for one in runs for at, _ in said_in_pauses(self.world.shared._runs[one])]]
+
+    async def _asked_anew(self, which, talk, at, word, paces, both, late):
+        names = ["", *self._answers_of(talk)]
+        after, before = names[at % len(names)], {*self.world.shared._runs}
+        for one, set_to in zip(self.world.servers, paces, strict=True):
+            one.window.paced(set_to)
+
+        async def posts(one):
+            await self.world.turns(late * 3 * (one != which))
+            text = f"{word} {self.world.next()}"
+            shown = [{"id": after, "role": "assistant", "parts": []}] if after else []
+            said = {"id": f"m{text}", "role": "user", "parts": [{"type": "text", "text": text}]}
+            body = {"id": talk, "trigger": "regenerate-message", "messages": [*shown, said]}
+            status, run_id, answer = await self.world.servers[one].send("/ai-sdk/clerk", body)
+            assert status in (None, 200, 409, 503), answer
+            if status == 200:
+                self.world.remember(run_id, text)
+            assert times_said(self.world.shared._runs, text) <= (status != 409)
+
+        await asyncio.gather(posts(which), *([posts(1 - which)] if both else []))
+        for run_id in {*self.world.shared._runs} - before:
+            (first, *_) = self.world.shared._runs[run_id]
+            if isinstance(first.messages[-1], UserMessage):
+                self.world.anew[run_id] = after
 
 
 TestPosts = Posts.TestCase

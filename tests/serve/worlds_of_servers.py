@@ -14,7 +14,15 @@ from treadle.drivers.purse.ledger import Ledger
 from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.drivers.purse.sqlite_rows import SqliteRows
 from treadle.journal.info import told_by
-from treadle.kernel.events import MessageAdded, ModelReplied, RunResumed, RunStarted, ToolsListed
+from treadle.kernel.events import (
+    MessageAdded,
+    ModelReplied,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolsListed,
+)
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
@@ -243,10 +251,15 @@ class World:
                 if any(one.conversation == name and _age(line) < _age(one) < _age(after) for one in self.gone):
                     continue
                 source = self.anew.get(after.run_id, line.run_id)
-                if source and source not in self.shared._runs:
+                run_id, _, number = source.partition(":")
+                if run_id and run_id not in self.shared._runs:
                     continue
-                before, events = conversation_part(later[0].messages)[:-1], self.shared._runs.get(source)
-                assert before == ([] if events is None else _ends_with(events)), (
+                before, events = conversation_part(later[0].messages)[:-1], self.shared._runs.get(run_id)
+                said = [] if events is None else _ends_with(events)
+                if after.run_id in self.anew and events is not None:
+                    since = [text for paused, text in said_in_pauses(events) if paused > int(number or 0)][:1]
+                    said = said[: next((i for i, one in enumerate(said) if [one.text] == since), None)]
+                assert before == said, (
                     f"run {after.run_id} does not go on from {source}: {events and _kinds(events)}, "
                     f"and then {_kinds(later)}"
                 )
@@ -416,6 +429,20 @@ def times_said(runs, text):
     first = sum(one.text == text for said in started for one in said)
     added = [one for events in runs.values() for one in events if isinstance(one, MessageAdded)]
     return first + sum(one.message.text == text for one in added)
+
+
+def said_in_pauses(events):
+    """What was said to a run that waited, each with the number of the pause."""
+    found = []
+    for number, event in enumerate(events, 1):
+        if isinstance(event, MessageAdded):
+            found += [
+                (at, event.message.text)
+                for at, one in list(enumerate(events, 1))[: number - 1]
+                if isinstance(one, RunPaused)
+                and not any(isinstance(other, StepPrepared | MessageAdded) for other in events[at : number - 1])
+            ][-1:]
+    return found
 
 
 def _only_begun(events):

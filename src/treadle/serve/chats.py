@@ -8,7 +8,7 @@ from typing import Final
 
 from treadle.drivers.conversing import BESIDE, said_before
 from treadle.journal.info import RunInfo
-from treadle.kernel.events import MessageAdded, RunPaused, RunStarted, StepPrepared
+from treadle.kernel.events import MessageAdded, RunPaused, RunStarted
 from treadle.kernel.messages import Json, Message, UserMessage
 from treadle.result import conversation_part
 from treadle.serve.protocols import ai_sdk
@@ -17,6 +17,7 @@ from treadle.serve.protocols.moves import Asked, Ended, Move, Said
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.telling import Branch
+from treadle.serve.turns import asked_in_pauses
 from treadle.serve.user import User
 
 MOST: Final = 100
@@ -53,8 +54,8 @@ async def _held(
     await runs.live.settled(last.run_id)
     held, (chain, before) = Held(version), await _chain(runs, user, lines, last)
     held.earlier(before, f"{conversation}:before")
-    for line in chain:
-        await _told(runs, user, line, held)
+    for line, end in chain:
+        await _told(runs, user, line, held, end)
     if (await runs.views.describe(user, last.run_id)).driven:
         held.without_last()
     return held.messages
@@ -62,17 +63,22 @@ async def _held(
 
 async def _chain(
     runs: Runs, user: User, lines: Sequence[RunInfo], last: RunInfo
-) -> tuple[Sequence[RunInfo], Sequence[Message]]:
+) -> tuple[Sequence[tuple[RunInfo, int | None]], Sequence[Message]]:
     """The runs that what `last` knows was said in, it the last of them, and what was said before the first of them.
 
-    An answer that was asked for anew, or a message that was said in other words, is not followed by what it replaced.
+    An answer that was asked for anew, or a message that was said in other words, is not followed by what it replaced:
+    of a run that waited and was then spoken to, there may be the answers up to an event.
     """
-    chain, before = [last], await _before(runs, user, last)
+    chain: list[tuple[RunInfo, int | None]] = [(last, None)]
+    before = await _before(runs, user, last)
     ended = [one for one in lines if one.status == "finished" and one.stop != BESIDE and one.run_id != last.run_id]
     for line in ended:
-        if before and await runs.conversations.said_until(line) == before:
-            chain.append(line)
-            before = await _before(runs, user, line)
+        turns = await runs.conversations.turns(line) if before else ()
+        for turn in reversed(turns):
+            if turn.said == before:
+                chain.append((line, turn.end))
+                before = await _before(runs, user, line)
+                break
     return chain[::-1], before
 
 
@@ -82,39 +88,40 @@ async def _before(runs: Runs, user: User, line: RunInfo) -> Sequence[Message]:
     return said_before(first.event)
 
 
-async def _told(runs: Runs, user: User, line: RunInfo, held: Held) -> None:
-    """A run: what it was asked and says, and each message that was said to it while it waited, with its answer."""
+async def _told(runs: Runs, user: User, line: RunInfo, held: Held, end: int | None) -> None:
+    """A run: what it was asked and says, and each message that was said to it while it waited, with its answer.
+
+    From event `end` on only what came of calls that were made before.
+    """
     run_id = line.run_id
     branch = Branch(runs, user, run_id)
     writer = ai_sdk.Writer(run_id, run_id, version=7, typed=runs.is_typed(line.agent))
     events = await runs.views.events(user, run_id)
+    asked_later = {at: paused for paused, at, _ in asked_in_pauses(one.event for one in events)}
     waiting: list[str] = []
-    paused, said = 0, ""
+    said = ""
     held.run_begins()
     for number, event in events:
+        over = end is not None and number >= end
         if isinstance(event, RunStarted):
             asked = conversation_part(event.messages)[-1:]
             if asked and isinstance(asked[0], UserMessage):
                 held.asked(f"{run_id}:asked", asked[0].content)
             held.answers(run_id)
-        elif isinstance(event, MessageAdded) and paused:
-            said, name = event.message.text, f"{run_id}:{paused}"
+        elif isinstance(event, MessageAdded) and number in asked_later and not over:
+            said, name = event.message.text, f"{run_id}:{asked_later[number]}"
             held.asked(f"{name}:asked", event.message.content)
             held.answers(name)
             held.take({"type": "start", "messageMetadata": {"run": run_id, "agent": line.agent}})
-        paused = number if isinstance(event, RunPaused) else 0 if _is_over(event) else paused
         async for move in branch.hear(event):
             waiting = [ai_sdk.call_name(one) for one in move.pending] if isinstance(move, Asked) else waiting
             if _is_told(move, said, number == len(events)):
                 for part in writer.write(move):
-                    held.take(part)
-        waiting = waiting if isinstance(event, RunPaused) else []
+                    if not over or held.has_call_of(part):
+                        held.take(part)
+        waiting = waiting if isinstance(event, RunPaused) and not over else []
         said = ""
     held.settled(waiting)
-
-
-def _is_over(event: object) -> bool:
-    return isinstance(event, MessageAdded | StepPrepared)
 
 
 def _is_told(move: Move, said: str, last: bool) -> bool:

@@ -18,10 +18,9 @@ from treadle.journal.families import delete_family, every, family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.journal.ones_own import page_of, read_of, standing_of, told_as_its_own
 from treadle.kernel.messages import Message
-from treadle.kernel.stop import stopped
-from treadle.result import conversation_part, history
 from treadle.serve.posting import AGAIN
 from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.turns import Turn, turns
 from treadle.serve.user import User
 from treadle.serve.veil import veiled_line
 
@@ -193,7 +192,8 @@ class Conversations:
         Args:
             user: whose it is.
             name: of the conversation.
-            after: the run of it after which it is gone on with, where that is not the last; empty for from its
+            after: the answer after which it is gone on with, where that is not the last: a run of it, and, where
+                somebody spoke to that while it waited, a colon and the number of its events then; empty for from its
                 beginning. What was said since is left out.
 
         Raises:
@@ -222,11 +222,12 @@ class Conversations:
                     "The clocks of the servers differ: set them, or try again later.",
                     newest.started_at - time.time(),
                 )
-            until = await self._of(user, name, after) if after else newest
+            run_id, _, number = (after or "").partition(":")
+            until = await self._of(user, name, run_id) if after else newest
             if until is None or after == "":
                 return Lent([], newest)
             try:
-                return Lent(await self.said_until(until), newest)
+                return Lent(await self.said_until(until, _number(number) if after else None), newest)
             except Refused as error:
                 if not await self.lost(error, [until]):
                     raise
@@ -287,13 +288,22 @@ class Conversations:
         found = await kept(last_of(line async for line in lines if user.may_use(line.agent)))
         return None if found is None else _shown(user, found)
 
-    async def said_until(self, line: RunInfo) -> Sequence[Message]:
-        """What had been said when a run of it ended, or if it ended now."""
+    async def said_until(self, line: RunInfo, number: int | None = None) -> Sequence[Message]:
+        """What had been said when a run of it ended, or if it ended now.
+
+        With a `number`, when the answer of it ended that was under way when it had so many events.
+        """
+        said = await self.turns(line)
+        return [one for one in said if number is None or one.paused <= number][-1].said
+
+    async def turns(self, line: RunInfo) -> Sequence[Turn]:
+        """The answers of a run of it, of which the last ends as if it ended now."""
         try:
-            state = standing_of(await read_of(self._journal, line.run_id))
+            events = await read_of(self._journal, line.run_id)
+            standing_of(events)
         except JournalError as error:
             raise of_journal(error) from error
-        return conversation_part(history(state, state.stop or stopped("running")))
+        return turns(events)
 
     async def _told(self, user: User, found: dict[str, RunInfo]) -> "builtins.list[Told]":
         with told_as_its_own(self._journal):
@@ -306,6 +316,10 @@ class Conversations:
 def _shown(user: User, line: RunInfo) -> RunInfo:
     """A run as the user may see it."""
     return line if user.inside else veiled_line(line)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
 def _check_name(name: str) -> None:

@@ -116,7 +116,7 @@ class Fronts:
                 raise _nothing_new()
             return await decided(self._runs, user, last.run_id, _decides_of(post, last.run_id))
         if post.anew or last is None or not is_open(last):
-            after = post.after.partition(":")[0] if post.anew else None
+            after = post.after if post.anew else None
             run_id = await self._runs.start(
                 user, agent, post.message, conversation=post.chat, after=after, posting=posting
             )

@@ -16,7 +16,7 @@ from treadle.agent import Agent
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
-from treadle.result import Pending, conversation_part
+from treadle.result import Pending
 from treadle.serve.deciding import Decides, decided, say
 from treadle.serve.fronts import Asked
 from treadle.serve.points import Answers, Point, said_before
@@ -147,7 +147,7 @@ class Fronts:
 
     async def _after(self, user: User, post: Posted, posting: Posting) -> Point:
         """What goes on with the run of an earlier response."""
-        run_id = (await self._told_by(user, post.before)).run_id
+        run_id, number, *_ = await self._told_by(user, post.before)
         decides = bool(post.results or post.verdicts)
         if decides and not any([isinstance(one, UserMessage) for one in (*post.history, post.message)]):
             return await self._went_on(user, post, run_id)
@@ -160,7 +160,8 @@ class Fronts:
             return before
         if decides:
             raise undecided()
-        return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
+        said = await self._runs.conversations.said_until(found.line, number)
+        return await self._new(user, post, posting, message, history=said)
 
     async def response(self, request: Request) -> Response:
         """A response as far as it is; with `stream`, told from its beginning to its end."""

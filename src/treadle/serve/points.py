@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Final, NamedTuple
 
 from treadle.journal.info import RunInfo
-from treadle.kernel.events import MessageAdded, RunPaused, RunStarted
+from treadle.kernel.events import MessageAdded, RunStarted
 from treadle.kernel.messages import Message
 from treadle.result import Pending
 from treadle.serve.posting import AGAIN, Posting
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
+from treadle.serve.turns import asked_in_pauses
 from treadle.serve.user import User
 
 _ANSWERS: Final = 10_000
@@ -37,11 +38,9 @@ class Point(NamedTuple):
 
 async def last_said(runs: Runs, user: User, run_id: str) -> Point:
     """From where the last message to a run that had paused is answered; its beginning, if there is none."""
-    found, paused = Point(run_id), 0
-    for number, event in await runs.views.events(user, run_id):
-        if isinstance(event, MessageAdded) and paused:
-            found, paused = Point(run_id, paused, (), event.message.text), 0
-        paused = number if isinstance(event, RunPaused) else paused
+    found, events = Point(run_id), await runs.views.events(user, run_id)
+    for paused, _, message in asked_in_pauses(one.event for one in events):
+        found = Point(run_id, paused, (), message.text)
     return found
 
 

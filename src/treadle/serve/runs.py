@@ -118,7 +118,7 @@ class Runs:
             agent: the agent's name.
             input: the question; None if `history` ends with it.
             conversation: the name of the user's conversation that it goes on with; a new one, if there is none.
-            after: the run of it after which it goes on, where that is not the last; empty for from its beginning.
+            after: the answer of it after which it goes on, where that is not the last: see `Conversations.lent`.
             history: what was said before, where there is no conversation.
             limits: in place of the agent's; for most users each at most what the agent's is.
             tools: further tools for this run: those that the caller carries out, and that it waits for. One that is

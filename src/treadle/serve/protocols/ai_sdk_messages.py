@@ -41,7 +41,13 @@ class Held:
 
     @property
     def messages(self) -> list[Json]:
-        """They, without those that nothing is in: no version takes one."""
+        """They. No version takes one without parts.
+
+        An answer that says nothing is there all the same: what is posted next names the last that the browser has.
+        """
+        for one in self._messages:
+            if not one["parts"] and one["role"] == "assistant":
+                one["parts"].append({"type": "step-start"})
         return [one for one in self._messages if one["parts"]]
 
     def run_begins(self) -> None:
@@ -96,6 +102,11 @@ class Held:
     def _parts(self) -> list[Json]:
         parts: list[Json] = self._messages[-1]["parts"]
         return parts
+
+    def has_call_of(self, part: Json) -> bool:
+        """Whether a part is of a call that is there."""
+        kind: str = part["type"]
+        return kind == "tool-approval-response" or (kind.startswith("tool-") and part["toolCallId"] in self._calls)
 
     def take(self, part: Json) -> None:
         """One part as it is streamed."""

@@ -1,0 +1,134 @@
+"""What goes on from an answer of a run that was spoken to while it waited knows nothing of what was said after it."""
+
+import pytest
+from served import serving
+from test_serve_chats import held, run_of
+from test_serve_once import message
+from test_serve_turns_of_responses import given_for
+
+from treadle import Agent, MemoryJournal, tool
+from treadle.serve import app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(needs_approval=True)
+def pay(to: str) -> str:
+    """Pays."""
+    return f"paid {to}"
+
+
+def clerk(asked):
+    def turn(request):
+        asked.append([one.text for one in request.messages if one.role != "system"])
+        last = request.messages[-1]
+        return [("pay", {"to": "Ann"})] if last.text == "pay" else f"{len(asked)}: {last.text}"
+
+    return Agent(ScriptedModel(turn), tools=[pay], name="clerk")
+
+
+async def decided(client, run_id):
+    run = (await client.get(f"/api/runs/{run_id}")).json()
+    decisions = [
+        {"call": one["call"], "fingerprint": one["fingerprint"], "verdict": "approve"} for one in run["pending"]
+    ]
+    answer = await client.post(f"/api/runs/{run_id}/decisions", json={"decisions": decisions})
+    assert answer.status_code == 200, answer.text
+    await client.get(f"/api/runs/{run_id}/stream", params={"until": "end"})
+
+
+@pytest.mark.parametrize("words", ["hurry!", "slowly"])
+@pytest.mark.parametrize("opened_again", [False, True])
+async def test_a_message_to_a_run_that_waited_is_answered_anew_or_said_in_other_words(words, opened_again):
+    """The model was shown what the new message replaced, and the answer to that."""
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        run_id = await run_of(client, "clerk", message("pay"))
+        so = [message("pay"), message("", run_id, "assistant")]
+        await run_of(client, "clerk", *so, message("hurry!", "m2"))
+        await decided(client, run_id)
+        if opened_again:
+            found = await held(client, "clerk")
+            so = [message("", name, role) for name, role, _ in found[:2]]
+        more = {"trigger": "regenerate-message"} if words == "hurry!" else {"messageId": "m2"}
+        await run_of(client, "clerk", *so, message(words, "m2"), **more)
+        # What was paid is known, though it was allowed later: nothing is paid again for want of that.
+        assert asked[-1] == ["pay", "", "paid Ann", words]
+        found = await held(client, "clerk")
+        assert [(role, parts) for _, role, parts in found] == [
+            ("user", ["pay"]),
+            ("assistant", ["step-start", "output-available"]),
+            ("user", [words]),
+            ("assistant", ["step-start", f"{len(asked)}: {words}"]),
+        ]
+        assert found[1][0] == run_id
+
+
+async def test_what_is_said_after_the_answer_to_such_a_message_knows_of_it():
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        run_id = await run_of(client, "clerk", message("pay"))
+        await run_of(client, "clerk", message("pay"), message("", run_id, "assistant"), message("hurry!", "m2"))
+        await decided(client, run_id)
+        second = (await held(client, "clerk"))[3][0]
+        assert second.startswith(f"{run_id}:")
+        so = [
+            message("pay"),
+            message("", run_id, "assistant"),
+            message("hurry!", "m2"),
+            message("", second, "assistant"),
+        ]
+        await run_of(client, "clerk", *so, message("so?", "m3"))
+        await run_of(client, "clerk", *so, message("else?", "m3"), messageId="m3")
+        assert asked[-1] == ["pay", "", "paid Ann", "hurry!", "2: hurry!", "else?"]
+        assert [parts[-1] for _, _, parts in await held(client, "clerk")] == [
+            "pay", "output-available", "hurry!", "2: hurry!", "else?", f"{len(asked)}: else?",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [":9", ":x", ":", ":" + "9" * 5000, ":²"])
+async def test_a_name_that_is_of_no_answer_of_the_run_is_of_the_one_that_was_under_way_then(name):
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        run_id = await run_of(client, "clerk", message("hi"))
+        so = [message("hi"), message("", f"{run_id}{name}", "assistant")]
+        await run_of(client, "clerk", *so, message("so?", "m2"), trigger="regenerate-message")
+        assert asked[-1] == ["hi", "1: hi", "so?"]
+
+
+async def test_an_answer_that_says_nothing_is_there_when_a_chat_is_opened_again():
+    """What was posted next went on after the answer before it, and knew nothing of what was said between."""
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        run_id = await run_of(client, "clerk", message("pay"))
+        so = [message("pay"), message("", run_id, "assistant"), message("hm", "m2")]
+        await run_of(client, "clerk", *so)
+        second = (await held(client, "clerk"))[-1][0]
+        await run_of(client, "clerk", *so, message("", second, "assistant"), message("hurry!", "m3"))
+        await decided(client, run_id)
+        found = await held(client, "clerk")
+        assert [(role, parts) for _, role, parts in found[1:5]] == [
+            ("assistant", ["step-start", "output-available"]),
+            ("user", ["hm"]),
+            ("assistant", ["step-start"]),
+            ("user", ["hurry!"]),
+        ]
+        shown = [message("".join(parts), name, role) for name, role, parts in found[:4]]
+        await run_of(client, "clerk", *shown, message("hurry!", found[4][0]), trigger="regenerate-message")
+        assert asked[-1][-2:] == ["hm", "hurry!"]
+
+
+async def test_a_request_after_an_earlier_response_of_a_run_knows_nothing_of_later_ones():
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        first = (await client.post("/v1/responses", json={"model": "clerk", "input": "pay"})).json()
+        more = {"model": "clerk", "previous_response_id": first["id"]}
+        given = [given_for(first["output"][-1]), {"role": "user", "content": "And then?"}]
+        second = (await client.post("/v1/responses", json=more | {"input": given})).json()
+        said = {"input": [{"role": "user", "content": "And else?"}]}
+        assert (await client.post("/v1/responses", json=more | said)).status_code == 200
+        assert asked[-1] == ["pay", "", "paid Ann", "And else?"]
+        more = {"model": "clerk", "previous_response_id": second["id"]}
+        assert (await client.post("/v1/responses", json=more | said)).status_code == 200
+        assert asked[-1] == ["pay", "", "paid Ann", "And then?", "2: And then?", "And else?"]
