@@ -44,7 +44,6 @@ def quiet():
     "script",
     [
         "def listed(params): return {'tools': [tool(f't{i}') for i in range(300)]}",
-        "def listed(params): return {'tools': [tool()], 'nextCursor': 'on'}",
         "def listed(params): return {'tools': [tool(f't{i}', 'x' * 7000) for i in range(100)]}",
         "def listed(params): return {'tools': [{**tool(), 'inputSchema': {'type': 'object', 'x': 'x' * 600_000}}]}",
     ],
@@ -70,6 +69,13 @@ async def test_a_list_of_no_end_without_tools_is_given_up(monkeypatch):
     monkeypatch.setattr(listing, "STARTING", 1.0)
     with pytest.raises(ServerFailed, match="did not list its tools within 1 s"):
         await server("def listed(params): return {'tools': [], 'nextCursor': 'on'}").listed()
+    assert quiet()
+
+
+async def test_a_list_whose_pages_come_round_is_told_as_that_and_not_as_many_tools():
+    """To name those that are wanted would not have helped."""
+    with pytest.raises(ServerFailed, match="the server evil lists the same tools again and again, page after page"):
+        await server("def listed(params): return {'tools': [tool('a'), tool('b')], 'nextCursor': 'on'}").listed()
     assert quiet()
 
 

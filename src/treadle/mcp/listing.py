@@ -68,6 +68,8 @@ class Listing:
         except ValueError as error:
             words = self._secrets.hidden(told_of(error))[:500]
             raise ServerFailed(f"the server {self._name} lists what are no tools: {words}") from error
+        if len({one.name for one in found}) <= self._most:
+            raise ServerFailed(f"the server {self._name} lists the same tools again and again, page after page")
         raise ServerFailed(
             f"the server {self._name} lists more than {self._most} tools: name those that are wanted (only=[…])"
         )
