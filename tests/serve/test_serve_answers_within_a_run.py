@@ -1,9 +1,11 @@
 """What goes on from an answer of a run that was spoken to while it waited knows nothing of what was said after it."""
 
+import json
+
 import pytest
 from served import serving
 from test_serve_chats import held, run_of
-from test_serve_once import message
+from test_serve_once import message, post
 from test_serve_turns_of_responses import given_for
 
 from treadle import Agent, MemoryJournal, tool
@@ -85,6 +87,26 @@ async def test_what_is_said_after_the_answer_to_such_a_message_knows_of_it():
         assert [parts[-1] for _, _, parts in await held(client, "clerk")] == [
             "pay", "output-available", "hurry!", "2: hurry!", "else?", f"{len(asked)}: else?",
         ]  # fmt: skip
+
+
+async def test_a_verdict_of_a_tab_that_knows_nothing_of_what_another_said_is_answered_by_the_last_answer():
+    """Its next message in other words went on from before what the other had said, which it shows by then."""
+    asked = []
+    async with serving(app([clerk(asked)], journal=MemoryJournal())) as client:
+        run_id = await run_of(client, "clerk", message("pay"))
+        shown = (await client.get("/ai-sdk/clerk/c1/messages")).json()[1]
+        await run_of(client, "clerk", message("pay"), message("", run_id, "assistant"), message("hurry!", "m2"))
+        (call,) = [one for one in shown["parts"] if "state" in one]
+        call.update(state="approval-responded", approval={**call["approval"], "approved": True})
+        answer = await client.post("/ai-sdk/clerk", json=post(shown, messageId=run_id))
+        told = [json.loads(line[6:]) for line in answer.text.split("\n\n") if line[6:].startswith("{")]
+        second = (await held(client, "clerk"))[-1][0]
+        assert (told[0]["messageId"], second.startswith(f"{run_id}:")) == (second, True)
+        assert "2: hurry!" in [one.get("delta") for one in told]
+        so = [message("pay"), message("", second, "assistant")]
+        await run_of(client, "clerk", *so, message("so?", "m3"))
+        await run_of(client, "clerk", *so, message("else?", "m3"), messageId="m3")
+        assert asked[-1] == ["pay", "", "paid Ann", "hurry!", "2: hurry!", "else?"]
 
 
 @pytest.mark.parametrize("name", [":9", ":x", ":", ":" + "9" * 5000, ":²"])

@@ -20,7 +20,7 @@ from treadle.journal.ones_own import page_of, read_of, standing_of, told_as_its_
 from treadle.kernel.messages import Message
 from treadle.serve.posting import AGAIN
 from treadle.serve.refused import Refused, kept, of_journal
-from treadle.serve.turns import Turn, turns
+from treadle.serve.turns import Turn, answer_of, turns
 from treadle.serve.user import User
 from treadle.serve.veil import veiled_line
 
@@ -222,12 +222,12 @@ class Conversations:
                     "The clocks of the servers differ: set them, or try again later.",
                     newest.started_at - time.time(),
                 )
-            run_id, _, number = (after or "").partition(":")
+            run_id, number = answer_of(after or "")
             until = await self._of(user, name, run_id) if after else newest
             if until is None or after == "":
                 return Lent([], newest)
             try:
-                return Lent(await self.said_until(until, _number(number) if after else None), newest)
+                return Lent(await self.said_until(until, number if after else None), newest)
             except Refused as error:
                 if not await self.lost(error, [until]):
                     raise
@@ -316,10 +316,6 @@ class Conversations:
 def _shown(user: User, line: RunInfo) -> RunInfo:
     """A run as the user may see it."""
     return line if user.inside else veiled_line(line)
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
 def _check_name(name: str) -> None:

@@ -31,6 +31,7 @@ from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Telling
+from treadle.serve.turns import answer_of
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]
@@ -144,10 +145,11 @@ class Fronts:
     ) -> Response:
         # What answers a message to a run that had waited is another message than what it said before; what was decided
         # goes on with the one that the browser shows.
-        run_id, _, number = shown.partition(":")
-        message_id = shown if run_id == point.run_id and number.isdecimal() else point.run_id
-        if point.said is not None:
-            message_id = f"{point.run_id}:{point.number}"
+        run_id, number = answer_of(shown)
+        # Where somebody else spoke to the run meanwhile, what is told is the answer to that, too.
+        numbers = [(await last_said(self._runs, user, point.run_id)).number, number if run_id == point.run_id else 0]
+        number = max(*numbers, point.number if point.said is not None else 0)
+        message_id = f"{point.run_id}:{number}" if number else point.run_id
         known = [ai_sdk.call_name(one) for one in point.pending]
         typed = self._runs.is_typed(request.path_params["agent"])
         writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk, typed)

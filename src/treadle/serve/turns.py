@@ -27,6 +27,12 @@ class Turn(NamedTuple):
     said: Sequence[Message]
 
 
+def answer_of(name: str) -> tuple[str, int]:
+    """The run of an answer by its name, and the number of the run's events when it was asked for; 0 for the first."""
+    run_id, _, number = name.partition(":")
+    return run_id, int(number) if number.isdecimal() and len(number) < 16 else 0
+
+
 def asked_in_pauses(events: Iterable[Event]) -> Iterator[tuple[int, int, UserMessage]]:
     """What was said to a run while it waited: the number of the pause, that of the event, and the message."""
     paused = 0
