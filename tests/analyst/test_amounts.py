@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from treadle.analyst import (
     AnalystError,
@@ -272,7 +273,7 @@ def test_a_difference_of_too_many_digits_is_told_in_one_sentence(make: Any, conf
 
 def test_a_column_may_be_called_as_what_is_made_of_another(tmp_path: Path) -> None:
     """The text that an amount is read from stands beside the columns of a file, under a name that none of them has."""
-    named = ("k", "v", "Text of v of v", "text of v of v_")
+    named = ("k", "v", "Text of 'v' of 'v'", "text of 'v' of 'v'_")
     for name in "ab":
         write_csv(tmp_path / f"{name}.csv", named, [("x", "1.50-", "7", "11"), ("y", "(2)", "7", "11")])
     sources = [
@@ -290,3 +291,20 @@ def test_a_column_may_be_called_as_what_is_made_of_another(tmp_path: Path) -> No
     assert query(known, QueryRequest(source="a")).totals == totals
     found = compare(known, CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
     assert {one.measure: one.summary.total_source_a for one in (found, *found.more)} == totals
+
+
+def test_no_two_amounts_are_read_from_one_text_because_of_their_names(tmp_path: Path) -> None:
+    """Where a measure is called as another and its column together, as 'b of c', of 'a', and 'c', of 'a of b'."""
+    write_csv(tmp_path / "f.csv", ("k", "a", "a of b", "b' of 'a"), [("x", "1.50-", "7", "4"), ("y", "(2)", "9", "5")])
+    measures = (
+        Measure(name="b of c", column="a"),
+        Measure(name="c", column="a of b"),
+        Measure(name="c' of 'd", column="a of b"),
+        Measure(name="d", column="b' of 'a"),
+        Measure(name="product", expression='"a" * "a of b"'),
+    )
+    source = Source(name="f", kind="csv", path="f.csv", dimensions=(Dimension(name="k"),), measures=measures)
+    wanted = {"b of c": "-3.50", "c": "16", "c' of 'd": "16", "d": "9", "product": "-28.5"}
+    for given in (measures, measures[::-1]):
+        totals = query(Catalog([replace(source, measures=given)], tmp_path), QueryRequest(source="f")).totals
+        assert totals == {name: Decimal(text) for name, text in wanted.items()}

@@ -278,8 +278,10 @@ def _number(text: str) -> Decimal | None:
 
 
 def _named_text(measure: Measure, table: Table) -> str:
-    """What the text of a measure's column is called once it is made: as no column of the rows."""
-    name, taken = f"text of {measure.source_column} of {measure.name}", {column.casefold() for column in table.columns}
+    """What the text of a measure's column is called once it is made: as no column of the rows, and as no other text."""
+    # Quoted, no two pairs of names make one: 'a of b' of 'c' is not 'a' of 'b of c'.
+    name = f"text of {measure.source_column!r} of {measure.name!r}"
+    taken = {column.casefold() for column in table.columns}
     while name.casefold() in taken:
         name += "_"
     return name
