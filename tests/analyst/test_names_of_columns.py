@@ -211,7 +211,7 @@ def test_the_sign_that_is_said_is_of_files_that_do_not_prove_theirs(tmp_path: Pa
     assert (found.source.text.decimal, [one.name for one in found.source.measures]) == (".", ["betrag"])
 
 
-@pytest.mark.parametrize("kind", ["csv", "xlsx", "frame"])
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "frame"])
 def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str) -> None:
     """An amount in two currencies stands under one name twice: which is meant is said, and is not the first."""
     names = ["account", "Betrag", "curr", "betrag", "curr"]
@@ -227,7 +227,9 @@ def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str
                     dimensions=dimensions, measures=measures)  # fmt: skip
     table = pytest.importorskip("pyarrow").table([list(column) for column in zip(*rows, strict=True)], names=names)
     frames = {"f": table} if kind == "frame" else None
-    if kind != "frame":
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "f.parquet")
+    elif kind != "frame":
         written(tmp_path, kind, [names, *rows])
     found = query(Catalog([source], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
     assert (found.totals, found.units) == ({"first": D(11), "second": D(22), "both": D(33)},
@@ -238,12 +240,46 @@ def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str
             query(Catalog([one], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
 
 
+def test_columns_of_one_name_in_several_files(tmp_path: Path) -> None:
+    """What is within a column has no part in it."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for year, amount in (("2024", 1), ("2025", 10)):
+        (tmp_path / f"year={year}").mkdir()
+        cells = [["a"], [{"amount": 5, "of": [1, 2]}], [amount], [2.5], [amount + 1]]
+        table = arrow.table([arrow.array(cell) for cell in cells], names=["k", "sub", "amount", "amount_1", "Amount"])
+        parquet.write_table(table, tmp_path / f"year={year}" / "f.parquet")
+    measures = tuple(Measure(name=name) for name in ("amount (1)", "Amount (2)", "amount_1"))
+    source = Source(name="f", kind="parquet", path="*/f.parquet", dimensions=(Dimension(name="k"),), measures=measures)
+    found = query(Catalog([source], tmp_path), QueryRequest(source="f", dimensions=["k"]), bounds=QUICK)
+    assert found.totals == {"amount (1)": D(11), "Amount (2)": D(13), "amount_1": D(5)}
+    (tmp_path / "year=2026").mkdir()
+    for names in (["k", "amount", "amount_1"], ["k", "Amount", "amount"]):
+        parquet.write_table(arrow.table([["a"], [1], [2]], names=names), tmp_path / "year=2026" / "f.parquet")
+        with pytest.raises(AnalystError, match=r"the columns of f\.parquet are not those of the other files"):
+            query(Catalog([source], tmp_path), QueryRequest(source="f", dimensions=["k"]), bounds=QUICK)
+    (proposal,) = propose(tmp_path / "year=2024" / "f.parquet", QUICK)
+    told = "columns are called amount (1) and Amount (2), as those of one name are, counted from the left"
+    assert any(question.startswith(told) for question in proposal.questions)
+
+
+def test_a_column_of_one_name_with_another_is_not_read_wider_than_exact(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    wide = arrow.array([D("1.5")], arrow.decimal256(60, 2))
+    parquet.write_table(arrow.table([arrow.array([D(1)]), wide], names=["m", "m"]), tmp_path / "f.parquet")
+    source = Source(name="f", kind="parquet", path="f.parquet", measures=(Measure(name="m", column="m (2)"),))
+    with pytest.raises(AnalystError, match=r"column 'm \(2\)' of f\.parquet has decimals of 60 digits"):
+        query(Catalog([source], tmp_path), QueryRequest(source="f"), bounds=QUICK)
+
+
 def test_columns_of_one_name_are_asked_about(tmp_path: Path) -> None:
     source, questions, catalog = proposed(
         written(tmp_path, "csv", [["k", "k", "amount"], ["a", "b", 1], ["c", "d", 2]])
     )
     assert [item.source_column for item in source.dimensions] == ["k (1)", "k (2)"]
-    assert any(question.startswith("several columns are called k, and are counted") for question in questions)
+    assert any(
+        question.startswith("columns are called k (1) and k (2), as those of one name are, counted from")
+        for question in questions
+    )
     assert query(catalog, QueryRequest(source="f"), bounds=QUICK).totals == {"amount": D(3)}
     _, questions, _ = proposed(written(tmp_path, "csv", [[7, 7, 7], [1, 2, 3], [4, 5, 6]]))
     assert any(question.startswith("the columns would be called 7, 7, 7: if that is a row") for question in questions)

@@ -159,16 +159,15 @@ def no_names(columns: Sequence[str]) -> str:
 
 
 def of_one_name(columns: Iterable[str]) -> str:
-    """Returns a question if several columns have one name, and so numbers here."""
-    numbered = list(columns)
-    names = [name for column, name in zip(numbered, as_written(numbered), strict=True) if column != name]
-    if not names:
+    """Returns a question if columns have numbers as several of one name are given them, or as they have in the data."""
+    names = list(columns)
+    alike = [name for name, written in zip(names, as_written(names), strict=True) if name != written]
+    if not alike:
         return ""
-    told = list({name.lower(): name for name in reversed(names)}.values())[::-1]
-    shown = ", ".join(told[:3]) + (", …" if len(told) > 3 else "")
+    shown = f"{', '.join(alike[:4])}, …" if len(alike) > 4 else f"{', '.join(alike[:-1])} and {alike[-1]}"
     return (
-        f"several columns are called {shown}, and are counted from the left here, as {told[0]} (1) and {told[0]} (2): "
-        f"name each by what it is, and leave out what is of another table"
+        f"columns are called {shown}, as those of one name are, counted from the left: name each by what it is, and "
+        f"leave out what is of another table"
     )
 
 

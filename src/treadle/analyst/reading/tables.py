@@ -40,7 +40,7 @@ _MOST_DIGITS = 38
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 _END = re.compile(r"\r\n|\r|\n")
 # Columns of one name have numbers there, by which they are told apart.
-_NUMBERED = ("csv", "xlsx", "frame")
+_NUMBERED = ("csv", "parquet", "xlsx", "frame")
 
 
 class Reader(Protocol):
@@ -151,33 +151,63 @@ def _options(source: Source, columns: Sequence[str], ends: set[str]) -> dict[str
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
     files = session.files[source.name]
-    described = {file: session.parquet_types(session.plain(file)) for file in files}
-    for file, found in described.items():
-        _refuse_wide(session, source, file, [name for name in demand.columns if found.get(name) == "DOUBLE"])
+    read = {file: session.parquet_types(session.plain(file)) for file in files}
+    described = {file: _as_called(session, source, file, demand, found) for file, found in read.items()}
     first = next(iter(described.values()))
+    for file, found in described.items():
+        if found.keys() != first.keys() and (found is not read[file] or first is not read[files[0]]):
+            raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
     types = _agreed(source, described, demand)
     # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
     by_name = types != first and all(found.keys() == first.keys() for found in described.values())
     options: dict[str, exp.Expr] = {"union_by_name": exp.true()} if by_name else {}
     rows = scan("read_parquet", [session.plain(file) for file in files], options)
+    if first is not read[files[0]]:
+        names = [exp.to_identifier(name, quoted=True) for name in first]
+        rows.set("alias", exp.TableAlias(this=exp.to_identifier("file"), columns=names))
     return _typed(Table(rows, types, whole=all(found == first for found in described.values())))
 
 
-def _refuse_wide(session: Session, source: Source, file: Path, columns: Sequence[str]) -> None:
-    """Raises AnalystError if the engine reads decimals as floating-point numbers, for want of digits."""
-    if not columns:
-        return
-    told = exp.select("name", "precision").from_(scan("parquet_schema", [session.plain(file)], {}))
-    told = told.where(f"precision > {_MOST_DIGITS}").where("logical_type LIKE 'Decimal%'")
-    wide = {str(name): int(digits) for name, digits in session.run(told)}
-    for column in columns:
-        if column in wide:
+def _as_called(session: Session, source: Source, file: Path, demand: Demand, found: dict[str, str]) -> dict[str, str]:
+    """The engine's types of the columns of a Parquet file, with those of one name as they are told apart.
+
+    Raises:
+        AnalystError: they cannot be, or the engine reads decimals as floating-point numbers, for want of digits.
+    """
+    # The engine calls the second of two columns of one name name_1, and so on.
+    alike = twice_in([re.sub(r"(_\d+)+$", "", name) for name in found])
+    if not alike and not any(found.get(name) == "DOUBLE" for name in demand.columns):
+        return found
+    own = _parquet_columns(session, file)
+    if twice_in([name for name, _ in own]):
+        names = each_named([name for name, _ in own])
+        if twice := twice_in(names):
+            told = f"source {source.name!r}: {file.name} has two columns called {twice!r}"
+            raise AnalystError(f"{told}; rename one of them there")
+        found = dict(zip(names, found.values(), strict=True))
+    for column, (_, digits) in zip(found, own, strict=True):
+        if digits > _MOST_DIGITS and found[column] == "DOUBLE" and column in demand.columns:
             raise AnalystError(
-                f"source {source.name!r}: column {column!r} of {file.name} has decimals of {wide[column]} digits, and "
+                f"source {source.name!r}: column {column!r} of {file.name} has decimals of {digits} digits, and "
                 f"{_MOST_DIGITS} is the most that are exact; write it as decimal({_MOST_DIGITS}, …)",
                 argument="source",
                 given=source.name,
             )
+    return found
+
+
+def _parquet_columns(session: Session, file: Path) -> list[tuple[str, int]]:
+    """The columns of a Parquet file as it calls them, each with how many digits its decimals have, 0 if it has none."""
+    told = exp.select(*map(exp.column, ("name", "precision", "logical_type", "num_children")))
+    _, *nodes = session.run(told.from_(scan("parquet_schema", [session.plain(file)], {})))
+    found, within = [], 0
+    for name, digits, kind, children in nodes:
+        if within:
+            within -= 1
+        else:
+            found.append((str(name), int(digits or 0) if str(kind).startswith("Decimal") else 0))
+        within += children or 0
+    return found
 
 
 def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
