@@ -3,6 +3,7 @@
 A row that is taken for names counts nowhere, so that a proposal that takes one without a question tells a wrong total.
 """
 
+import json
 import sqlite3
 from contextlib import closing
 from decimal import Decimal
@@ -293,3 +294,15 @@ def test_a_name_with_blanks_around_it_is_found(tmp_path: Path) -> None:
     asked = QueryRequest(source="f", measures=["amount "], dimensions=["account"], order=["amount desc"])
     found = query(Catalog([source], tmp_path), asked, bounds=QUICK)
     assert [row["amount "] for row in found.rows] == [D(2), D(1)]
+
+
+def test_columns_of_json_are_proposed_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """Which of two that make one name has the number was another in each process."""
+    names = ["Net Sales", "k", "net-sales", *(f"c{at}" for at in range(9))]
+    file = tmp_path / "f.json"
+    file.write_text(json.dumps([dict.fromkeys(names[:2], "a"), dict.fromkeys(names, "b")]), encoding="utf-8")
+    source, _, _ = proposed(file)
+    assert {item.source_column: item.name for item in source.dimensions} == dict(
+        zip(names, ["net_sales", "k", "net_sales_2", *names[3:]], strict=True)
+    )
+    assert [item.source_column for item in source.dimensions] == names

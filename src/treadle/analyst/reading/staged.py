@@ -93,13 +93,14 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
     files = session.files[source.name]
     columns = list(demand.columns)
     floating: set[str] = set()
-    seen: set[str] = set()
+    # In the order of the file, of which a proposal makes names.
+    seen: dict[str, None] = {}
     signs = decimal_signs(source)
 
     def rows() -> Iterator[list[str | None]]:
         for file in files:
             for record in _records(file, source):
-                seen.update(record)
+                seen.update(dict.fromkeys(record))
                 yield [_json_text(record.get(column), signs.get(column, ".")) for column in columns] or [None]
 
     name = session.stage(columns or ["1"], rows(), [source.name])
