@@ -241,6 +241,20 @@ def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str
             query(Catalog([one], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
 
 
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "frame"])
+def test_a_column_called_as_one_that_is_counted_is_refused(tmp_path: Path, kind: str) -> None:
+    names, row = ["Betrag", "betrag (1)", "Betrag"], [1, 2, 3]
+    table = pytest.importorskip("pyarrow").table([[cell] for cell in row], names=names)
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "f.parquet")
+    elif kind != "frame":
+        written(tmp_path, kind, [names, row])
+    source = Source(name="f", kind=kind, path="" if kind == "frame" else f"f.{kind}",  # type: ignore[arg-type]
+                    measures=(Measure(name="m", column="betrag (1)"),))  # fmt: skip
+    with pytest.raises(AnalystError, match=r"^source 'f': .+ has two columns called 'Betrag \(1\)'; rename one"):
+        query(Catalog([source], tmp_path, frames={"f": table} if kind == "frame" else None), QueryRequest(source="f"))
+
+
 def test_columns_of_one_name_in_several_files(tmp_path: Path) -> None:
     """What is within a column has no part in it."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.headings import each_named, twice_in
+from treadle.analyst.reading.headings import each_named
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import decimal_signs, shortest
 from treadle.analyst.reading.table import Demand, Table
@@ -128,10 +128,7 @@ def _reading(file: Path, told: str) -> Iterator[Any]:
 
 
 def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:
-    names = each_named([str(_text(cell, "", ".", set()) or "") for cell in cells])
-    if twice := twice_in(names):
-        raise AnalystError(f"{told}: {file.name} has two columns called {twice!r}; rename one of them there")
-    return names
+    return each_named([str(_text(cell, "", ".", set()) or "") for cell in cells], f"{told}: {file.name}")
 
 
 def _text(cell: Any, column: str, sign: str, floating: set[str]) -> str | None:

@@ -37,7 +37,7 @@ def arrow_table(name: str, frame: object) -> Any:
     try:
         table = pyarrow.table(frame)
         _refuse_mixed_times(name, frame, [one.name for one in table.schema if pyarrow.types.is_temporal(one.type)])
-        return _readable(pyarrow, table)
+        return _readable(pyarrow, table, name)
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
 
@@ -80,7 +80,7 @@ def _time_of(value: Any) -> str:
     return "times without a zone" if value.tzinfo is None else "times with a zone"
 
 
-def _readable(pyarrow: Any, table: Any) -> Any:
+def _readable(pyarrow: Any, table: Any, name: str) -> Any:
     """The table with columns that the engine has no type for in the next wider or narrower that holds their values;
     pandas' periods as text, such as 2024-01."""
     for at, field in enumerate(table.schema):
@@ -97,4 +97,4 @@ def _readable(pyarrow: Any, table: Any) -> Any:
             kind = pyarrow.decimal128(38, field.type.scale)
         if kind is not None:
             table = table.set_column(at, field.name, table.column(at).cast(kind))
-    return table.rename_columns(each_named(table.column_names))
+    return table.rename_columns(each_named(table.column_names, f"source {name!r}: the frame"))

@@ -4,14 +4,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from treadle.analyst.declared.errors import AnalystError
+
 _NUMBERED = re.compile(r"(.*) \(\d+\)", re.DOTALL)
 
 
-def each_named(header: Sequence[str]) -> list[str]:
+def each_named(header: Sequence[str], where: str) -> list[str]:
     """Returns a name for each column: one without a name is called by its place, and several that have one name, but
     for case, are numbered from the left, as `amount (1)` and `amount (2)`.
 
     What pandas writes before the first column, and SAP after the last one, has no name.
+
+    Args:
+        header: the names as they stand there.
+        where: the source and what it is read from, for the error.
+
+    Raises:
+        AnalystError: another column is called as one of those that are numbered.
     """
     names = [name or f"column{at}" for at, name in enumerate(header, 1)]
     count = Counter(name.lower() for name in names)
@@ -20,6 +29,8 @@ def each_named(header: Sequence[str]) -> list[str]:
         seen[name.lower()] += 1
         if count[name.lower()] > 1:
             names[at] = f"{name} ({seen[name.lower()]})"
+    if twice := twice_in(names):
+        raise AnalystError(f"{where} has two columns called {twice!r}; rename one of them there")
     return names
 
 

@@ -180,10 +180,7 @@ def _as_called(session: Session, source: Source, file: Path, demand: Demand, fou
         return found
     own = _parquet_columns(session, file)
     if twice_in([name for name, _ in own]):
-        names = each_named([name for name, _ in own])
-        if twice := twice_in(names):
-            told = f"source {source.name!r}: {file.name} has two columns called {twice!r}"
-            raise AnalystError(f"{told}; rename one of them there")
+        names = each_named([name for name, _ in own], f"source {source.name!r}: {file.name}")
         found = dict(zip(names, found.values(), strict=True))
     for column, (_, digits) in zip(found, own, strict=True):
         if digits > _MOST_DIGITS and found[column] == "DOUBLE" and column in demand.columns:
@@ -331,10 +328,7 @@ def head_of(file: Path, source: Source) -> Head:
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
     end = _END.search(read[-1])
-    names = each_named(header)
-    if twice := twice_in(names):
-        told = f"source {source.name!r}: {file.name} has two columns called {twice!r}"
-        raise AnalystError(f"{told}; rename one of them there")
+    names = each_named(header, f"source {source.name!r}: {file.name}")
     named = max((at for at, name in enumerate(header, 1) if name.strip()), default=len(header))
     return Head(names, end[0] if end else "", len(header) - named, extra)
 
