@@ -223,6 +223,24 @@ def test_default_filters_hold_until_replaced(make: Any, tmp_path: Path) -> None:
     assert query(Catalog([source], tmp_path), QueryRequest(source="s")).filters == ("company = a",)
 
 
+@pytest.mark.parametrize("steps", ["fiscal_period", "fiscal_period, upper", "alpha(10)"])
+def test_a_day_is_read_once_a_row_however_often_its_format_looks_at_it(tmp_path: Path, steps: str) -> None:
+    rows = [("01.02.2024", "x", "1"), ("29.02.2024", "x", "2"), ("01.03.2024", "y", "4"), ("", "x", "8")]
+    write_csv(tmp_path / "s.csv", ("day", "_text0", "amount"), rows)
+
+    def asked(form: str, day: str) -> tuple[int, int]:
+        dimensions = (Dimension(name="day", format=parse_format(form)), Dimension(name="_text0"))
+        source = Source(name="s", kind="csv", path="s.csv", dimensions=dimensions, measures=(Measure(name="amount"),))
+        filters = [{"dimension": "day", "value": day}, {"dimension": "_text0", "value": "x"}]
+        found = query(Catalog([source], tmp_path), QueryRequest(source="s", filters=filters))
+        return int(found.totals["amount"] or 0), found.sql[-1].count("TRY_STRPTIME")
+
+    alone, times = asked("date(DD.MM.YYYY)", "2024-02-29")
+    assert (alone, times > 0) == (2, True)
+    day, total = ("202402", 3) if "fiscal_period" in steps else ("2024-02-29", 2)
+    assert asked(f"date(DD.MM.YYYY), {steps}", day) == (total, times)
+
+
 def test_a_between_whose_ends_are_the_wrong_way_round_says_so(tmp_path: Path) -> None:
     write_csv(tmp_path / "s.csv", ("period", "company", "amount"), [("202401", "9", "1.00"), ("202402", "10", "2.00")])
     dimensions = (Dimension(name="period", format=parse_format("fiscal_period")), Dimension(name="company"))

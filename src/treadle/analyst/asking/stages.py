@@ -28,7 +28,7 @@ from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import literal, quoted
+from treadle.analyst.sql.terms import literal, named, quoted
 
 Condition = tuple[Key, Filter]
 """A filter, and the key that it is on."""
@@ -145,13 +145,39 @@ class Fetched(Typed, frozen=True, kw_only=True):
 
     def filtered(self, select: "exp.Select", parameters: Parameters, besides: Collection[str] = ()) -> "exp.Select":
         """Returns `select` from these rows where the filters hold, except those on the dimensions `besides`."""
-        select = select.from_(self.table.relation.copy(), copy=False)
         conditions = [
-            self._holds(one, parameters)
+            one
             for one in self.conditions
             if one[1] not in self.pushed and one[0].members[self.index].name not in besides
         ]
-        return select.where(*conditions, copy=False) if conditions else select
+        rows, texts = self._with_texts([key for key, _ in conditions])
+        tests = [
+            holds(key, item, key.format.apply(text) if text is not None else self.value_of(key), parameters)
+            for (key, item), text in zip(conditions, texts, strict=True)
+        ]
+        select = select.from_(rows, copy=False)
+        return select.where(*tests, copy=False) if tests else select
+
+    def _with_texts(self, keys: Sequence[Key]) -> "tuple[exp.Expr, list[exp.Expr | None]]":
+        """These rows, with columns of what takes steps to make and is looked at many times, and those columns."""
+        rows = self.table.relation.copy()
+        prefix = "_text"
+        while any(name.casefold().startswith(prefix) for name in self.table.columns):
+            prefix = f"_{prefix}"
+        made: dict[str, exp.Expr] = {}
+        texts: list[exp.Expr | None] = []
+        for at, key in enumerate(keys):
+            text = self.spelled(key) if key.type == "string" and key.format.steps else None
+            if text is None or isinstance(text, exp.Column):
+                texts.append(None)
+                continue
+            made[f"{prefix}{at}"] = text
+            texts.append(quoted(f"{prefix}{at}"))
+        if not made:
+            return rows, texts
+        columns = [named(text, name, quoted=True) for name, text in made.items()]
+        every = exp.select(exp.Star(), *columns, copy=False).from_(rows, copy=False)
+        return every.subquery("spelled", copy=False), texts
 
     def examine(self, session: Session) -> None:
         """Looks for values that a range cannot place, among the rows that pass the other filters.

@@ -156,9 +156,9 @@ def _apply(step: str, text: "exp.Expr", alpha: int, number: str = "") -> "exp.Ex
         case _:
             trimmed = _apply("trim", text, 0)
             found = trimmed
-            for pattern, parts in reversed(PERIODS):
-                spelled = call("regexp_replace", trimmed, literal(f"^{pattern}$"), literal(parts))
-                found = when(matches(trimmed, pattern), spelled, found)
+            # What is made of one spelling is of none of the others.
+            for pattern, parts in PERIODS:
+                found = call("regexp_replace", found, literal(f"^{pattern}$"), literal(parts))
             # What most columns hold is told apart at one look: such a text is of none, or of the first.
             padded = exp.DPipe(this=call("left", text, literal(4)), expression=call("right", text, literal(2)))
             usual = exp.Case().when(matches(text, r"\d{6}"), text.copy())
