@@ -6,6 +6,7 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -130,7 +131,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
     told = "text, some of it with blanks around it" if padded else f"{what}, {_several(len(set(texts)))}"
     spelled = "trim" if padded else ""
-    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
+    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" and not _CODES.search(name) else []
     if not others:
         several = _currencies_beside(texts) if engine_type == "VARCHAR" else ""
         asked = (
@@ -160,11 +161,12 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
 
 def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
     """What is no number in a column that mostly holds amounts; nothing if it does not."""
-    others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
-    fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
+    distinct = set(texts)
+    others = {text for text in distinct if _number(name, [text], decimal, thousands, 1) is None}
+    fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in distinct - others)
     # A dash for nothing may stand in most rows.
     mostly = sum(text in others for text in texts) * 2 <= len(texts) or not any(map(str.isalnum, "".join(others)))
-    return others if mostly and (fractions or is_figure(name)) and not _CODES.search(name) else []
+    return sorted(others) if mostly and (fractions or is_figure(name)) else []
 
 
 def _currencies_beside(texts: Sequence[str]) -> str:
@@ -184,7 +186,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
         texts: its values, without blanks around them.
     """
     distinct = set(texts)
-    periods = [period for text in distinct if (period := _canonical(name, text))]
+    periods = list(takewhile(bool, (_canonical(name, text) for text in distinct)))
     # What is carried forward stands in period 0; where all would, they are round numbers unless the name says else.
     named = _PERIODIC.search(name) and _CODES.search(name)
     carried = all(period[-2:] == "00" for period in periods) and not named
@@ -383,14 +385,14 @@ def _likely(day: date) -> bool:
     return 1900 <= day.year < 2100 or (day.year, day.month, day.day) == (9999, 12, 31)
 
 
-def _canonical(name: str, text: str) -> str | None:
-    """YYYYPP, if the text is a fiscal period and no calendar day or week, nor a number such as a rate or 2000.00."""
+def _canonical(name: str, text: str) -> str:
+    """YYYYPP, if the text is a fiscal period and no calendar day or week, nor a number such as 2000.00; else empty."""
     if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or _WEEKLY.search(name):
-        return None
+        return ""
     if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not _PERIODIC.search(name):
-        return None
+        return ""
     period = period_of(text)
-    return period if period and _PERIOD.fullmatch(period) else None
+    return period if period and _PERIOD.fullmatch(period) else ""
 
 
 def _several(count: int) -> str:
