@@ -23,6 +23,7 @@ from treadle.models.offline.plan.called import in_words
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.continued import spelled_out
 from treadle.models.offline.plan.followup import Meant, effective_question
+from treadle.models.offline.plan.literal import literal_call
 from treadle.models.offline.plan.outcome import Call, Plan
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.recorded import plan_of_records
@@ -151,9 +152,11 @@ class OfflineModel:
 
 
 def _called_by_name(turns: list[Turn], box: Toolbox) -> list[Turn]:
-    """The turns, with the tools that their questions order by name said in words."""
+    """The turns, with the tools that their questions order by name said in words, but for literal calls."""
     names = [tool.name for tool in box.tools]
-    return [replace(turn, question=in_words(turn.question, names)) for turn in turns]
+    asked = [turn.question for turn in turns]
+    said = [each if literal_call(each, box.tools) is not None else in_words(each, names) for each in asked]
+    return [replace(turn, question=question) for turn, question in zip(turns, said, strict=True)]
 
 
 def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, Plan]:

@@ -77,14 +77,14 @@ class Clause:
 
     @property
     def opening(self) -> str:
-        """The word that would be the order, if the clause is one: what is quoted as a whole, or stands in brackets, is
-        none."""
-        if self.text.lstrip()[:1] in _QUOTING:
-            return ""
-        word = match.group(1) if (match := _COMMAND.match(self.text.lower())) else ""
-        # "Delete it?" asks whether to.
-        asks = self.text.rstrip().endswith("?") and _ORDERING.match(self.text) is None
-        return "" if asks and word not in PLAIN_VERBS else word
+        """The word that would be the order, if there is one: what is quoted as a whole, or in brackets, is none."""
+        match = None if _QUOTING.match(self.text) else _COMMAND.match(self.text.lower())
+        return "" if match is None or (self.asks_whether_to and match[1] not in PLAIN_VERBS) else match[1]
+
+    @property
+    def asks_whether_to(self) -> bool:
+        """Whether what may look like an order ends as a question: "Delete it?", and not "Can you delete it?"."""
+        return self.text.rstrip(" !.)").endswith("?") and _ORDERING.match(self.text) is None
 
     @property
     def command(self) -> str | None:
@@ -94,7 +94,8 @@ class Clause:
         return word if word and known else None
 
 
-_QUOTING = tuple("\"'“”‘’„«»`([{")
+# What is quoted, or marked as a comment.
+_QUOTING = re.compile(r"\s*(?:[\"'“”‘’„«»`(\[{#<>!]|//|--|/\*)")
 _COMMAND = re.compile(
     r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|hi|hello|just|go ahead and|kindly)\W+)*"
     r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
@@ -377,9 +378,8 @@ def _is_gerund(clause: Clause, token: Token) -> bool:
     """Whether what may be a verb is a noun behind a preposition, and all behind it: "from checking to savings"."""
     after, before = clause.words_after(token.end, 1), clause.words_before(token.start, 1)
     ends = not after or is_function_word(after[0])
-    return (
-        token.low.endswith("ing") and ends and bool(before) and before[0] in ("from", "into", "to", "in", "of", "for")
-    )
+    led = bool(before) and before[0] in ("from", "into", "to", "in", "of", "for")
+    return token.low.endswith("ing") and ends and led
 
 
 def _is_told(clause: Clause, token: Token) -> bool:

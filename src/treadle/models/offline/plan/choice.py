@@ -21,6 +21,12 @@ from treadle.models.offline.plan.naming import is_strong
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.orders import asks_whether, is_done, lacks_particle, shows, tells
+from treadle.models.offline.plan.rivals import (
+    commands_another,
+    is_called_by_another,
+    is_told_by_another,
+    many_are_meant,
+)
 from treadle.models.offline.plan.structures import content_stems, overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, tells_it
 from treadle.models.offline.plan.vocabulary import Vocabulary
@@ -41,7 +47,6 @@ _HANDED_IN = frozenset(
         "answer result output summary response reply text content message conclusion final solution value"
     )
 )
-_LENDING = word_set("rent lend loan borrow hire checkout")
 _NUMBERS = frozenset({"number", "integer"})
 
 
@@ -82,6 +87,9 @@ class Chooser:
             sure = [other for other in choices if not other.filling.doubtful and not other.filling.missing]
             sure = [other for other in sure if other.score > 0 and _shares(other.filling, best.filling, clause)]
             best = max(sure, key=lambda choice: choice.score, default=best)
+        if not forced and any(_is_as_likely(other, best) for other in choices):
+            # "Archive Bills" is said of a mail as of a folder.
+            return None
         return self._answered_before(best, choices, clause) or self._carried_on(best, clause) or best
 
     def providers(self, tool: KnownTool, param: Param, clause: Clause) -> list[KnownTool]:
@@ -108,19 +116,23 @@ class Chooser:
         return None
 
     def _weigh(self, tool: KnownTool, clause: Clause, forced: bool) -> ChosenTool | None:
+        tools = self.box.tools
         commanded = clause.command or (clause.opening if clause.opening in (tool.change or ()) else None)
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
         sums = expression and is_chain(clause.text)
-        if not forced and not sums and tool.change is None and self._commands_another(commanded or clause.opening):
+        if not forced and not sums and tool.change is None and commands_another(commanded or clause.opening, tools):
             return None
         done = tool.may_change and ((tool.change is None and is_done(clause, tool)) or lacks_particle(clause, tool))
         if not forced and done:
             return None
-        if not forced and tool.change is not None and (_takes_back(tool, clause) or asks_whether(clause)):
+        other = _takes_back(tool, clause) or asks_whether(clause) or is_called_by_another(tool, commanded or "", tools)
+        if not forced and tool.change is not None and other:
             return None
-        another = tool.change is None and (self._is_told_by_another(tool, clause) or self._many_are_meant(tool, clause))
+        another = tool.change is None and (
+            is_told_by_another(tool, clause, tools) or many_are_meant(tool, clause, tools)
+        )
         if not forced and another:
             return None
         if not forced and commanded == "list" and tool.name_stems[:1] == ("count",):
@@ -160,39 +172,6 @@ class Chooser:
         score -= 4.0 * len(remaining.turning) + len(remaining.spare)
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
-
-    def _many_are_meant(self, tool: KnownTool, clause: Clause) -> bool:
-        """Whether a clause speaks of many, to a tool that tells of one, where another one tells of many: `animals` of
-        "Which animals are in the savanna?", and not `animal`."""
-        noun = ("", *parts(tool.name))[-1]
-        if singular(noun) != noun or not any(param.shape in ("text", "number") for param in tool.required):
-            return False
-        names = [parts(other.name)[-1:] for other in self.box.tools if other is not tool and other.change is None]
-        lists = any(name and name[0] != noun and singular(name[0]) == noun for name in names)
-        said = [token for token in clause.tokens if token.low != noun and singular(token.low) == noun]
-        # "Invoices I-1 and I-2" are called by their numbers.
-        called = any(value.start - token.end == 1 for token in said for value in clause.values)
-        return lists and bool(said) and not called
-
-    def _is_told_by_another(self, tool: KnownTool, clause: Clause) -> bool:
-        """Whether a clause only asks, and a tool that only reads tells what this one may change: `votes`, and not
-        `count_vote`."""
-        asks = clause.command is None or clause.command in PLAIN_VERBS or clause.command == "list"
-        asks = asks and clause.opening not in tool.called
-        mine = set(tool.name_stems)
-        return (
-            asks
-            and tool.spec.changes is None
-            and any(other.spec.changes is False and set(other.name_stems) <= mine for other in self.box.tools)
-        )
-
-    def _commands_another(self, commanded: str) -> bool:
-        """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
-        if commanded == "return":
-            # Where things are lent, to return one is no way to ask for it.
-            return any(tool.change is not None and _LENDING & tool.called for tool in self.box.tools)
-        changing = bool(commanded) and commanded not in PLAIN_VERBS
-        return changing and any(tool.change is not None and commanded in tool.change for tool in self.box.tools)
 
     def _feeders(self, tool: KnownTool, filling: Filling, clause: Clause) -> list[KnownTool]:
         """The tools that would give what the clause does not: their words are explained when `tool` is chosen."""
@@ -307,6 +286,18 @@ def _permitted(tool: KnownTool, commanded: str | None, expression: bool) -> bool
     # "Lock Teddington" asks for nothing of that lock.
     named = commanded in parts(tool.name) or not is_strong(commanded)
     return not changes or (named and tool.weights.get(stem(commanded), 0.0) > 0)
+
+
+def _is_as_likely(other: ChosenTool, best: ChosenTool) -> bool:
+    """Whether of two changes nothing says which is meant."""
+    return (
+        other is not best
+        and other.score == best.score
+        and other.tool.change is not None
+        and best.tool.change is not None
+        and not (other.filling.missing or best.filling.missing)
+        and {*other.filling.used} == {*best.filling.used}
+    )
 
 
 def _takes_back(tool: KnownTool, clause: Clause) -> bool:

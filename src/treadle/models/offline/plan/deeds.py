@@ -44,11 +44,12 @@ _TOLD_WITH = frozenset(
 _SPLIT = re.compile(_JOINT, re.IGNORECASE)
 _EITHER = re.compile(r"\bor\b|/", re.IGNORECASE)
 # "Has a room cleaned" says what is done, as "Have" does, and no small word; "Has the price of a product" tells it.
-_HAS = re.compile(
-    r"has(?=\s+(?:an?|the)\b.*\b(?:[a-z]+ed|sent|made|done|built|taken|put|cut|set|brought|paid|sold|shut|swept|"
-    r"drawn|thrown|written|driven|frozen|sewn|lit|fed|lent|found)\b)",
-    re.IGNORECASE | re.DOTALL,
+_DONE = (
+    r"(?:[a-z]+ed|sent|made|done|built|taken|put|cut|set|brought|paid|sold|shut|swept|"
+    r"drawn|thrown|written|driven|frozen|sewn|lit|fed|lent|found)\b"
 )
+_HAS = re.compile(rf"has(?=\s+(?:an?|the)\b.*\b{_DONE})", re.IGNORECASE | re.DOTALL)
+_CAUSED = re.compile(rf"have\s+(?:an?|the)\s+(?:(?!that\b|which\b)[\w-]+\s+)+?{_DONE}", re.IGNORECASE)
 _CONTROL = re.compile(r"(?:[a-z]+\s+){0,2}(?:control|controller|trigger|button)\s+(?:for|of)\b", re.IGNORECASE)
 
 
@@ -100,6 +101,8 @@ def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
     told, article = begun
     verb, said = singular(told), parts(summary)
     known = first in TELLING_VERBS | PLAIN_VERBS
+    # "Have the cells of a sample counted" counts none itself.
+    caused = _CAUSED.match(summary) is not None
     handled = verb in HANDLING_VERBS and article in ARTICLES and not known
     # "Sequencing details for a sample"
     going = told.endswith("ing") and told != first and stem(told) == stem(first) and not known
@@ -107,5 +110,9 @@ def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
     away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
     joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
     return (
-        handled or going or away or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
+        caused
+        or handled
+        or going
+        or away
+        or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
     )

@@ -19,8 +19,9 @@ from treadle.models.offline.plan.toolbox import KnownTool, Param
 _LEADS = word_set("to from in into on onto")
 _SOMEBODY = frozenset(stem(word) for word in sorted(PERSON_WORDS | PEOPLE))
 # Nothing is called so.
-_NO_NAMES = word_set(
-    "all everything everyone everybody both any nothing none nobody anything today tomorrow yesterday now later soon "
+NO_NAMES = word_set(
+    "all everything everyone everybody both any nothing none nobody anything someone somebody anybody anyone something "
+    "whoever whatever whichever today tomorrow yesterday now later soon "
     "time once full part half zero place here there trash bin normal default max maximum min minimum off"
 )
 _ENDS = r"(?=[?.!]*$|,? (?:and|with|at|on|for|from|as|by)\b)"
@@ -45,7 +46,7 @@ def fill_led(tool: KnownTool, params: Sequence[Param], clause: Clause, out: Fill
         form = rf"\b(?:{'|'.join(sorted(leads))}) (?:the )?([a-z][a-z-]+){_ENDS}"
         said = [match for match in re.finditer(form, clause.text) if not overlaps(*match.span(1), out.used)]
         said = [match for match in said if not is_function_word(match[1]) and not is_calendar_name(match[1])]
-        if len(said) == 1 and said[0][1] not in _NO_NAMES:
+        if len(said) == 1 and said[0][1] not in NO_NAMES:
             out.arguments[param.name] = said[0][1]
             out.used.append(said[0].span(1))
             out.given.append((param, Value(said[0][1], "phrase", *said[0].span(1))))

@@ -57,10 +57,12 @@ _SUBJECTS = word_set("i we he she they")
 _SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
 _LATER = re.compile(
     r"\bin (?:about |around )?(?:(?:half )?an?|\d+|a few|a couple of|some) "
-    r"(?:second|minute|hour|day|week|month|year)s?\b",
+    r"(?:second|minute|hour|day|week|month|year)s?\b"
+    r"|\bfor (?:now|the (?:moment|present))\b|\bfrom now(?! on)\b",
     re.IGNORECASE,
 )
 _HESITATING = re.compile(r"\.{2,}(?!\w)|…")
+_POLITE = word_set("please pls plz thx thank thanks you kindly now")
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
 _MAKING_SURE = word_set("check verify confirm ensure see")
@@ -79,14 +81,17 @@ def ordered_otherwise(clause: Clause, tools: Sequence[KnownTool], used: Sequence
         return [] if plain else [(verb.start, verb.end)]
     if verb.low == "count" and (counted := _counted(clause, tools, used)) is not None:
         return [counted]
-    after, last = clause.words_after(verb.end, 1), clause.tokens[-1]
+    after = clause.words_after(verb.end, 1)
+    last = next((token for token in reversed(clause.tokens) if token.low not in _POLITE), verb)
     noun = any(not tool.may_change and verb.low in parts(tool.name) for tool in tools)
     if noun and after and after[0] in _AWAY - said:
         # "Stock up on nuts" asks for no stock.
         return [(verb.start, verb.end)]
     if verb.low == "see" and after == ("to",):
         return [(verb.start, verb.end)]
-    away = verb.low in _TAKING and last.low in _AWAY - said and not overlaps(last.start, last.end, used)
+    # "Call meeting 7 off", of what calls meetings.
+    turned = verb.low in _TAKING or any(tool.may_change for tool in tools)
+    away = turned and last.low in _AWAY - said and not overlaps(last.start, last.end, used)
     return [(last.start, last.end)] if away else []
 
 
@@ -135,6 +140,8 @@ def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> 
     verb = next((token for token in clause.tokens if token.low == clause.opening), None)
     if verb is None:
         return []
+    if clause.asks_whether_to:
+        return [(verb.start, verb.end)]
     own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
     own |= {word for param in tool.params for word in (*param.words, *param.stems, *param.nouns)}
     said = [*_SO_ON.finditer(clause.text), *_LATER.finditer(clause.text), *_HESITATING.finditer(clause.text)]
@@ -147,8 +154,12 @@ def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> 
             continue
         again = before.low == "to" and token.low in (tool.change or ())
         strange = token.low not in beside and is_idle(token.text) and not {token.low, token.stem} & own
-        subject = token.low in _SUBJECTS and before.low not in _BESIDE_ORDERS
-        if again or strange or subject:
+        subject = token.low in _SUBJECTS and (before.low == "what" or before.low not in _BESIDE_ORDERS)
+        # "Restart web-1 restarted ok" is what a log says.
+        again_so = token.stem == verb.stem or token.low.startswith(verb.low)
+        told = token.low.endswith("ed") and again_so and token.low not in own
+        told = told or (token.low in ("ok", "okay") and "," not in clause.text[before.end : token.start])
+        if again or strange or subject or told:
             found.append((token.start, token.end))
     return found
 

@@ -23,6 +23,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.founded import unfounded, values_in
 from treadle.models.offline.plan.goals import Goals
 from treadle.models.offline.plan.listers import Listers, another_thing, tells_names
+from treadle.models.offline.plan.literal import literal_call
 from treadle.models.offline.plan.lookups import besides, is_said, quoted_in, without
 from treadle.models.offline.plan.nothing import found_for_want_of, is_empty
 from treadle.models.offline.plan.numbers import in_other_units
@@ -49,6 +50,7 @@ class Planner:
         self.box = box
         self.today = today
         self.exchanges = turns[-1].exchanges if turns else []
+        self._asked = (turns[-1].question, *turns[-1].interjections) if turns else ()
         everything = [exchange for turn in turns for exchange in turn.exchanges]
         self.told = everything
         self.listed = {exchange.tool for exchange in everything if not exchange.failed}
@@ -78,6 +80,11 @@ class Planner:
             question: what was asked.
             forced: whether a tool must be called even if none is about the question.
         """
+        # What a follow-up was rewritten into, nobody has written so.
+        if question in self._asked and (literal := literal_call(question, self.box.tools)) is not None:
+            whole = Outcome(self.box.read(question, self.today), tools=[literal[0]], left=Left())
+            self._call(*literal, whole)
+            return Plan([whole], [])
         bundle = find_bundle(question) if not forced else None
         if bundle is not None and (plan := self._bundled(question, bundle)) is not None:
             return plan

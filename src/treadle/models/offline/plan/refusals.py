@@ -58,6 +58,12 @@ _WHOSE = word_set("my your his her their our")
 _BESIDE = re.compile(r"^(?:(?!\b(?:to|as|with|for|by)\b).)*\band ((?:its|his|her|their) [\w-]+)", re.IGNORECASE)
 _REACHED = frozenset(stem(word) for word in word_set("address email mail phone telephone iban"))
 _BESIDE_IT = word_set("with against about under")
+# "The one on railways", "the bike in R1": what lies there is not called so.
+_THE_ONE = re.compile(
+    r"(?:\bones? (?:that (?:is|was|are|were) )?(?:of|with|about|for|on|in|at|from|under|behind|beside|near)|"
+    r"\bthe (?!ones?\b)(\w+) (?:on|in|at|from|under|behind|beside|near)) (?:(?:the|an?|my|our) )?$",
+    re.IGNORECASE,
+)
 _SPANS = word_set("second minute hour day night week month year")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
@@ -82,6 +88,10 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         stepped = _BY & set(parts(param.name)) and (clause.opening in _STEPS or _STEP_NAMES & set(parts(param.name)))
         told = f"{param.description} {tool.spec.description}"
         return not stepped and re.search(r"\bby how (?:much|many)\b|\bby\b", told) is None
+    where = _THE_ONE.search(clause.text[max(0, value.start - 40) : value.start])
+    where = where if tool.may_change and value.kind not in ("period", "time") else None
+    if where is not None and (where[1] is None or stem(where[1].lower()) in param.nouns):
+        return True
     if value.kind == "number":
         return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
     if value.kind not in ("name", "phrase"):
