@@ -43,12 +43,13 @@ _TOLD_WITH = frozenset(
 )
 _SPLIT = re.compile(_JOINT, re.IGNORECASE)
 _EITHER = re.compile(r"\bor\b|/", re.IGNORECASE)
-# "Has a room cleaned" says what is done, as "Have" does, and no small word; "Has the price of a product" tells it.
+# "Has a room cleaned" says what is done, as "Have" does, and no small word; "Has the price of a product" tells it, and
+# "Has the customer paid?" asks.
 _DONE = (
     r"(?:[a-z]+ed|sent|made|done|built|taken|put|cut|set|brought|paid|sold|shut|swept|"
     r"drawn|thrown|written|driven|frozen|sewn|lit|fed|lent|found)\b"
 )
-_HAS = re.compile(rf"has(?=\s+(?:an?|the)\b.*\b{_DONE})", re.IGNORECASE | re.DOTALL)
+_HAS = re.compile(rf"has(?=\s+(?:an?|the)\b(?!.*(?:\bbeen\b|\?$)).*\b{_DONE})", re.IGNORECASE | re.DOTALL)
 _CAUSED = re.compile(rf"have\s+(?:an?|the)\s+(?:(?!that\b|which\b)[\w-]+\s+)+?{_DONE}", re.IGNORECASE)
 _CONTROL = re.compile(r"(?:[a-z]+\s+){0,2}(?:control|controller|trigger|button)\s+(?:for|of)\b", re.IGNORECASE)
 

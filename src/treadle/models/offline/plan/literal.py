@@ -14,6 +14,7 @@ from treadle.models.offline.grammar.words import is_function_word
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.led import NO_NAMES
 from treadle.models.offline.plan.toolbox import KnownTool, Param
+from treadle.models.offline.plan.transcript import LONGEST
 
 _LEAD = r"\s*(?i:please\s+)?(?P<order>(?i:(?:call|use|run|invoke|execute)\s+(?:the\s+)?(?:(?:tool|function)\s+)?))?"
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
@@ -39,6 +40,8 @@ def literal_call(question: str, tools: Sequence[KnownTool]) -> tuple[KnownTool, 
         question: what was asked.
         tools: those that are offered.
     """
+    if len(question) > LONGEST:
+        return None
     for tool in sorted(tools, key=lambda each: -len(each.name)):
         if tool.name not in question or is_final(tool):
             continue
@@ -54,12 +57,11 @@ def _arguments(text: str, ordered: bool, tool: KnownTool) -> Json | None:
     """What stands behind the name: `(a=1, b="x")`, `{"a": 1}`, `a=1 b=x`, or "with a 1 and b x" of an order."""
     led = re.match(r"\s+with\s+(?:(?:the\s+)?arguments?\s+)?", text)
     text = text[led.end() :] if led is not None and ordered else text.lstrip()
-    closed = re.fullmatch(r"\(\s*(.*?)\s*\)", text, re.DOTALL)
-    text = closed[1] if closed is not None else text
+    closed = text[:1] == "(" and text[-1:] == ")"
+    text = text[1:-1].strip() if closed else text
     if text[:1] == "{":
-        braced = re.fullmatch(r"\{\s*(.*?)\s*\}", text, re.DOTALL)
-        return None if braced is None else _pairs(braced[1], ":", _AND, tool)
-    if closed is not None:
+        return _pairs(text[1:-1].strip(), ":", _AND, tool) if text[-1:] == "}" else None
+    if closed:
         return _pairs(text, "=", _AND, tool)
     if not text:
         return None
@@ -86,7 +88,15 @@ def _pairs(text: str, signs: str, between: re.Pattern[str], tool: KnownTool) -> 
         if at < len(text) and (joint is None or joint.end() == len(text)):
             return None
         at = at if joint is None else joint.end()
-    return found if all(param.name in found for param in tool.required) else None
+    return found if all(param.name in found for param in tool.required) and _can_be_told(found) else None
+
+
+def _can_be_told(given: Json) -> bool:
+    """Whether arguments can be written down: not "1e999", nor half a character."""
+    try:
+        return bool(json.dumps(given, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        return False
 
 
 def _value(text: str, at: int, param: Param) -> tuple[Any, int]:
