@@ -22,10 +22,9 @@ _SPACE = re.compile(r"\s+")
 _KEY = re.compile(r"[\"'`]?(\w+)[\"'`]?(\s*[=:]\s*|\s+)")
 _BARE = re.compile(r"[\w.@:/+#-]*[\w+#](?![^\s,;)}.])")
 # What stands for a value, as in "<name>", "..." and `door: str`.
-_PLACE = re.compile(
-    r"\W*|\W*(?:<[^<>]*>|\{[^{}]*\}|\[[^\[\]]*\])\W*|[$%]\w+|"
-    r"str(?:ing)?|int(?:eger)?|number|float|bool(?:ean)?|object|array|value"
-)
+_MARKED = r"\W*(?:<[^<>]*>|\{[^{}]*\}|\[[^\[\]]*\])\W*|[$%]\w+"
+_PLACE = re.compile(rf"\W*|{_MARKED}|str(?:ing)?|int(?:eger)?|number|float|bool(?:ean)?|object|array|value")
+_INNER_PLACE = re.compile(rf"{_MARKED}|\.\.\.|…")
 _SINGLE = re.compile(r"'([^'\\]*)'(?![\w'])")
 _GROUPED = re.compile(r"-?\d{1,3}(?:\.\d{3})+")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "none": None, "null": None}
@@ -92,10 +91,10 @@ def _pairs(text: str, signs: str, between: re.Pattern[str], tool: KnownTool) -> 
 
 
 def _can_be_told(given: Json) -> bool:
-    """Whether arguments can be written down: not "1e999", nor half a character."""
+    """Whether arguments can be written down: not "1e999", nor `[NaN]`, nor half a character."""
     try:
         return bool(json.dumps(given, ensure_ascii=False, allow_nan=False).encode())
-    except ValueError:
+    except (ValueError, TypeError):
         return False
 
 
@@ -115,11 +114,19 @@ def _value(text: str, at: int, param: Param) -> tuple[Any, int]:
         return _UNREAD, at
 
 
+def _stands_for_another(value: Any, form: re.Pattern[str] = _PLACE) -> bool:
+    """Whether what is written is no value, or holds what is none: of quoted words in a list fewer say so."""
+    if isinstance(value, str):
+        return form.fullmatch(value) is not None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_stands_for_another(one, _INNER_PLACE) for one in inner)
+
+
 def _fits(value: Any, param: Param, tool: KnownTool) -> bool:
     """Whether a value is of a parameter's type, and one of its choices; no change is made by less than nothing."""
     if param.enum and value not in param.enum:
         return False
-    if isinstance(value, str) and (_PLACE.fullmatch(value) or (value == param.name and tool.may_change)):
+    if _stands_for_another(value) or (value == param.name and tool.may_change):
         return False
     if isinstance(value, int | float) and not isinstance(value, bool):
         whole = isinstance(value, int) or not param.types.isdisjoint({"number"})
