@@ -75,7 +75,11 @@ def never(state):
 def look() -> str:
     return "seen"
 
-agent = Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], stop_when=never)
+def brief(context):
+    print("as it is instructed")
+    return "Be brief."
+
+agent = Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], instructions=brief, stop_when=never)
 """
 
 
@@ -91,3 +95,14 @@ def test_the_json_of_a_replay_whose_conditions_print_is_one_object(
     out, err = capsys.readouterr()
     assert json.loads(out)["same"] is True
     assert "as it is asked" in err
+
+
+def test_the_json_of_an_estimate_whose_instructions_print_is_one_object(
+    printing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "instructed.py"
+    file.write_text(AGENT)
+    run(["ask", "go", "--agent", f"{file}:agent", "--dry-run", "--json"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["request_tokens"] > 0
+    assert "as it is instructed" in err

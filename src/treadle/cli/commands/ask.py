@@ -87,8 +87,9 @@ def ask(
     if dry_run:
         limits, user = options.limits(agent.limits), options.user
         asked = agent.estimate(asking, conversation=conversation, limits=limits, user=user)
+        estimate = asyncio.run(asked)
         with answering():
-            return _dry(asyncio.run(asked), output)
+            return _dry(estimate, output)
     person, command = None if output.as_object or output.quiet else Person(), NextCommand.again(options, choice)
     with asyncio.Runner() as runner:
         try:
