@@ -1,5 +1,6 @@
 """What tools, and modules that are imported, print by themselves never stands in an answer that a program reads."""
 
+import io
 import json
 from pathlib import Path
 
@@ -106,3 +107,15 @@ def test_the_json_of_an_estimate_whose_instructions_print_is_one_object(
     out, err = capsys.readouterr()
     assert json.loads(out)["request_tokens"] > 0
     assert "as it is instructed" in err
+
+
+def test_nothing_but_the_answers_is_printed_of_a_conversation_whose_tools_print(
+    printing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Call refresh and call reload\n/tools\n"))
+    assert run(["chat", "--model", "offline", "--no-journal", "--tools", printing]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("refresh: all fresh\nreload: reloaded\n")
+    assert "refresh [read]: Refreshes the cache." in out
+    assert "in a thread" not in out
+    assert all(said in err for said in ("in a thread", "in the loop"))

@@ -1,9 +1,7 @@
 """The answer: what the model says, on standard output as it arrives."""
 
-import sys
-
 from treadle.cli.markdown import Page
-from treadle.cli.terminal import clean, note
+from treadle.cli.terminal import answers, clean, note
 from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolFinished, ToolStarted
 from treadle.kernel.state import RunState
@@ -63,7 +61,7 @@ class AnswerView:
 
     def _print(self, text: str) -> None:
         if self._page is None:
-            sys.stdout.write(text)
+            answers().write(text)
         else:
             self._page.write(text)
-        sys.stdout.flush()
+        answers().flush()

@@ -30,7 +30,7 @@ _ANSWERS: ContextVar[TextIO | None] = ContextVar("answers", default=None)
 @contextmanager
 def apart() -> Iterator[None]:
     """What tools and other code of the user print meanwhile goes to standard error: `answering` has the output."""
-    kept = _ANSWERS.set(_ANSWERS.get() or sys.stdout)
+    kept = _ANSWERS.set(answers())
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -41,8 +41,13 @@ def apart() -> Iterator[None]:
 @contextmanager
 def answering() -> Iterator[None]:
     """What is printed meanwhile goes to standard output, also where code of others is kept `apart`."""
-    with redirect_stdout(_ANSWERS.get() or sys.stdout):
+    with redirect_stdout(answers()):
         yield
+
+
+def answers() -> TextIO:
+    """Standard output, also where code of others is kept `apart`."""
+    return _ANSWERS.get() or sys.stdout
 
 
 def set_off(text: str) -> str:
@@ -146,7 +151,7 @@ def heard(*, gone: bool = True) -> Iterator[None]:
 def _answer_is_read() -> bool:
     """Whether somebody reads standard output, which is what was asked for, whatever has become of standard error."""
     try:
-        return is_read((_ANSWERS.get() or sys.stdout).fileno())
+        return is_read(answers().fileno())
     except (OSError, ValueError):
         return True
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from treadle.cli.lines import trace
 from treadle.cli.next_command import COMMAND_LINE, NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import journal_at
-from treadle.cli.terminal import clean, note, prose, set_off, shorten
+from treadle.cli.terminal import answering, apart, clean, note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
@@ -81,7 +83,8 @@ def chat(
         note(prose(set_off(str(choice)), err=True, indent="  | "))
     if person.interactive:
         note("/help lists what you can say; Ctrl-D leaves.")
-    with asyncio.Runner() as runner:
+    # Where a program reads it, what tools print is none of the answers.
+    with nullcontext() if sys.stdout.isatty() else apart(), asyncio.Runner() as runner:
         limits = options.limits(agent.limits)
         talk = Chat(agent, limits, options.user, journal, command, conversation, person, runner, save, tracing, quiet)
         try:
@@ -170,7 +173,8 @@ class Chat:
                 break
             skilled = self._agent.skills.said(line.strip(), self._conversation.messages)
             if line.partition(" ")[0].strip() in COMMANDS or (line.startswith("/") and skilled is None):
-                left = self._command(line)
+                with answering():
+                    left = self._command(line)
             elif skilled is not None:
                 left = not self._answer(skilled)
             elif line.strip():
