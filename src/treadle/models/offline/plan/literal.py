@@ -18,7 +18,6 @@ from treadle.models.offline.plan.transcript import LONGEST
 
 _LEAD = r"\s*(?i:please\s+)?(?P<order>(?i:(?:call|use|run|invoke|execute)\s+(?:the\s+)?(?:(?:tool|function)\s+)?))?"
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
-_SPACE = re.compile(r"\s+")
 _KEY = re.compile(r"[\"'`]?(\w+)[\"'`]?(\s*[=:]\s*|\s+)")
 _BARE = re.compile(r"[\w.@:/+#-]*[\w+#](?![^\s,;)}.])")
 # What stands for a value, as in "<name>", "..." and `door: str`.
