@@ -584,6 +584,13 @@ def test_calls_of_two_tools_under_one_id_are_two(arguments, declared):
     assert told == [(calls[0]["name"], '{"a":1}'), ("other", arguments)]
 
 
+def test_a_call_that_the_response_alone_has_twice_is_begun_once():
+    declared = {"type": "response.output_item.done", "output_index": 0, "item": call(1)}
+    events = read(declared, closing("completed", call(1), call(2), call(2)))
+    begun = [event.id for event in events if isinstance(event, ToolCallStarted)]
+    assert begun == [one.id for one in events[-1].message.calls]
+
+
 def test_a_whole_body_gives_the_events_of_a_stream():
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     body = closing("completed", item, message(output_text("hi"), phase="commentary"), call())["response"]

@@ -329,13 +329,13 @@ class ResponsesDecoder:
         Servers that change the ids of calls from event to event declare none there that is new.
         """
         calls = [fields for fields in output if fields.get("type") == "function_call"]
-        told = {(call_id, fields.get("name")) for fields in calls if (call_id := call_id_of(fields))}
+        told = {(call_id, fields.get("name")): fields for fields in calls if (call_id := call_id_of(fields))}
         begun = [item.fields for item in self._items if item.fields.get("type") == "function_call"]
         declared = {(call_id_of(fields), fields.get("name")) for fields in begun}
         spoken = any(item.fields.get("type") == "message" for item in self._items)
         new = [] if spoken else [fields for fields in output if fields.get("type") == "message"]
-        if declared < told:
-            new += [fields for fields in calls if (call_id_of(fields), fields.get("name")) in told - declared]
+        if declared < told.keys():
+            new += [fields for call, fields in told.items() if call not in declared]
         return [event for fields in new for event in self._finish(self._begin({}, fields), fields)]
 
 
