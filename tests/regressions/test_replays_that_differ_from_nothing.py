@@ -15,6 +15,7 @@ from treadle import (
     replay,
     tool,
 )
+from treadle.drivers.taking_up import ROOM
 from treadle.kernel.events import decode_event, encode_event
 from treadle.testing import ScriptedModel
 
@@ -172,6 +173,27 @@ async def test_a_run_of_before_its_journal_redacted_is_replayed():
     journal.redact = hide
     for found in (await agent.replay(result.run_id), await replay(journal, result.run_id)):
         assert found.same, str(found)
+
+
+@pytest.mark.parametrize("hidden", ["room", "nothing"])
+async def test_a_run_that_went_on_is_replayed_where_redaction_fails_by_now(hidden):
+    """What it was told when it went on is looked at again, and that was raised as if somebody had said it just now."""
+    journal = MemoryJournal(redact=lambda text: text.replace(hidden, "-"))
+    turns = [[("look", {"page": "a"})], "So far.", "Done."]
+    agent = Agent(ScriptedModel(turns), tools=[look], journal=journal, on_limit="answer", limits=Limits(steps=2))
+    ended = await agent.run("go")
+    await agent.resume(ended.run_id, limits=Limits(steps=5))
+    assert (await agent.replay(ended.run_id)).same
+
+    def fails(text):
+        if text == ROOM:
+            raise KeyError(text)
+        return text.replace(hidden, "-")
+
+    journal.redact = fails
+    replayed = await agent.replay(ended.run_id)
+    assert replayed.same is (hidden == "nothing")
+    assert replayed.same or "KeyError was raised in deciding it anew" in str(replayed)
 
 
 async def test_what_a_function_says_is_held_against_what_was_written_of_it():

@@ -48,7 +48,8 @@ def is_given(state: RunState, event: Event, before: Event | None, redact: Redact
         return True
     match event:
         case NudgeGiven(text=text):
-            return isinstance(before, (RunResumed, RunForked)) and text in (ROOM, text_as_kept(ROOM, redact))
+            again = isinstance(before, (RunResumed, RunForked))
+            return again and (text == ROOM or text == text_as_kept(ROOM, redact))
         case ContextEdited():
             # A request that was too long is made shorter while the model is being asked, and a summary is a model's.
             return state.phase == "prepared" or event.usage is not None or event.reserve is not None

@@ -124,7 +124,7 @@ class Player:
         if told_again:
             # Of the step before the fork.
             self._ahead.clear()
-        elif is_given(state, event, before, self._redact) or (isinstance(event, ContextEdited) and not self._edits):
+        elif self._is_given(event, before) or (isinstance(event, ContextEdited) and not self._edits):
             self._ahead.clear()
             if isinstance(event, RunFinished):
                 self._check_clock(event)
@@ -136,6 +136,12 @@ class Player:
         elif not (state.phase == "prepared" and isinstance(event, ToolFinished)):
             await self._decide(event)
         self._follow(event)
+
+    def _is_given(self, event: Event, before: Event | None) -> bool:
+        try:
+            return is_given(self._state, event, before, self._redact)
+        except RedactionFailed as error:
+            raise _raised(error.__cause__ or error) from error
 
     @property
     def _edits(self) -> bool:
@@ -390,6 +396,5 @@ def _is_same_limit(one: Stop, other: Stop) -> bool:
 
 def _is_of_errors(recorded: Event) -> bool:
     """Whether errors end the run: how many is in the decision, and versions of treadle have other words for it."""
-    if isinstance(recorded, StepPrepared):
-        return recorded.landing is not None and recorded.landing.reason == "consecutive_errors"
-    return isinstance(recorded, RunFinished) and recorded.stop.reason == "consecutive_errors"
+    end = recorded.landing if isinstance(recorded, StepPrepared) else getattr(recorded, "stop", None)
+    return isinstance(end, Stop) and end.reason == "consecutive_errors"
