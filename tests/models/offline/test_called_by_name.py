@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, RunResult, tool
+from treadle import Agent, Conversation, RunResult, tool
 from treadle.models.offline.plan.called import in_words
 
 from .asked.judge import DECLINED
@@ -89,3 +89,10 @@ def test_a_name_that_is_only_spoken_of_changes_nothing(question: str) -> None:
 @pytest.mark.parametrize("question", ["stock and price of nuts", "Stock of nuts", "count the boxes"])
 def test_a_name_that_is_a_word_of_the_question_is_left_alone(question: str) -> None:
     assert in_words(question, ["stock", "count"]) == question
+
+
+def test_what_is_said_after_a_written_call_is_read_with_its_words() -> None:
+    said = Conversation()
+    agent = Agent("offline", tools=[refresh, get_weather])
+    assert "Bonn is sunny" in agent.run_sync('get_weather(city="Bonn")', conversation=said).text
+    assert "Riga is sunny" in agent.run_sync("and Riga?", conversation=said).text

@@ -152,11 +152,12 @@ class OfflineModel:
 
 
 def _called_by_name(turns: list[Turn], box: Toolbox) -> list[Turn]:
-    """The turns, with the tools that their questions order by name said in words, but for literal calls."""
+    """The turns, with the tools that their questions order by name said in words, but for a literal call to be made
+    now: what is said after one is read with its words."""
     names = [tool.name for tool in box.tools]
-    asked = [turn.question for turn in turns]
-    said = [each if literal_call(each, box.tools) is not None else in_words(each, names) for each in asked]
-    return [replace(turn, question=question) for turn, question in zip(turns, said, strict=True)]
+    said = [replace(turn, question=in_words(turn.question, names)) for turn in turns]
+    now = turns[-1:] if turns and literal_call(turns[-1].question, box.tools) is not None else said[-1:]
+    return [*said[:-1], *now]
 
 
 def _read_otherwise(meant: Meant, plan: Plan, planner: Planner) -> tuple[Meant, Plan]:
