@@ -277,6 +277,32 @@ def test_columns_of_one_name_in_several_files(tmp_path: Path) -> None:
     assert any(question.startswith(told) for question in proposal.questions)
 
 
+@pytest.mark.parametrize(
+    ("names", "other", "told"),
+    [
+        (["k", "m", "m", "m_1"], ["k", "m", "m_1", "m"], True),
+        (["k", "m (1)", "m (2)", "n"], ["k", "m", "m", "n"], True),
+        (["k", "m", "m", "n"], ["m", "k", "n", "m"], False),
+    ],
+)
+def test_columns_of_one_name_meet_those_of_other_files_that_are_counted_alike(
+    tmp_path: Path, names: list[str], other: list[str], told: bool
+) -> None:
+    """The engine puts together what it calls alike: a column called as it would call another was added to that one."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for number, header in enumerate((names, other)):
+        cells = [["a"] if name == "k" else [100 if name in ("n", "m_1") else at] for at, name in enumerate(header)]
+        parquet.write_table(arrow.table(cells, names=header), tmp_path / f"f{number}.parquet")
+    measures = (Measure(name="m (1)"), Measure(name="m (2)"))
+    source = Source(name="f", kind="parquet", path="f*.parquet", dimensions=(Dimension(name="k"),), measures=measures)
+    if told:
+        with pytest.raises(AnalystError, match=r"the columns of f1\.parquet are not those of the other files"):
+            query(Catalog([source], tmp_path), QueryRequest(source="f"), bounds=QUICK)
+    else:
+        found = query(Catalog([source], tmp_path), QueryRequest(source="f"), bounds=QUICK)
+        assert found.totals == {"m (1)": D(1), "m (2)": D(5)}
+
+
 def test_a_column_of_one_name_with_another_is_not_read_wider_than_exact(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     wide = arrow.array([D("1.5")], arrow.decimal256(60, 2))

@@ -154,8 +154,10 @@ def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     read = {file: session.parquet_types(session.plain(file)) for file in files}
     described = {file: _as_called(session, source, file, demand, found) for file, found in read.items()}
     first = next(iter(described.values()))
+    called = {file: dict(zip(read[file], found, strict=True)) for file, found in described.items()}
     for file, found in described.items():
-        if found.keys() != first.keys() and (found is not read[file] or first is not read[files[0]]):
+        # The engine puts those together that it calls alike, whatever they are called here.
+        if called[file] != called[files[0]] and (found is not read[file] or first is not read[files[0]]):
             raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
     types = _agreed(source, described, demand)
     # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
