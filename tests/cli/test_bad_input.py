@@ -67,6 +67,7 @@ FINE = ("--model", "script:answers")
         (["compare", "fi_reporting", "bpc_reporting", "--map", "account=a", "--map", "Account=b"], "given twice"),
         (["compare", "fi_reporting", "bpc_reporting", "--relative", "nan%"], "'nan%' is no share from 0 on"),
         (["compare", "fi_reporting", "bpc_reporting", "--relative", "5"], "may be 5% or 500%: write which of them"),
+        (["compare", "fi_reporting", "bpc_reporting", "--relative", "1e9999999%"], "is no share from 0 on"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -60,6 +60,22 @@ class Tolerance(Struct, frozen=True, omit_defaults=True):
         )
 
 
+def share_in(text: str) -> Decimal:
+    """Returns the share of A that is written in a text, with a percent sign or as a number below 1.
+
+    Raises:
+        ArithmeticError: it is no number.
+        ValueError: it is 1 or more, without that sign: a bare 5 may be meant as 5 % or as 500 %.
+    """
+    written = text.strip()
+    share = Decimal(written.removesuffix("%"))
+    if written.endswith("%"):
+        return share.scaleb(-2)
+    if share.is_finite() and share >= 1 and share.adjusted() <= 15:
+        raise ValueError(f"{text!r} may be {share:f}% or {share * 100:f}%: write which of them, with the percent sign")
+    return share
+
+
 class Member(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What dimensions and measures have in common.
 

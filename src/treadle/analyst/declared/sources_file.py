@@ -6,7 +6,7 @@ what comes out.
 
 from collections.abc import Callable
 from collections.abc import Mapping as Names
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -30,6 +30,7 @@ from treadle.analyst.declared.source import (
     Source,
     TextFormat,
     Tolerance,
+    share_in,
 )
 from treadle.small_files import small_text
 from treadle.tools.errors import nearest
@@ -308,31 +309,27 @@ def is_null(field: Field) -> bool:
     return isinstance(field.node, ScalarNode) and field.node.tag == "tag:yaml.org,2002:null"
 
 
-def decimal_of(field: Field) -> Decimal:
-    """A number; one with a percent sign as the share that it is."""
-    text = field.text().replace("_", "").strip()
-    try:
-        return Decimal(text[:-1].strip()) / 100 if text.endswith("%") else Decimal(text)
-    except InvalidOperation as error:
-        told = "written with a decimal point, and without a sign between thousands, such as 1250.50"
-        raise field.error(f"{text!r} is not a number {told}") from error
-
-
 def share_of(field: Field) -> Decimal:
-    """A share of A, in percent if that is 1 or more: a bare 5 may be meant as 5 % or as 500 %."""
-    share, text = decimal_of(field), field.text().strip()
-    if share >= 1 and not text.endswith("%"):
-        raise field.error(
-            f"{text!r} may be {share:f} % or {share * 100:f} %: write which of them, with the percent sign"
-        )
-    return share
+    """A share of A, which is in percent from 1 on."""
+    return _number(field, share_in)
 
 
 def amount_of(field: Field) -> Decimal:
     """A number that is an amount, of which there are no percents."""
     if field.text().strip().endswith("%"):
         raise field.error(f"{field.text()!r} is a share, and an amount is needed; a share of A is '{{relative: 1 %}}'")
-    return decimal_of(field)
+    return _number(field, Decimal)
+
+
+def _number(field: Field, read: Callable[[str], Decimal]) -> Decimal:
+    text = field.text().replace("_", "").strip()
+    try:
+        return read(text)
+    except ArithmeticError as error:
+        told = "written with a decimal point, and without a sign between thousands, such as 1250.50"
+        raise field.error(f"{text!r} is not a number {told}") from error
+    except ValueError as error:
+        raise field.error(str(error)) from error
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[Field], Any]:

@@ -1,7 +1,7 @@
 """`treadle compare`: two sources side by side, by the engine, without a model."""
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -184,38 +184,30 @@ def _amount(option: str, text: str | None) -> Decimal | None:
     """An amount of a threshold."""
     if text is None:
         return None
-    try:
-        return _threshold(text)
-    except InvalidOperation as error:
-        share = "; a share of A is --relative" if "%" in text else ""
-        told = f"{text!r} is no amount from 0 on, such as 0.01{share}"
-        raise click.BadParameter(told, param_hint=f"'{option}'") from error
+    share = "; a share of A is --relative" if "%" in text else ""
+    return _threshold(option, text, Decimal, f"amount from 0 on, such as 0.01{share}")
 
 
 def _share(text: str | None) -> Decimal | None:
     """A share, which may be written in percent."""
     if text is None:
         return None
-    bare = text.strip()
+    from treadle.analyst.declared.source import share_in
+
+    return _threshold("--relative", text, share_in, "share from 0 on, such as 0.01 or 1%")
+
+
+def _threshold(option: str, text: str, read: Callable[[str], Decimal], what: str) -> Decimal:
+    """A number from 0 on."""
     try:
-        value = _threshold(bare.removesuffix("%"))
-    except InvalidOperation as error:
-        told = f"{text!r} is no share from 0 on, such as 0.01 or 1%"
-        raise click.BadParameter(told, param_hint="'--relative'") from error
-    if bare.endswith("%"):
-        return value.scaleb(-2)
-    if value >= 1:
-        told = f"{text!r} may be {value:f}% or {value * 100:f}%: write which of them, with the percent sign"
-        raise click.BadParameter(told, param_hint="'--relative'")
-    return value
-
-
-def _threshold(text: str) -> Decimal:
-    """A number from 0 on. Raises InvalidOperation for what is none."""
-    value = Decimal(text.strip())
-    if not value.is_finite() or value < 0:
-        raise InvalidOperation(text)
-    return value
+        value = read(text.strip())
+        if value.is_finite() and value >= 0:
+            return value
+    except ArithmeticError:
+        pass
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
+    raise click.BadParameter(f"{text!r} is no {what}", param_hint=f"'{option}'")
 
 
 def _exports(**files: str | None) -> "list[Export]":
