@@ -6,6 +6,7 @@ A row that is taken for names counts nowhere, so that a proposal that takes one 
 import json
 import sqlite3
 from contextlib import closing
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,22 @@ def test_columns_of_one_name_are_counted_from_the_left(tmp_path: Path, kind: str
         one = replace(source, measures=(Measure(name="n", column=column),))
         with pytest.raises(AnalystError, match=rf"no column '{column}' in its data, but '\w+ \(1\)', '\w+ \(2\)'"):
             query(Catalog([one], tmp_path, frames=frames), QueryRequest(source="f"), bounds=QUICK)
+
+
+def test_columns_of_one_name_in_a_pandas_frame(tmp_path: Path) -> None:
+    """Arrow takes no such frame: what it holds is looked at by the names that its columns are given."""
+    frame = pytest.importorskip("pandas").DataFrame([["a", 1, "x", 2, 4]], columns=["k", "m", "k", "m", "M"])
+    source = Source(name="f", kind="frame", dimensions=(Dimension(name="k", column="k (2)"),),
+                    measures=(Measure(name="m", column="m (2)"), Measure(name="n", column="M (3)")))  # fmt: skip
+    catalog = Catalog([source], tmp_path, frames={"f": frame})
+    found = query(catalog, QueryRequest(source="f", dimensions=["k"]), bounds=QUICK)
+    assert found.rows == [{"k": "x", "m": D(2), "n": D(4)}]
+    assert list(frame.columns) == ["k", "m", "k", "m", "M"]
+    days = [date(2024, 1, 31), datetime(2024, 1, 31, 10)]
+    mixed = type(frame)([[1, days[0], "x"], [2, days[1], "y"]], columns=["m", "day", "day"])
+    source = replace(source, dimensions=(), measures=(Measure(name="m"),))
+    with pytest.raises(AnalystError, match=r"column 'day \(1\)' holds days and times without a zone"):
+        query(Catalog([source], tmp_path, frames={"f": mixed}), QueryRequest(source="f"), bounds=QUICK)
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "frame"])

@@ -34,6 +34,9 @@ def arrow_table(name: str, frame: object) -> Any:
     if isinstance(frame, pyarrow.RecordBatchReader):
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
     _refuse_objects(name, frame)
+    if getattr(getattr(frame, "columns", None), "has_duplicates", False):
+        # Of pandas, whose columns of one name Arrow does not take.
+        frame = _each_named(frame, name)
     try:
         table = pyarrow.table(frame)
         _refuse_mixed_times(name, frame, [one.name for one in table.schema if pyarrow.types.is_temporal(one.type)])
@@ -51,6 +54,10 @@ def _refuse_objects(name: str, frame: Any) -> None:
             f"source {name!r}: column {column!r} holds Python objects; cast it to text or to a number, or leave it out",
             given=name,
         )
+
+
+def _each_named(frame: Any, name: str) -> Any:
+    return frame.set_axis(each_named([str(label) for label in frame.columns], f"source {name!r}: the frame"), axis=1)
 
 
 def _refuse_mixed_times(name: str, frame: Any, columns: list[str]) -> None:
