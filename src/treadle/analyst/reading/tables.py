@@ -308,7 +308,7 @@ def head_of(file: Path, source: Source) -> Head:
     """Returns how a CSV file begins, as the source is declared.
 
     Raises:
-        AnalystError: it is no such text, or has no names of columns or two that are alike.
+        AnalystError: it is no such text, has no names of columns, or one as another is given to tell it apart.
     """
     encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
     opened = opener(file)
