@@ -616,7 +616,7 @@ async def test_what_a_run_below_used_stays_where_a_function_of_its_own_raises(si
 async def test_what_runs_below_had_used_when_their_parent_ended_counts(way):
     below = agent(Breaking(), name="below")
     # Long enough for the run below to begin on a machine that is busy.
-    limits = Limits(seconds=1) if way == "deadline" else None
+    limits = Limits(seconds=3) if way == "deadline" else None
     budget = Budget(tokens=10_000)
     top = agent(Honest(calls("below")), tools=[below.as_tool()], budget=budget, limits=limits)
     async with top.stream("go") as run:
