@@ -37,7 +37,7 @@ CALLERS: Final = (
     "namespace",
     "text_editor",
 )
-"""How the types begin of the tools that are left to the caller: any other the provider runs itself, at his cost."""
+"""How the types of tools begin that are left to the caller; any other runs at the provider, at the caller's cost."""
 
 DECLARED: Final = ("functionDeclarations", "function_declarations")
 """Where Google has the tools that are called here, and not at the provider."""
