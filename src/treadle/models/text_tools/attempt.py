@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-import msgspec
-
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.text_tools import loose
 from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece, Prose
@@ -129,7 +127,7 @@ def _one(json: str, members: dict[str, str], offer: Offer) -> list[Piece] | None
 def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given: Sequence[str]) -> list[Piece] | None:
     """The call of a tool that the key `named` names; None if the object merely has a name."""
     name = offer.known(_said(members[named])) or ""
-    tool, properties = offer.tools[name], offer.schema(name).get("properties", {})
+    tool, properties = offer.tools[name], offer.properties(name)
     own = {key: raw for key, raw in members.items() if key != named and (key not in _BESIDE or key in properties)}
     others = {offer.known(_said(own[key])) for key in _NAMES if key in own and key not in properties} - {None, name}
     if others:
@@ -140,7 +138,7 @@ def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given
         return None  # the tool is described, not called
     if not holders or (own.keys() <= properties.keys() and not _holds(own, holders[0], properties)):
         if not own or named != "name" or own.keys() <= properties.keys():
-            return [Call(name, _object(own))]
+            return [Call(name, loose.object_of(own))]
         return None
     astray = sorted(own.keys() & properties.keys() - set(holders))
     if astray:
@@ -176,10 +174,6 @@ def _said(json: str) -> str:
     return (loose.string(json) or "").strip()
 
 
-def _object(members: dict[str, str]) -> str:
-    return msgspec.json.encode({key: msgspec.Raw(raw.encode()) for key, raw in members.items()}).decode()
-
-
 def arguments_in(value: str, tool: ToolSpec | None) -> str:
     """The JSON text of the arguments in `value`, the JSON text of an object, or of a string that holds one."""
     if value == "null":
@@ -213,8 +207,8 @@ def arguments_from(text: str, tool: ToolSpec | None) -> str:
     json = loose.strict(text)
     is_text = not isinstance(schema, dict) or schema.get("type", "string") == "string"
     if json is None or (is_text and loose.string(json) is None):
-        json = msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()
-    return f"{{{msgspec.json.encode(name).decode()}:{json}}}"
+        json = loose.quoted(text)
+    return loose.object_of({name: json})
 
 
 def names_argument(text: str, properties: Json) -> bool:

@@ -19,11 +19,6 @@ def closing(fence: str) -> re.Pattern[str]:
     return re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}+[ \t]*+(?:\n|\Z)", re.MULTILINE)
 
 
-def line_start(text: str, at: int) -> int:
-    """Where the last line of `text` begins, but not before `at`."""
-    return max(at, text.rfind("\n", at) + 1)
-
-
 class Tail:
     """Where the end of a growing text may still become something; looked for once, until the text has grown."""
 

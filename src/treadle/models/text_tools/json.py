@@ -11,6 +11,7 @@ import msgspec
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import broken, pieces_of
 from treadle.models.text_tools.pieces import Cut, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.places import after
 from treadle.models.text_tools.scan import FINAL, MAY_BE_FINAL, Scan
 
 _LANGUAGES: Final = r"(?:json\w*+|tool\w*+|function\w*+|action|)"
@@ -131,8 +132,7 @@ class _JsonScanner(Scan):
             inside = pieces_of(text[at:end], self.offer)
             calls = calls or inside is not None
             found += inside or [Prose(text[at:end])]
-            gap = _GAP.match(text, end)
-            at = end if gap is None else gap.end()
+            at = after(_GAP, text, end)
         if not final and _MAY_CLOSE.match(text, at):
             return start.start()
         close = _CLOSE.match(text, at)

@@ -5,6 +5,7 @@ guessing at a value is not read at all. Neighbours: `attempt.py`, the formats.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -124,6 +125,23 @@ def string(json: str) -> str | None:
         return msgspec.json.decode(json, type=str)
     except (ValueError, RecursionError):
         return None
+
+
+def quoted(text: str) -> str:
+    """The JSON string that holds `text`."""
+    return msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()
+
+
+def object_of(values: Mapping[str, str]) -> str:
+    """The JSON object of `values`, each as JSON text."""
+    return msgspec.json.encode({key: Raw(value.encode()) for key, value in values.items()}).decode()
+
+
+def spelled(written: str, schema: object) -> str:
+    """The JSON text of what is `written` without quotes: a text where `schema` wants one, else the value."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    json = None if kind == "string" else strict(written)
+    return quoted(written) if json is None else json
 
 
 def _valid(text: str) -> bool:

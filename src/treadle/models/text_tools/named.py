@@ -14,7 +14,8 @@ import msgspec
 
 from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import arguments_from
-from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece
+from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece, unsure
+from treadle.models.text_tools.places import after
 
 Found = tuple[list[Piece], int]
 Inner = Callable[[str, int], Found | None]
@@ -112,11 +113,13 @@ def read(text: str, at: int, offer: Offer, inner: Inner) -> Found | None:
         made = inner(text, code.start("name"))
         end = 0 if made is None else made[1]
         if made is None or code["print"] is None:
-            return None if made is None else (_unsure(made[0], text[at:end]), end)
-        return (_unsure(made[0], text[at : end + 1]), end + 1) if text[end : end + 1] == ")" else None
+            return None if made is None else ([unsure(one, text[at:end]) for one in made[0]], end)
+        if text[end : end + 1] != ")":
+            return None
+        return [unsure(one, text[at : end + 1]) for one in made[0]], end + 1
     if (calling := _CALLING.match(text, at)) is not None:
         made = inner(text, calling.end())
-        return None if made is None else (_unsure(made[0], text[at : made[1]]), made[1])
+        return None if made is None else ([unsure(one, text[at : made[1]]) for one in made[0]], made[1])
     if (before := _HARMONY.match(text, at) or _HEADED.match(text, at)) is not None:
         return _before_object(text, before, offer)
     return None
@@ -141,11 +144,11 @@ def _labelled(text: str, label: re.Match[str], offer: Offer) -> Found | None:
     if text[start : start + 1] not in ("{", "`") and pairs.read(text, given.end(), name, offer, final=True) is not None:
         return None  # lines of `key: value`, which end where no such line follows
     fence = _FENCE.match(text, start)
-    start = start if fence is None else fence.end()
+    start = after(_FENCE, text, start)
     end = loose.end_of(text, start) if text[start : start + 1] == "{" else -1
     if end > 0:
         made = _of_object(name, text[start:end], text[label.start() : end], offer)
-        return None if made is None else ([made], _after_fence(text, end))
+        return None if made is None else ([made], after(_FENCE_END, text, end))
     value = text[start:].rstrip("` \t\n" if fence is not None else None)
     made = Fault(written, "the arguments are not valid JSON", name) if value.startswith("{") else None
     if made is None:
@@ -154,14 +157,9 @@ def _labelled(text: str, label: re.Match[str], offer: Offer) -> Found | None:
     return [made], len(text)
 
 
-def _after_fence(text: str, at: int) -> int:
-    closed = _FENCE_END.match(text, at)
-    return at if closed is None else closed.end()
-
-
 def _element(text: str, element: re.Match[str], offer: Offer) -> Found | None:
     name, attributes = element["name"], element["attributes"]
-    properties = offer.schema(name).get("properties", {})
+    properties = offer.properties(name)
     empty = attributes.endswith("/") or text[element.end() - 2] == "/"
     given = {one["key"]: one["double"] or one["single"] or "" for one in _ATTRIBUTE.finditer(attributes)}
     close = text.find(f"</{name}>", element.end())
@@ -190,7 +188,7 @@ def _element(text: str, element: re.Match[str], offer: Offer) -> Found | None:
 
 def _of_children(name: str, body: str, written: str, offer: Offer) -> Piece | None:
     """The call whose arguments are elements of their own; None if the first of them is no parameter of the tool."""
-    properties = offer.schema(name).get("properties", {})
+    properties = offer.properties(name)
     values: dict[str, str] = {}
     at = 0
     while at < len(body):
@@ -201,18 +199,12 @@ def _of_children(name: str, body: str, written: str, offer: Offer) -> Piece | No
         close = body.find(f"</{key}>", opened.end())
         if close < 0 or key in values:
             return Fault(written, "an argument of it is not closed, or is given twice", name)
-        values[key] = _value(body[opened.end() : close], properties[key])
+        values[key] = loose.spelled(body[opened.end() : close], properties[key])
         at = close + len(key) + 3
         at += len(body[at:]) - len(body[at:].lstrip())
-    if not _required(name, offer) <= values.keys():
+    if not offer.required(name) <= values.keys():
         return Fault(written, MEANT.format(name), name)
-    return Call(name, msgspec.json.encode({key: msgspec.Raw(value.encode()) for key, value in values.items()}).decode())
-
-
-def _value(written: str, schema: object) -> str:
-    kind = schema.get("type") if isinstance(schema, dict) else None
-    json = None if kind == "string" else loose.strict(written.strip())
-    return msgspec.json.encode(written.encode("utf-8", "replace").decode()).decode() if json is None else json
+    return Call(name, loose.object_of(values))
 
 
 def _before_object(text: str, before: re.Match[str], offer: Offer) -> Found | None:
@@ -226,7 +218,7 @@ def _before_object(text: str, before: re.Match[str], offer: Offer) -> Found | No
         return None
     made = _of_object(name, text[before.end() : end], text[before.start() : end], offer)
     if made is not None and before.re is _HEADED:
-        made = _unsure([made], text[before.start() : end])[0]
+        made = unsure(made, text[before.start() : end])
     return None if made is None else ([made], len(text))
 
 
@@ -250,24 +242,20 @@ def _of_object(name: str, json: str, written: str, offer: Offer) -> Piece | None
     """The call with the object `json` as its arguments; a fault where it lacks some; None if it is something else."""
     strict = loose.strict(json)
     given = loose.members(strict or "")
-    properties = offer.schema(name).get("properties", {})
+    properties = offer.properties(name)
     if given is None:
         opened = json.lstrip().startswith("{") and strict is None
         return Fault(written, "the arguments are not valid JSON", name) if opened else None
     if not given.keys() <= properties.keys() or (not given and not properties):
         return None if given else Fault(written, MEANT.format(name), name)
-    if not _required(name, offer) <= given.keys():
+    if not offer.required(name) <= given.keys():
         return Fault(written, f"arguments of {name} are missing", name)
     return Call(name, strict or "{}") if given else Fault(written, MEANT.format(name), name)
 
 
 def _takes_one_text(name: str, offer: Offer) -> bool:
-    properties = offer.schema(name).get("properties", {})
-    return len(properties) == 1 or len(_required(name, offer)) == 1
-
-
-def _required(name: str, offer: Offer) -> frozenset[str]:
-    return frozenset(offer.schema(name).get("required", ()))
+    properties = offer.properties(name)
+    return len(properties) == 1 or len(offer.required(name)) == 1
 
 
 def _may_be_code(line: str, offer: Offer) -> bool:
@@ -296,10 +284,3 @@ def _begins_a_name(text: str, offer: Offer) -> bool:
     return any(name.startswith(last) for name in offer.tools) or any(
         space.startswith(text) for space in ("functions.", "tools.", "default_api.")
     )
-
-
-def _unsure(pieces: list[Piece], written: str) -> list[Piece]:
-    return [
-        Fault(written, MEANT.format(one.name), one.name, one.arguments) if isinstance(one, Call) else one
-        for one in pieces
-    ]

@@ -14,6 +14,7 @@ from typing import Final
 from treadle.models.text_tools import fences
 from treadle.models.text_tools.peeled import WAIT
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Thought
+from treadle.models.text_tools.places import line_start
 from treadle.models.text_tools.wrappings import Wrappings
 
 _THOUGHT: Final = re.compile(r"[ \t]*+[*_#]{0,6}+thoughts?[ \t]*+\d{0,4}+[*_]{0,4}+:", re.IGNORECASE)
@@ -69,8 +70,9 @@ class Neighbours:
                 if self._size >= self._look_at:
                     out += self._looked_through(False)
             elif isinstance(piece, Thought):
-                out += [*self._looked_through(False), *self._given_up(), piece]
-                self._middle = False
+                out += self._looked_through(False)
+                held, self._middle = self._taken_out(), False
+                out += [Prose(held), piece] if held else [piece]
             else:
                 out += self._looked_through(False)
                 out += [*self._before(piece), piece]
@@ -142,7 +144,7 @@ class Neighbours:
         if close is not None and (final or close.group().endswith("\n")):
             self._code = None
             return self._said(text, at, close.end(), out)
-        return self._said(text, at, len(text) if final else fences.line_start(text, at), out)
+        return self._said(text, at, len(text) if final else line_start(text, at), out)
 
     def _said_through(self, text: str, at: int, out: list[Piece]) -> int:
         """What stands on this line is said, as far as it has come."""
@@ -174,8 +176,7 @@ class Neighbours:
 
     def _before(self, piece: Piece) -> list[Piece]:
         """What was held back, now that the format has found `piece` after it."""
-        text = "".join(self._chunks)
-        self._chunks, self._size = [], 0
+        text = self._taken_out()
         if isinstance(piece, Call | Fault | Cut) and self._code is None and not self._middle and text:
             match = _TAGS.match(text)
             if match is not None and match.end() == len(text):
@@ -185,7 +186,8 @@ class Neighbours:
                 return self._meant(found[0], text)
         return [Prose(text)] if text else []
 
-    def _given_up(self) -> list[Piece]:
+    def _taken_out(self) -> str:
+        """What was held back, which is no longer."""
         text = "".join(self._chunks)
         self._chunks, self._size, self._look_at = [], 0, 0
-        return [Prose(text)] if text else []
+        return text

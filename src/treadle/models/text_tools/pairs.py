@@ -7,10 +7,9 @@ Pure. Neighbours: `peeled.py`.
 import re
 from typing import Final
 
-import msgspec
-
 from treadle.models.text_tools import loose
 from treadle.models.text_tools.pieces import Offer
+from treadle.models.text_tools.places import after
 
 HOLDERS: Final = frozenset(
     {"arguments", "args", "kwargs", "input", "inputs", "parameters", "params", "tool_input", "action_input", "with"}
@@ -46,7 +45,7 @@ def read(text: str, at: int, name: str, offer: Offer, *, final: bool) -> tuple[s
         The JSON text of an object, where it ends, and whether no value in it is that of a line `key: value`; with
         less than a whole reply an empty text where more pairs may come; None if something else stands there.
     """
-    properties = offer.schema(name).get("properties", {})
+    properties = offer.properties(name)
     values: dict[str, str] = {}
     dense, end = True, at
     while (pair := _KEY.match(text, end)) is not None:
@@ -69,7 +68,7 @@ def read(text: str, at: int, name: str, offer: Offer, *, final: bool) -> tuple[s
         dense = dense and not in_line
     if not final:
         return ("", end, dense) if end == len(text) or _MAY_BE_KEY.match(text, end) else None
-    return (_object(values), end, dense) if values else None
+    return (loose.object_of(values), end, dense) if values else None
 
 
 def _may_grow(text: str, at: int) -> bool:
@@ -91,7 +90,7 @@ def only(written: str, name: str, offer: Offer) -> str:
         return ""
     key = required[0] if len(required) == 1 else next(iter(properties))
     value = _typed(written, properties.get(key, {}))
-    return "" if value is None else _object({key: value})
+    return "" if value is None else loose.object_of({key: value})
 
 
 def quoted(text: str, at: int, name: str, offer: Offer) -> tuple[str, int] | None:
@@ -126,8 +125,7 @@ def _value(text: str, at: int, schema: object, *, by_word: bool) -> tuple[str, i
         return None
     end = plain.end()
     if not by_word:
-        more = _MORE.match(text, end)
-        end = end if more is None else more.end()
+        end = after(_MORE, text, end)
     written = text[at:end].strip()
     if written[:1] in ("|", ">") and "\n" in written:
         written = "\n".join(line.strip() for line in written.split("\n")[1:])
@@ -140,9 +138,5 @@ def _typed(written: str, schema: object) -> str | None:
     kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
     json = loose.strict(written)
     if kind == "string" or (json is None and kind not in ("integer", "number", "boolean", "array", "object", "null")):
-        return msgspec.json.encode(written.encode("utf-8", "replace").decode()).decode()
+        return loose.quoted(written)
     return json
-
-
-def _object(values: dict[str, str]) -> str:
-    return msgspec.json.encode({key: msgspec.Raw(value.encode()) for key, value in values.items()}).decode()

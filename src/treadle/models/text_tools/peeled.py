@@ -15,7 +15,8 @@ from typing import Final
 
 from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import names_argument
-from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece
+from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece, unsure
+from treadle.models.text_tools.places import after
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
 
 Found = tuple[list[Piece], int]
@@ -117,10 +118,10 @@ class Peeled:
         """The tool that is named here and the place after its name, past marks and labels."""
         place = at
         for _ in range(_MOST_LABELS):
-            place = _after(_MARKS, text, place)
+            place = after(_MARKS, text, place)
             broken = _BREAK.match(text, place)
             if broken is not None and place > at:
-                place = _after(_MARKS, text, broken.end())
+                place = after(_MARKS, text, broken.end())
             word = _WORD.match(text, place)
             if word is None:
                 return WAIT if not final and place >= len(text) - 1 else None
@@ -170,10 +171,10 @@ class Peeled:
         exact = text.endswith(name, at, place)
         if not exact and text.endswith("=", at, place - len(name)):
             return None  # a formula, as of a table
-        start = _after(_BETWEEN, text, place)
+        start = after(_BETWEEN, text, place)
         if text[start : start + 1] == "(" and (exact or start == place):
             return self._in_parentheses(text, at, name, place, start, final)
-        gap = _after(_GAP, text, place)
+        gap = after(_GAP, text, place)
         if not final and gap >= len(text) - 1:
             return WAIT
         holder = _HOLDER.match(text, place)
@@ -198,14 +199,14 @@ class Peeled:
         try:
             arguments = arguments_of(inside, tool)
         except Unreadable as error:
-            says_name = names_argument(inside, tool.input_schema.get("properties", {}))
+            says_name = names_argument(inside, self._offer.properties(name))
             if not says_name or pairs.is_signature(inside):
                 return None
             return self._closed(text, end, Fault(text[at:end].strip(), str(error), name), final)
         if not self._fits(name, arguments):
             return None
         plain = _EMPHASIS.match(text[at : place - len(name)]) is not None and text.endswith(name, at, place)
-        return self._closed(text, end, Call(name, arguments), final, unsure="" if plain else text[at:end])
+        return self._closed(text, end, Call(name, arguments), final, shown="" if plain else text[at:end])
 
     def _object(self, text: str, at: int, name: str, start: int, final: bool) -> Found | None:
         end = loose.end_of(text, start)
@@ -218,7 +219,7 @@ class Peeled:
         if not self._fits(name, json) or json == "{}":
             return None
         exact = text[at:start].rstrip(" \t\n:=>-|*_`").endswith(name)
-        return self._closed(text, end, Call(name, json), final, unsure="" if exact else text[at:end])
+        return self._closed(text, end, Call(name, json), final, shown="" if exact else text[at:end])
 
     def _in_brackets(self, text: str, at: int, name: str, start: int, final: bool) -> Found | None:
         end = end_of_call(text, start)
@@ -228,12 +229,12 @@ class Peeled:
         right = pairs.only(inside.strip("\"'"), name, self._offer)
         if not inside or not right:
             return None
-        return self._closed(text, end, Call(name, right), final, unsure=text[at:end])
+        return self._closed(text, end, Call(name, right), final, shown=text[at:end])
 
     def _element(self, text: str, at: int, name: str, end: int, final: bool) -> Found | None:
         """`<name/>`: a call of a tool that takes nothing."""
-        properties = self._offer.schema(name).get("properties", {})
-        return self._closed(text, end, Call(name, "{}"), final, unsure=text[at:end] if properties else "")
+        shown = text[at:end] if self._offer.properties(name) else ""
+        return self._closed(text, end, Call(name, "{}"), final, shown=shown)
 
     def _in_pairs(self, text: str, at: int, name: str, gap: int, place: int, final: bool) -> Found | None:
         """`name` and lines of `key: value`, `key=value` and `--key value`, or the quoted text of its one argument."""
@@ -251,7 +252,7 @@ class Peeled:
         if found is None or not self._fits(name, found[0]):
             self.failures += found is not None
             return None
-        return self._closed(text, found[1], Call(name, found[0]), final, unsure=text[at : found[1]])
+        return self._closed(text, found[1], Call(name, found[0]), final, shown=text[at : found[1]])
 
     def _in_string(self, text: str, at: int, final: bool) -> Found | None:
         """A JSON string that holds a call and nothing else."""
@@ -265,12 +266,11 @@ class Peeled:
         return None if found is None or text[string.end() :].strip(" \t\r\n`") else (found, len(text))
 
     def _fits(self, name: str, arguments: str) -> bool:
-        given, schema = loose.members(arguments), self._offer.schema(name)
-        required = frozenset(schema.get("required", ()))
-        return given is not None and required <= given.keys() <= schema.get("properties", {}).keys()
+        given = loose.members(arguments)
+        return given is not None and self._offer.required(name) <= given.keys() <= self._offer.properties(name).keys()
 
-    def _closed(self, text: str, end: int, piece: Piece, final: bool, *, unsure: str = "") -> Found | None:
-        """`piece`, if nothing but marks follows it on its line."""
+    def _closed(self, text: str, end: int, piece: Piece, final: bool, *, shown: str = "") -> Found | None:
+        """`piece`, if nothing but marks follows it on its line; a fault where the text `shown` may be no call."""
         if not final and _CLOSING.match(text, end):
             return WAIT
         closed = _CLOSE.match(text, end)
@@ -278,15 +278,8 @@ class Peeled:
             return None
         if not final and closed.end() == len(text):
             return WAIT
-        if unsure and isinstance(piece, Call):
-            piece = Fault(unsure.strip(), MEANT.format(piece.name), piece.name, piece.arguments)
-        return [piece], closed.end()
+        return [unsure(piece, shown.strip()) if shown else piece], closed.end()
 
 
 def _letters(name: str) -> str:
     return name.casefold().replace("-", "_").replace("_", "")
-
-
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()

@@ -65,6 +65,13 @@ class Cut(Struct, frozen=True):
 Piece = Prose | Thought | Call | Fault | Cut
 
 
+def unsure(piece: Piece, written: str) -> Piece:
+    """The fault for a call that may be code or text that is shown; anything else as it is."""
+    if not isinstance(piece, Call):
+        return piece
+    return Fault(written, MEANT.format(piece.name), piece.name, piece.arguments)
+
+
 class Offer(Struct, frozen=True):
     """What the model may call in a reply.
 
@@ -90,6 +97,15 @@ class Offer(Struct, frozen=True):
     def schema(self, name: str) -> Json:
         """The input schema of a tool; empty if it is not known."""
         return self.tools[name].input_schema if name in self.tools else {}
+
+    def properties(self, name: str) -> Json:
+        """What a tool takes, by the names of the arguments."""
+        found: Json = self.schema(name).get("properties", {})
+        return found
+
+    def required(self, name: str) -> frozenset[str]:
+        """The names of the arguments that a tool must be given."""
+        return frozenset(self.schema(name).get("required", ()))
 
 
 class Scanner(Protocol):

@@ -91,7 +91,7 @@ def bound(places: Sequence[str], keywords: Mapping[str, str], tool: ToolSpec | N
         if name in values:
             raise Unreadable(f"the argument {name} was given twice")
         values[name] = value
-    return msgspec.json.encode({name: msgspec.Raw(value.encode()) for name, value in values.items()}).decode()
+    return loose.object_of(values)
 
 
 def _properties(tool: ToolSpec | None) -> Json:

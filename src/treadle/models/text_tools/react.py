@@ -10,6 +10,7 @@ from typing import Final
 from treadle.models.text_tools import loose
 from treadle.models.text_tools.attempt import arguments_from, is_final, names_argument, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner, Thought
+from treadle.models.text_tools.places import after, end_of_brackets
 from treadle.models.text_tools.python import Unreadable, arguments_of, bound, end_of_call
 
 _LABEL: Final = re.compile(
@@ -32,7 +33,6 @@ _OBJECT: Final = re.compile(r"(?:`{3,}+\w*+\s*+)?(?=\{)")
 _MAY_BE_OBJECT: Final = re.compile(r"\s*+(?:`{1,}+\w*+\s*+)?\Z")
 _AFTER: Final = re.compile(r"[ \t]*+(?:\s*+`{3,}+[ \t]*+(?=\n|\Z))?")
 _MAY_BE_AFTER: Final = re.compile(r"\s*+`*+[ \t]*+\Z")
-_SQUARE: Final = re.compile(r"[\[\]]")
 _FENCE: Final = re.compile(r"`{3,}+\w*+")
 _MOST_UNCLOSED: Final = 8
 
@@ -143,7 +143,7 @@ class _ReactScanner:
 
     def _item(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """An action in a list: a call if it is of a tool, and else an item of a list of things to do."""
-        at = _after_space(text, label.end())
+        at = after(_SPACE, text, label.end())
         end = text.find("\n", at)
         if not final and (end < 0 or at == len(text)):
             return label.start()
@@ -199,7 +199,7 @@ class _ReactScanner:
 
     def _action(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         start, at = label.start(), label.end()
-        word = _after_space(text, at)
+        word = after(_SPACE, text, at)
         if word < len(text) and _LABEL.match(text, text.rfind("\n", 0, word) + 1) is None:
             at = word  # the name may stand on the line after the label
         if not final and _MAY_BE_OBJECT.match(text, at):
@@ -235,8 +235,7 @@ class _ReactScanner:
         found = pieces_of(text[at : end if end > 0 else len(text)], self._offer)
         if end > 0 and not final and _MAY_BE_AFTER.match(text, end):
             return start
-        after = _AFTER.match(text, end) if end > 0 else None
-        stop = len(text) if after is None else after.end()
+        stop = after(_AFTER, text, end) if end > 0 else len(text)
         self._take(
             found or [Fault(text[start:stop].strip(), "the Action is an object that does not call a tool")], pieces
         )
@@ -247,7 +246,7 @@ class _ReactScanner:
     def _input(self, text: str, name: str, at: int, start: int, final: bool, pieces: list[Piece]) -> int:
         """An action's name that stands alone, and the input after it."""
         known = self._offer.known(name)
-        word = _after_space(text, at)
+        word = after(_SPACE, text, at)
         label = None
         if word < len(text):
             line = text.rfind("\n", 0, word) + 1
@@ -276,8 +275,7 @@ class _ReactScanner:
         if opened is not None and end > 0:
             if not final and _MAY_BE_AFTER.match(text, end):
                 return start
-            body, after = text[opened.end() : end], _AFTER.match(text, end)
-            stop = end if after is None else after.end()
+            body, stop = text[opened.end() : end], after(_AFTER, text, end)
         else:
             stop = self._section(text, begin, final)
             if stop < 0:
@@ -293,7 +291,7 @@ class _ReactScanner:
 
     def _without_input(self, name: str, written: str) -> Piece:
         """An action alone: a call if its tool takes nothing, and else one that may be cut off."""
-        if self._offer.schema(name).get("properties"):
+        if self._offer.properties(name):
             what = f"the Action {name} has no Action Input; where it needs none, write {{}}"
             return Fault(written.strip(), what, name)
         return Call(name, "{}")
@@ -331,21 +329,15 @@ class _ReactScanner:
             return made if opened == "[" else arguments_of(inner, tool)
         if opened == "(":
             return arguments_of(inner, tool) if tool is not None else inner or "{}"
-        properties = self._offer.schema(name).get("properties", {})
+        properties = self._offer.properties(name)
         if names_argument(inner, properties):
             return arguments_of(inner, tool)
-        required = self._offer.schema(name).get("required", [])
-        if len(properties) < 2 or len(required) == 1 or not inner:
+        if len(properties) < 2 or len(self._offer.required(name)) == 1 or not inner:
             return arguments_from(inner, tool)
         places = loose.items(loose.strict(f"[{inner}]") or "")
         if places is None:
             raise Unreadable(f"{name} takes several arguments, so they are written as one JSON object")
         return bound(places, {}, tool)
-
-
-def _after_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return at if space is None else space.end()
 
 
 def _without_fence(body: str) -> str:
@@ -359,13 +351,3 @@ def _to_last(body: str, close: str) -> str:
     line = body.partition("\n")[0].rstrip(" \t`*.")
     inner = line if line.endswith(close) else body.rstrip(" \t\n`*.")
     return inner[: inner.rindex(close)].strip() if close in inner else inner.strip()
-
-
-def end_of_brackets(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed, with what is in it taken for plain text; -1 if it is not."""
-    depth = 0
-    for match in _SQUARE.finditer(text, start):
-        depth += 1 if match.group() == "[" else -1
-        if depth == 0:
-            return match.end()
-    return -1

@@ -7,9 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from typing import Final
 
-from treadle.models.text_tools import fences
 from treadle.models.text_tools.fences import Tail, comes_first
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose
+from treadle.models.text_tools.places import after, line_start
 
 FINAL: Final = r"(?P<final>^[ \t]*+[*_#]{0,6}+[ \t]*+final[ _]answer[*_]{0,4}+[ \t]*+:)"
 """What a model writes before its answer, whatever format it was asked for; all that follows is the answer."""
@@ -76,20 +76,20 @@ class Scan(ABC):
         """Whether the call from `start` to `end` is part of a sentence: words follow it on its line, or stand before it
         there and anything but another call follows. None if it takes more text to tell.
         """
-        after = _past(_AFTER, text, end)
-        if text[after : after + 1].isalnum():
+        rest = after(_AFTER, text, end)
+        if text[rest : rest + 1].isalnum():
             return True
-        if not final and (after == len(text) or _BEGUN.match(text, after)):
+        if not final and (rest == len(text) or _BEGUN.match(text, rest)):
             return None
         line = text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
         if not _LETTER.search(_WRAPPING.sub("", line)):
             return False
-        after = _past(_BLANK, text, end)
-        if not final and (after == len(text) or _BEGUN.match(text, after)):
+        rest = after(_BLANK, text, end)
+        if not final and (rest == len(text) or _BEGUN.match(text, rest)):
             return None
-        if after == len(text):
+        if rest == len(text):
             return False
-        return text[after] not in "{[<`" and not self.made_up(text, after)
+        return text[rest] not in "{[<`" and not self.made_up(text, rest)
 
     def sure(self, found: list[Piece], text: str, start: int, end: int, final: bool) -> list[Piece] | None:
         """What was `found` from `start` to `end`, or the fault for a call in a sentence; None to wait for more."""
@@ -133,12 +133,7 @@ class Scan(ABC):
             self.code = None
             end = close.end()
         else:
-            end = len(text) if final else fences.line_start(text, at)
+            end = len(text) if final else line_start(text, at)
         if end > at:
             pieces.append(Prose(text[at:end]))
         return end
-
-
-def _past(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()

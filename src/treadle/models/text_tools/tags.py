@@ -14,6 +14,7 @@ import msgspec
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import arguments_from, broken, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.places import after
 from treadle.models.text_tools.scan import FINAL, MAY_BE_FINAL, Scan
 
 _CALL: Final = r"\|?(?:tool[_-]?call|function[_-]?call)\|?"
@@ -150,8 +151,7 @@ class _TagsScanner(Scan):
 
     def _around(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """What stands around several calls: they are elements, or in one array. Around anything else it is said."""
-        space = _SPACE.match(text, start.end())
-        at = start.end() if space is None else space.end()
+        at = after(_SPACE, text, start.end())
         opens = text[at : at + _LONGEST]
         if not final and (not opens or (opens[0] == "<" and ">" not in opens and len(opens) < _LONGEST)):
             return start.start()
@@ -164,8 +164,7 @@ class _TagsScanner(Scan):
 
     def _wrapped(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """A `<tool_call>` and what is in it: JSON, another element, or something else."""
-        space = _SPACE.match(text, start.end())
-        at = start.end() if space is None else space.end()
+        at = after(_SPACE, text, start.end())
         if not final and at + 20 > len(text):
             return start.start()
         inner = _STARTS_AT.match(text, at)
@@ -194,8 +193,7 @@ class _TagsScanner(Scan):
             json = text[at:end]
             calls = pieces_of(json, self.offer)
             found += calls or [Fault(json, "the JSON between the tags does not name a tool and its arguments")]
-            gap = _GAP.match(text, end)
-            at = end if gap is None else gap.end()
+            at = after(_GAP, text, end)
             if not final and at == len(text):
                 return start.start()
         return self._taken(found, text, start, at, final, pieces)
@@ -216,8 +214,7 @@ class _TagsScanner(Scan):
         name = self.offer.known(written) or written
         if start["empty"]:
             return self._taken([Call(name, "{}")], text, start, start.end(), final, pieces)
-        space = _SPACE.match(text, start.end())
-        at = start.end() if space is None else space.end()
+        at = after(_SPACE, text, start.end())
         if not final and at == len(text):
             return start.start()
         if text[at : at + 1] == "{":
@@ -242,25 +239,15 @@ class _TagsScanner(Scan):
         tool = self.offer.tools.get(name)
         if not parameters:
             return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), tool))
-        properties = self.offer.schema(name).get("properties", {})
-        values = {match["name"]: self._value(match["value"], properties.get(match["name"])) for match in parameters}
+        properties = self.offer.properties(name)
+        written_in = {match["name"]: match["value"].removeprefix("\n").removesuffix("\n") for match in parameters}
+        values = {key: loose.spelled(value, properties.get(key)) for key, value in written_in.items()}
         if len(values) < len(parameters):
             return Fault(written.strip(), "a parameter is given twice", "" if tool is None else name)
         if _PARAMETER.sub("", body).strip("` \t\r\n"):
             return Fault(written.strip(), "text stands beside the parameters", "" if tool is None else name)
-        return Call(name, f"{{{', '.join(f'{_text(key)}: {value}' for key, value in values.items())}}}")
-
-    def _value(self, written: str, schema: object) -> str:
-        """The JSON text of a parameter: of its text where a text is wanted, else of the value that it spells."""
-        value = written.removeprefix("\n").removesuffix("\n")
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        json = None if kind == "string" else loose.strict(value)
-        return _text(value) if json is None else json
+        return Call(name, f"{{{', '.join(f'{loose.quoted(key)}: {value}' for key, value in values.items())}}}")
 
 
 def _cut_off(written: str) -> Fault:
     return Fault(written.strip(), "the element is not closed, so what is in it may be cut off")
-
-
-def _text(text: str) -> str:
-    return msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()

@@ -11,9 +11,10 @@ from typing import Final
 from treadle.models.text_tools import fences, loose, named, pairs
 from treadle.models.text_tools.attempt import arguments_from, broken, names_argument, names_call, pieces_of
 from treadle.models.text_tools.peeled import SPACES, WAIT, Found, Peeled
-from treadle.models.text_tools.pieces import MEANT, Call, Cut, Fault, Format, Offer, Piece, Prose, Thought
+from treadle.models.text_tools.pieces import Call, Cut, Fault, Format, Offer, Piece, Prose, Thought, unsure
+from treadle.models.text_tools.places import after, end_of_brackets
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
-from treadle.models.text_tools.react import ReactFormat, end_of_brackets
+from treadle.models.text_tools.react import ReactFormat
 from treadle.models.text_tools.tags import TagsFormat
 
 _LEAD: Final = fences.LEAD.removeprefix("^")
@@ -99,7 +100,7 @@ class Wrappings:
         self._peeled.alone = alone
         found: list[Piece] = []
         while True:
-            one = self._one(text, _after(_FIRST, text, at), final)
+            one = self._one(text, after(_FIRST, text, at), final)
             if one is WAIT or (one is None and found and not final and self.may_open(text, at)):
                 return WAIT
             if one is None and found and _STRAY.match(text, at):
@@ -107,13 +108,13 @@ class Wrappings:
             if one is None:
                 return (found, at) if found else None
             found += one[0]
-            at = _after(GAP, text, one[1])
+            at = after(GAP, text, one[1])
             if at == len(text):
                 return (found, at) if final else WAIT
 
     def may_open(self, text: str, at: int) -> bool:
         """Whether a call may begin at `at` when more has come."""
-        at = _after(_FIRST, text, at)
+        at = after(_FIRST, text, at)
         match = _MAY_OPEN.match(text, at)
         if match is not None and match["name"] is None:
             return True
@@ -193,11 +194,11 @@ class Wrappings:
             if one is WAIT:
                 return WAIT
             found += one[0]
-            at = _after(GAP, text, one[1])
+            at = after(GAP, text, one[1])
             if at == len(text):
                 return (found, at) if final else WAIT
         if (first is None or first.lastgroup in ("open", "list")) and not opened["language"].lower().startswith("tool"):
-            found = [_unsure(piece, text[opened.start() : at]) for piece in found]
+            found = [unsure(piece, text[opened.start() : at]) for piece in found]
         return found, at + len(fence)
 
     def _quoted(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
@@ -242,7 +243,7 @@ class Wrappings:
         match piece:
             case Call(name, arguments):
                 empty = not loose.members(loose.strict(arguments) or '{"": 0}')
-                return name in self._offer.tools and not (empty and _required(self._offer, name))
+                return name in self._offer.tools and not (empty and self._offer.required(name))
             case Fault(tool=tool):
                 return bool(tool)
             case Prose(answer=answer):
@@ -269,21 +270,21 @@ class Wrappings:
 
     def _called(self, name: str, inside: str, written: str) -> Piece | None:
         tool = self._offer.tools[name]
-        says_name = names_argument(inside, tool.input_schema.get("properties", {}))
+        says_name = names_argument(inside, self._offer.properties(name))
         try:
             arguments = arguments_of(inside, tool)
         except Unreadable as error:
             return Fault(written, str(error), name) if says_name and not pairs.is_signature(inside) else None
         given = loose.members(arguments) or {}
-        return Call(name, arguments) if says_name or given.keys() >= _required(self._offer, name) else None
+        return Call(name, arguments) if says_name or given.keys() >= self._offer.required(name) else None
 
     def _bracketed(self, name: str, inside: str, written: str) -> Piece | None:
         """`name[argument]` is no more than a way to write, so it is never read where nothing says that it is a call."""
-        properties = self._offer.schema(name).get("properties", {})
-        if not inside or (len(properties) != 1 and len(_required(self._offer, name)) != 1 and inside[0] != "{"):
+        properties = self._offer.properties(name)
+        if not inside or (len(properties) != 1 and len(self._offer.required(name)) != 1 and inside[0] != "{"):
             return None
         right = arguments_from(inside, self._offer.tools[name])
-        return _unsure(Call(name, right), written)
+        return unsure(Call(name, right), written)
 
     def _with_object(self, text: str, name: str, at: int, final: bool) -> Found | None:
         end = loose.end_of(text, at)
@@ -292,8 +293,8 @@ class Wrappings:
                 self._failures += 1
             return None if final else WAIT
         json = loose.strict(text[at:end]) or ""
-        given, properties = loose.members(json), self._offer.schema(name).get("properties", {})
-        if given is None or not _required(self._offer, name) <= given.keys() <= properties.keys():
+        given, properties = loose.members(json), self._offer.properties(name)
+        if given is None or not self._offer.required(name) <= given.keys() <= properties.keys():
             return None
         return [Call(name, json)], end
 
@@ -309,7 +310,7 @@ class Wrappings:
             if one is None or one is WAIT:
                 return one
             found += one[0]
-            at = _after(GAP, text, one[1])
+            at = after(GAP, text, one[1])
             if at == len(text):
                 return None if final else WAIT
         return (found, at + 1) if found else None
@@ -317,7 +318,7 @@ class Wrappings:
     def _marked(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
         """What follows a mark that models write before calls and nowhere else."""
         found: list[Piece] = []
-        at = _after(GAP, text, opened.end())
+        at = after(GAP, text, opened.end())
         while at < len(text):
             marked = _MARKED.match(text, at)
             start = at if marked is None else marked.end()
@@ -333,7 +334,7 @@ class Wrappings:
             else:
                 name = self._offer.known(marked["name"]) or marked["name"]
                 found.append(Call(name, arguments_from(json, self._offer.tools.get(name))))
-            at = _after(GAP, text, end)
+            at = after(GAP, text, end)
         if not final:
             return WAIT
         if found:
@@ -372,19 +373,3 @@ class Wrappings:
                 self._failures += 1
                 return None
         return (found, len(text)) if any(isinstance(piece, Call | Fault) for piece in found) else None
-
-
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()
-
-
-def _required(offer: Offer, name: str) -> frozenset[str]:
-    return frozenset(offer.schema(name).get("required", ()))
-
-
-def _unsure(piece: Piece, written: str) -> Piece:
-    """The fault for what may be a call or be code or text that is shown."""
-    if not isinstance(piece, Call):
-        return piece
-    return Fault(written, MEANT.format(piece.name), piece.name, piece.arguments)
