@@ -34,7 +34,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import OWN_CALLS, AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
-from treadle.models.codec import OPENING, Decoder, body_bytes, json_bytes, json_history
+from treadle.models.codec import OPENING, Decoder, body_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.counts import list_in
 from treadle.models.errors import BadRequest, ModelError
@@ -48,16 +48,9 @@ from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.output_schema import anthropic_holds, anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.turns import SHORT, Turn, marks, passing_blocks, same_turn, size_of
 
 Block = dict[str, object]
-
-
-# The blocks that a long history is made of, and the turns that hold them, are structs: a dict takes half as long again.
-class Turn(Struct, gc=False):
-    """What one side says, until the other speaks."""
-
-    role: Literal["user", "assistant"]
-    content: Sequence[object]
 
 
 class TextBlock(Struct, gc=False, tag_field="type", tag="text"):
@@ -83,12 +76,8 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 
 
 FAILED: Final = "This call failed."
-# Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
-SHORT: Final = 4_096
-# How a user turn begins in the history, and how a turn ends after its last block's last field.
-USER_TURN: Final = b'{"role":"user"'
-TURN_BEGIN: Final = b'{"role":"user","content":['
 TURN_END: Final = b"}]},"
+"""How a turn ends in the history after its last block's last field."""
 
 
 class AnthropicCodec:
@@ -118,8 +107,8 @@ class AnthropicCodec:
         self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
         self.max_tokens = max_tokens
         opening = Turn("user", [TextBlock(OPENING)])
-        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening, followed=_followed)
-        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening, followed=_followed)
+        self._signed = json_history(partial(self._turn, True), same_turn, opening=opening, followed=_followed)
+        self._unsigned = json_history(partial(self._turn, False), same_turn, opening=opening, followed=_followed)
         self._breakpoint: Json | None = None
         self._mark: bytes | None = None
         self.cache = cache
@@ -173,8 +162,10 @@ class AnthropicCodec:
             # What is written with a choice that no other step has is never read. And a top-level cache_control is a
             # breakpoint that the provider moves by itself; it counts as one of four.
             alone = request.usual is not None and choice != request.usual.tool_choice
-            marks = () if alone or "cache_control" in extra else self._marks(trail, _passing(request))
-            return body_bytes(body, "messages", trail.made, marks)
+            mark = None if alone or "cache_control" in extra else self._mark
+            passing = size_of(passing_blocks(request, _blocks))
+            put = () if mark is None else marks(mark, trail, TURN_END, passing)
+            return body_bytes(body, "messages", trail.made, put)
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
@@ -192,12 +183,10 @@ class AnthropicCodec:
         error = body.get("error", body)
         if "request-id" not in headers and isinstance(body.get("request_id"), str):
             headers = {**headers, "request-id": body["request_id"]}
-        code = codes_of(error) if isinstance(error, dict) else ""
-        return error_for(self.provider, text_of_error(error), status=status, code=code, headers=headers)
+        return error_for(self.provider, text_of_error(error), status=status, code=codes_of(error), headers=headers)
 
     def _stream_error(self, error: Any) -> ModelError:
-        code = codes_of(error) if isinstance(error, dict) else ""
-        return error_for(self.provider, text_of_error(error), code=code)
+        return error_for(self.provider, text_of_error(error), code=codes_of(error))
 
     def _turn(self, signed: bool, group: Sequence[Message]) -> list[Turn]:
         """The one turn that a group of messages makes, or none where nothing is left to say."""
@@ -263,31 +252,6 @@ class AnthropicCodec:
             return usual.tools, request.tool_choice
         return usual.tools, usual.tool_choice
 
-    def _marks(self, trail: Trail[bytearray], passing: int) -> list[tuple[int, bytes]]:
-        """The breakpoints at the end of each of the last two user turns, and where in the history they go.
-
-        The last `passing` bytes of blocks are not in the next request, so the breakpoint stands before them.
-        """
-        if self._mark is None:
-            return []
-        marks: list[tuple[int, bytes]] = []
-        for start, end in trail.backwards():
-            if trail.made.startswith(USER_TURN, start, end):
-                place = end - len(TURN_END) - passing
-                passing = 0
-                if place > start + len(TURN_BEGIN):
-                    marks.insert(0, (place, self._mark))
-                if len(marks) == 2:
-                    break
-        return marks
-
-
-def _passing(request: ModelRequest) -> int:
-    """How many bytes at the end of the last turn are of messages that pass, the commas before their blocks counted."""
-    count = request.passing
-    said = [one for one in request.messages[-count:] if isinstance(one, UserMessage)] if count else []
-    return sum(len(json_bytes(block)) + 1 for one in said for block in _blocks(one.content))
-
 
 def _put_own(value: Json, blocks: list[object]) -> None:
     """Puts a block back that came from here; of what a text cites, what it wants: what was found in the web."""
@@ -297,10 +261,6 @@ def _put_own(value: Json, blocks: list[object]) -> None:
             return
         blocks[-1:], value = [], {**value, "citations": sealed}
     blocks.append(value)
-
-
-def _same_turn(previous: Message, message: Message) -> bool:
-    return (type(previous) is AssistantMessage) == (type(message) is AssistantMessage)
 
 
 def _followed(group: Sequence[Message]) -> Sequence[Message]:

@@ -5,19 +5,15 @@ Pure. Neighbour: `treadle.models.anthropic`, which writes the rest of a request.
 
 import re
 import sys
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, ModelSettings
+from treadle.models.efforts import ANSWER_TOKENS, effort_of, tokens_of
 from treadle.models.errors import BadRequest
 
-# Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
-BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
 SMALLEST_BUDGET: Final = 1_024
-ANSWER_TOKENS: Final = 1_024
-"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
 CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 
 
@@ -71,8 +67,7 @@ def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced
         return {"thinking": {"type": "disabled"}}
     budget = budget_of(settings, model)
     if budget is None:
-        effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
-        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort}}
+        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort_of(wish)}}
     if forced:
         return {}
     if settings.max_tokens is None:
@@ -94,7 +89,7 @@ def budget_of(settings: ModelSettings, model: str) -> int | None:
         return max(own, SMALLEST_BUDGET)
     if wish in (None, "none", 0) or adaptive(model):
         return None
-    return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)
+    return max(tokens_of(wish), SMALLEST_BUDGET)
 
 
 def held_thinking(settings: ModelSettings, model: str, tokens: int) -> ModelSettings:

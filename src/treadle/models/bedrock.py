@@ -17,12 +17,13 @@ import msgspec
 from msgspec.structs import replace
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, UserMessage
-from treadle.models.anthropic_thinking import BUDGETS, held_thinking, longest_thinking, thinking_fields
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec
+from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.bedrock_blocks import DOCUMENT, LONGEST_NAME, Blocks, TextBlock, reasoning_tag, user_blocks
 from treadle.models.bedrock_makers import CachePlace, Maker, maker_of
 from treadle.models.bedrock_stream import BedrockDecoder
 from treadle.models.codec import Decoder, body_bytes, json_bytes
+from treadle.models.efforts import effort_of
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import error_for, error_for_page, text_of_error
@@ -32,16 +33,12 @@ from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.turns import SHORT, marks, passing_blocks, same_turn, size_of
 
 OWN: Final = "additionalModelRequestFields"
 """The field for what only the model knows."""
-# Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
-SHORT: Final = 4_096
-# How a user turn begins in the history, and how a turn ends after its last block.
-USER_TURN: Final = b'{"role":"user"'
-TURN_BEGIN: Final = b'{"role":"user","content":['
 TURN_END: Final = b"]},"
-
+"""How a turn ends in the history after its last block."""
 
 SKEWED: Final = re.compile(r"signature (?:expired|not yet current)|request ?(?:has )?expired", re.IGNORECASE)
 """How AWS says that the time in a signature is not that of its own clock."""
@@ -141,8 +138,8 @@ class BedrockCodec:
             # What is written with a choice that no other step has is never read.
             alone = request.usual is not None and choice != request.usual.tool_choice
             point = None if alone or not self._keeps(maker, "messages") else self._point(maker)
-            marks = () if point is None else _marks(b"," + json_bytes(point), trail, _passing(request))
-            return body_bytes(body, "messages", trail.made, marks)
+            put = () if point is None else marks(b"," + json_bytes(point), trail, TURN_END, _passing(request))
+            return body_bytes(body, "messages", trail.made, put)
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
@@ -183,7 +180,7 @@ class BedrockCodec:
                     made += json_bytes(turn)
                     made += b","
 
-            kept = self._histories[maker] = History(bytearray, put, _same_turn)
+            kept = self._histories[maker] = History(bytearray, put, same_turn)
         return kept
 
     def _inference(self, settings: ModelSettings, model: str, maker: Maker) -> Json:
@@ -204,15 +201,14 @@ class BedrockCodec:
         if wish is None:
             return {}
         none = wish in ("none", 0)
-        effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
         match maker.thinking:
             case "claude":
                 return thinking_fields(_of_model(settings), model, body["inferenceConfig"]["maxTokens"], forced)
             case "nova":
-                on: Json = {"type": "enabled", "maxReasoningEffort": effort}
+                on: Json = {"type": "enabled", "maxReasoningEffort": effort_of(wish)}
                 return {"reasoningConfig": {"type": "disabled"} if none else on}
             case "openai":
-                return {"reasoning_effort": "none" if none else effort}
+                return {"reasoning_effort": effort_of(wish)}
             case None if none:
                 return {}
         raise BadRequest(
@@ -302,10 +298,6 @@ def _code(error: Json) -> str:
     return str(found).rpartition("#")[2]
 
 
-def _same_turn(previous: Message, message: Message) -> bool:
-    return (type(previous) is AssistantMessage) == (type(message) is AssistantMessage)
-
-
 def _called(messages: Sequence[Message]) -> list[ToolSpec]:
     """The tools that were called, of which no more is known than that they are no longer there."""
     names = dict.fromkeys(call.name for one in messages if isinstance(one, AssistantMessage) for call in one.calls)
@@ -328,30 +320,5 @@ def _passing(request: ModelRequest) -> int | None:
 
     None where they hold more than text: what a document becomes depends on what is before it.
     """
-    count = request.passing
-    size = 0
-    for message in request.messages[-count:] if count else ():
-        if isinstance(message, UserMessage):
-            blocks = user_blocks(message.content)
-            if not all([type(block) is TextBlock for block in blocks]):
-                return None
-            size += sum(len(json_bytes(block)) + 1 for block in blocks)
-    return size
-
-
-def _marks(mark: bytes, trail: Trail[bytearray], passing: int | None) -> list[tuple[int, bytes]]:
-    """The cache points at the end of each of the last two user turns, and where in the history they go.
-
-    The last `passing` bytes of blocks are not in the next request, so the point stands before them; the last turn has
-    none where it is not known how many they are.
-    """
-    marks: list[tuple[int, bytes]] = []
-    for start, end in trail.backwards():
-        if trail.made.startswith(USER_TURN, start, end):
-            place = start if passing is None else end - len(TURN_END) - passing
-            passing = 0
-            if place > start + len(TURN_BEGIN):
-                marks.insert(0, (place, mark))
-            if len(marks) == 2:
-                break
-    return marks
+    blocks = passing_blocks(request, user_blocks)
+    return size_of(blocks) if all([type(block) is TextBlock for block in blocks]) else None

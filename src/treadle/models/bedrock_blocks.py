@@ -36,6 +36,7 @@ from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.errors import BadRequest
 from treadle.models.identifiers import identifier
 from treadle.models.media import DATA_URL
+from treadle.models.turns import Turn
 
 LONGEST_NAME: Final = 64
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
@@ -87,14 +88,6 @@ SOUNDS: Final = {
     "audio/x-m4a": "m4a",
     "audio/webm": "webm",
 }
-
-
-# The blocks that a long history is made of, and the turns that hold them, are structs: a dict takes half as long again.
-class Turn(Struct, gc=False):
-    """What one side says, until the other speaks."""
-
-    role: Literal["user", "assistant"]
-    content: Sequence[object]
 
 
 class TextBlock(Struct, gc=False):

@@ -54,6 +54,12 @@ def arguments_of(call: ToolCall) -> object:
     return Raw(text) if is_object(text) else {"INVALID_JSON": call.arguments}
 
 
+def arguments_as_text(call: ToolCall) -> str:
+    """The arguments of a call as the JSON text of an object, for servers that read it back and refuse anything else."""
+    text = call.arguments or "{}"
+    return text if is_object(text) else json_bytes({"malformed_arguments": text}).decode()
+
+
 def arguments_in(value: object) -> str:
     """The JSON text of the arguments of a call that came as an object.
 

@@ -14,8 +14,12 @@ from treadle.models.profile import MOST_TOKENS
 
 
 def count_in(fields: Json, name: str) -> int | None:
-    """The whole number in field `name`, also where it is written as text or as a float; None if there is none."""
-    value = fields.get(name)
+    """The whole number in field `name`; None if there is none."""
+    return count_of(fields.get(name))
+
+
+def count_of(value: object) -> int | None:
+    """The whole number that `value` is, also where it is written as text or as a float; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:

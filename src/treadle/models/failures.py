@@ -247,8 +247,10 @@ def unnamed_error(data: Json) -> Any:
     return data if said and not data.get("error") else data["error"]
 
 
-def codes_of(error: Json) -> str:
-    """The codes of an error object, numbers too, joined by a space."""
+def codes_of(error: Any) -> str:
+    """The codes of an error object, numbers too, joined by a space; empty for anything else."""
+    if not isinstance(error, dict):
+        return ""
     details = error.get("details")
     inside = [details] if isinstance(details, dict) else []
     return " ".join([str(one[name]) for one in (error, *inside) for name in CODES if one.get(name)])

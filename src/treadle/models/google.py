@@ -41,6 +41,7 @@ from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error, unnamed_error
+from treadle.models.google_names import camelled
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import CITED, MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, held_thinking, thinking_config
@@ -49,6 +50,7 @@ from treadle.models.identifiers import identifier
 from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.turns import same_turn
 
 NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 FILMS: Final = re.compile(r"(?:^|\.)(?:youtube\.com|youtu\.be)$")
@@ -120,8 +122,8 @@ class GoogleCodec:
     def __init__(self, provider: str = "google") -> None:
         self.provider = provider
         opening = Turn("user", [TextPart(OPENING)])
-        self._unsigned = json_history(partial(self._turn, False), _same_turn, opening=opening)
-        self._signed = json_history(partial(self._turn, True), _same_turn, opening=opening)
+        self._unsigned = json_history(partial(self._turn, False), same_turn, opening=opening)
+        self._signed = json_history(partial(self._turn, True), same_turn, opening=opening)
 
     def path(self, model: str, stream: bool) -> str:
         """Where requests go; a model of one's own has a path as its name, such as "tunedModels/x" or "endpoints/1"."""
@@ -193,7 +195,7 @@ class GoogleCodec:
         return self._error(None, {}, unnamed_error(data))
 
     def _error(self, status: int | None, headers: Mapping[str, str], error: Any) -> ModelError:
-        codes, wait = [codes_of(error)] if isinstance(error, dict) else [], ""
+        codes, wait = [codes_of(error)], ""
         details = error.get("details") if isinstance(error, dict) else None
         for detail in details if isinstance(details, list) else ():
             if isinstance(detail, dict):
@@ -256,10 +258,6 @@ class GoogleCodec:
             signature = UNSET
 
 
-def _same_turn(previous: Message, message: Message) -> bool:
-    return (type(previous) is AssistantMessage) == (type(message) is AssistantMessage)
-
-
 def _config(request: ModelRequest, model: str) -> Json:
     settings = request.settings
     fields: Json = {
@@ -295,16 +293,12 @@ def _camel(extra: Json | None) -> Json | None:
     """`extra` with the names of its fields, and of those in its objects, spelt as in the rest of the body."""
     if not extra:
         return extra
-    named = {_camelled(name): value for name, value in extra.items()}
+    named = {camelled(name): value for name, value in extra.items()}
     return named | {
-        name: {_camelled(inner): one for inner, one in named[name].items()}
+        name: {camelled(inner): one for inner, one in named[name].items()}
         for name in (CONFIG, "toolConfig")
         if isinstance(named.get(name), dict)
     }
-
-
-def _camelled(name: str) -> str:
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _sent_id(call_id: str) -> str | UnsetType:

@@ -3,13 +3,12 @@
 Pure. The format is that of https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse. Each chunk is a
 response of its own, whose parts go on with the reply: pieces of text in a row are one text, until one of them carries a
 signature; a call comes in one part, or in pieces where that was asked for. A part of another kind (the code that
-Google runs, its result, an image) is kept whole, so that it goes back as it came. Names may stand as `finishReason` or
-as `finish_reason`: the API takes both, and servers between send either. Neighbours: `treadle.models.google`, which
-writes requests and names errors; `treadle.models.google_pieces`, arguments in pieces.
+Google runs, its result, an image) is kept whole, so that it goes back as it came. Neighbours: `treadle.models.google`,
+which writes requests and names errors; `treadle.models.google_pieces`, arguments in pieces.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from treadle.context.texts import estimate_text
@@ -29,6 +28,7 @@ from treadle.models.contents import arguments_in
 from treadle.models.counts import count_in, fields_in, list_in, name_in
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
+from treadle.models.google_names import named
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
 from treadle.models.google_usage import counted, usage_of
@@ -78,22 +78,6 @@ CITED: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 
 MADE: Final = "made_"
 """How the ids begin of calls that came without one."""
-
-SNAKE: Final[Mapping[str, str]] = {
-    name: "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-    for name in (
-        *("usageMetadata", "promptFeedback", "finishReason", "finishMessage"),
-        *("groundingMetadata", "webSearchQueries", "blockReason", "blockReasonMessage", "functionCall"),
-        *("citationMetadata", "urlContextMetadata"),
-        *("thoughtSignature", "willContinue", "partialArgs", "executableCode"),
-    )
-}
-
-
-def named(fields: Json, name: str) -> Any:
-    """The field `name`, in either spelling; None if there is none."""
-    value = fields.get(name)
-    return fields.get(SNAKE[name]) if value is None else value
 
 
 class _Words:

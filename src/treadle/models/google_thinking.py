@@ -11,14 +11,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, ModelSettings
+from treadle.models.efforts import ANSWER_TOKENS, BUDGETS, effort_of, tokens_of
 
-BUDGETS: Final[Mapping[str, int]] = {"none": 0, "low": 2_048, "medium": 8_192, "high": 16_384}
-"""Tokens to think with, for the models that take a budget; a level is told from a budget by the same."""
 LEVELS: Final[Mapping[str, str]] = {"none": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
 LEAST_BUDGET: Final = 512
 """The smallest budget that each model takes, besides none at all."""
-ANSWER_TOKENS: Final = 1_024
-"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
 GENERATION: Final = re.compile(r"gemini-(\d{1,2})(?:\.\d{1,2})?(?!\d)")
 THOUGHTLESS: Final = re.compile(r"image|tts|audio|live|embedding")
 """Models that may refuse to be told how hard to think."""
@@ -43,9 +40,8 @@ def thinking_config(settings: ModelSettings, model: str) -> Json:
         return {}
     shown = {"includeThoughts": wish not in ("none", 0)}
     if generation(model) != 2:
-        word = wish if isinstance(wish, str) else next((word for word, size in BUDGETS.items() if wish <= size), "high")
-        return {"thinkingLevel": LEVELS[word]} | shown
-    budget = BUDGETS[wish] if isinstance(wish, str) else wish
+        return {"thinkingLevel": LEVELS[effort_of(wish)]} | shown
+    budget = tokens_of(wish)
     if settings.max_tokens is not None and budget:
         budget = min(budget, _room(model, settings.max_tokens))
     return {"thinkingBudget": budget, "includeThoughts": budget != 0}

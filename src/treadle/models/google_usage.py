@@ -8,6 +8,7 @@ from typing import Final
 
 from treadle.kernel.messages import Json, Usage
 from treadle.models.counts import count_in, list_in, name_in, part_in, told_usage, with_total
+from treadle.models.google_names import camelled
 from treadle.models.terms import USUAL
 
 SERVICES: Final[Mapping[str, str]] = {
@@ -19,22 +20,13 @@ SERVICES: Final[Mapping[str, str]] = {
 }
 """What Vertex calls services that the Gemini API has another word for; empty for the usual one."""
 
-COUNTS: Final[Mapping[str, str]] = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
-    for name in (
-        *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"),
-        *("cachedContentTokenCount", "totalTokenCount", "trafficType", "serviceTier"),
-        *("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"),
-    )
-}
-
 
 def counted(counts: Json, told: Json) -> Json:
     """`counts` with what is told later of the same reply.
 
     The last count is the bill, and may be less than an earlier one; a 0 in place of one was left out.
     """
-    known = {COUNTS.get(name, name): count for name, count in told.items() if count is not None}
+    known = {camelled(name): count for name, count in told.items() if count is not None}
     return counts | {name: count for name, count in known.items() if count or name not in counts}
 
 

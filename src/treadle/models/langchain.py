@@ -51,19 +51,10 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """By the kind of chat model: what it calls a setting, if not as most do."""
 
-TELL_THE_END: Final = frozenset(
-    {
-        *("openai-chat", "azure-openai-chat", "anthropic-chat", "chat-google-generative-ai", "groq-chat"),
-        *(
-            "mistralai-chat",
-            "fireworks-chat",
-            "chat-deepseek",
-            "xai-chat",
-            "chat-ollama",
-            "amazon_bedrock_converse_chat",
-        ),
-    }
-)
+TELL_THE_END: Final = frozenset({
+    "openai-chat", "azure-openai-chat", "anthropic-chat", "chat-google-generative-ai", "groq-chat", "mistralai-chat",
+    "fireworks-chat", "chat-deepseek", "xai-chat", "chat-ollama", "amazon_bedrock_converse_chat",
+})  # fmt: skip
 """The kinds of chat models that say why each reply ended, as their packages have it: one that does not broke off."""
 
 OWN_SETTINGS: Final = ("service_tier", "context_management", "mcp_servers")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
 from treadle.models.checked import is_object
-from treadle.models.counts import told_usage
+from treadle.models.counts import count_of, told_usage
 from treadle.models.errors import UnsoundReply
 from treadle.models.guarded import ended_early
 from treadle.models.langchain_messages import assistant_message, calls_of, refusal_in, said
@@ -31,7 +31,6 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
-from treadle.models.profile import MOST_TOKENS
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -278,7 +277,7 @@ def _usage(usage: Any) -> Usage | None:
     service = next((word for word in SERVICES if word in sent or word in received), "")
     before = f"{service}_" if service else ""
     counts = [
-        _tokens(value)
+        0 if value is None else count_of(value)
         for value in (
             reported.get("input_tokens"),
             reported.get("output_tokens"),
@@ -300,20 +299,6 @@ def _usage(usage: Any) -> Usage | None:
     # Some servers count thinking beside the reply, and only in the total.
     replied = max(replied, whole - asked)
     return Usage(asked, replied, read, written, thought, cache_write_hour_tokens=hour, service=service)
-
-
-def _tokens(value: Any) -> int | None:
-    """A number of tokens, 0 if none is given; None for what is no number of tokens."""
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        count = int(value)
-        exact = isinstance(value, str) or count == value
-    except (ValueError, OverflowError):
-        return None
-    return count if exact and 0 <= count <= MOST_TOKENS else None
 
 
 def _word(metadata: Mapping[str, Any]) -> str:

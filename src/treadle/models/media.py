@@ -4,6 +4,7 @@ Pure. Neighbours: the dialects.
 """
 
 import re
+from base64 import b64encode
 from typing import Final
 
 from treadle.kernel.messages import Json
@@ -14,6 +15,11 @@ TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|tom
 
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 """An address that holds the file: its media type, and its bytes in base64 (RFC 2397)."""
+
+
+def data_url(data: bytes | None, media_type: str) -> str:
+    """The address that holds the bytes."""
+    return f"data:{media_type};base64,{b64encode(data or b'').decode()}"
 
 
 def shown_in(part: Json) -> str:

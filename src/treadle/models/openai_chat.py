@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
-import msgspec
 from msgspec.structs import replace
 
 from treadle.context.shown import told_of
@@ -32,14 +31,16 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.checked import is_object
 from treadle.models.codec import Decoder, body_bytes, json_history
+from treadle.models.contents import arguments_as_text
+from treadle.models.efforts import effort_of
 from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.guarded import Guarded
 from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
+from treadle.models.media import data_url
 from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
@@ -135,7 +136,7 @@ class ChatCodec:
 
     def _error(self, status: int | None, headers: Mapping[str, str], body: Json) -> ModelError:
         error = body.get("error") or body
-        code = codes_of(error) if isinstance(error, dict) else codes_of(body)
+        code = codes_of(error if isinstance(error, dict) else body)
         words = text_of_error(error)
         failed = error.get("failed_generation") if isinstance(error, dict) else None
         metadata = error.get("metadata") if isinstance(error, dict) else None
@@ -222,15 +223,8 @@ class ChatCodec:
             encoded[part.id] = part.text
 
     def _tool_call(self, call: ToolCall) -> Json:
-        # Servers parse the arguments to put them into a prompt, and fail on what is no JSON object.
-        arguments = call.arguments or "{}"
-        if not is_object(arguments):
-            arguments = msgspec.json.encode({"malformed_arguments": arguments}).decode()
-        return {
-            "id": self._call_id(call.id),
-            "type": "function",
-            "function": {"name": identifier(call.name, LONGEST_NAME), "arguments": arguments},
-        }
+        function = {"name": identifier(call.name, LONGEST_NAME), "arguments": arguments_as_text(call)}
+        return {"id": self._call_id(call.id), "type": "function", "function": function}
 
     def _call_id(self, call_id: str) -> str:
         """The id as the host takes it: the same for a call and its result, and as it was given wherever that can be."""
@@ -277,11 +271,6 @@ def _same_step(previous: Message, message: Message) -> bool:
     return type(previous) is ToolMessage and type(message) is ToolMessage
 
 
-def data_url(data: bytes | None, media_type: str) -> str:
-    """The bytes as a `data:` address (RFC 2397)."""
-    return f"data:{media_type};base64,{base64.b64encode(data or b'').decode()}"
-
-
 def settings_fields(settings: ModelSettings, host: Host) -> Json:
     """The fields of the request body for `settings`; `extra` and parallel calls are left to the caller."""
     fields: Json = {
@@ -306,14 +295,9 @@ def thinking_field(thinking: str | int, host: Host) -> Json:
         case "thinking":
             return {"thinking": {"type": "disabled" if thinking in ("none", 0) else "enabled"}}
         case "reasoning_effort":
-            return {"reasoning_effort": effort_of(thinking) if isinstance(thinking, int) else thinking}
+            return {"reasoning_effort": effort_of(thinking)}
         case _:
             assert_never(host.thinking)
-
-
-def effort_of(tokens: int) -> str:
-    """The effort nearest to a budget of `tokens`: low to 2,048, medium to 8,192, then high."""
-    return "none" if tokens <= 0 else "low" if tokens <= 2048 else "medium" if tokens <= 8192 else "high"
 
 
 def tool_field(tool: ToolSpec) -> Json:

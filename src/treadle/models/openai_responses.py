@@ -7,11 +7,9 @@ and the history kept encoded), `treadle.models.failures`.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
-import msgspec
 from msgspec.structs import replace
 
 from treadle.context.shown import told_of
@@ -32,14 +30,16 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.checked import is_object
 from treadle.models.codec import Decoder, body_bytes, json_history
+from treadle.models.contents import arguments_as_text
+from treadle.models.efforts import effort_of
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.guarded import Guarded
 from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
+from treadle.models.media import data_url
 from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_responses_items import CITING, READABLE, is_phase, taken_back
 from treadle.models.openai_responses_stream import ResponsesDecoder
@@ -49,8 +49,6 @@ from treadle.models.profile import ModelProfile
 
 # These do not reason, and refuse to be asked for their reasoning.
 UNREASONING: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-4o|gpt-3|gpt-4)")
-# A budget in tokens is told by the effort that it comes closest to.
-EFFORTS: Final = ((2_048, "low"), (8_192, "medium"))
 LONGEST_CALL_ID: Final = 64
 # The codes of a failed response that are the request's fault, so that asking again would not help.
 REQUEST_FAULT: Final = re.compile(r"image|policy|invalid_prompt|data_residency|context_length|string_above_max_length")
@@ -105,8 +103,8 @@ class ResponsesCodec:
                 body[name] = value
         if not UNREASONING.search(model):
             body["include"] = ["reasoning.encrypted_content"]
-        if effort := _effort(settings):
-            body["reasoning"] = {"effort": effort}
+        if settings.thinking is not None:
+            body["reasoning"] = {"effort": effort_of(settings.thinking)}
         if request.output_schema is not None:
             body["text"] = {"format": _format(request.output_schema)}
         if tools := self._cache.described(request):
@@ -149,12 +147,11 @@ class ResponsesCodec:
         if isinstance(body, str):
             return error_for_page(self.provider, status, headers, body)
         error = body.get("error", body)
-        code = codes_of(error) if isinstance(error, dict) else ""
-        return error_for(self.provider, text_of_error(error), status=status, code=code, headers=headers)
+        return error_for(self.provider, text_of_error(error), status=status, code=codes_of(error), headers=headers)
 
     def _stream_error(self, error: Any) -> ModelError:
         """The typed error of a response that failed, which has a code and no status."""
-        code = codes_of(error) if isinstance(error, dict) else ""
+        code = codes_of(error)
         if "policy" in code:
             code += " content_policy"
         status = 400 if REQUEST_FAULT.search(code) else None
@@ -220,11 +217,7 @@ def _call(call: ToolCall) -> Json:
     # It was given by a server of this dialect; what another one calls its items is refused.
     if call.item_id is not None and call.item_id.startswith("fc") and len(call.item_id) <= LONGEST_CALL_ID:
         item["id"] = call.item_id
-    arguments = call.arguments or "{}"
-    if not is_object(arguments):
-        # Servers that read the arguments back refuse what is no object.
-        arguments = msgspec.json.encode({"malformed_arguments": arguments}).decode()
-    return item | {"name": identifier(call.name), "arguments": arguments}
+    return item | {"name": identifier(call.name), "arguments": arguments_as_text(call)}
 
 
 def _reasoning(item_id: str, text: str, encrypted: str) -> Json:
@@ -241,7 +234,7 @@ def _part(part: Content) -> Json:
         case Text(text):
             return {"type": "input_text", "text": text}
         case Image():
-            address = part.url or _data_url(part.data, part.media_type)
+            address = part.url or data_url(part.data, part.media_type)
             return {"type": "input_image", "detail": "auto", "image_url": address}
         case File():
             if part.media_type.startswith("image/"):
@@ -249,7 +242,7 @@ def _part(part: Content) -> Json:
             if part.url is not None:
                 return {"type": "input_file", "file_url": part.url}
             name = part.name if "." in part.name else part.name + _suffix(part.media_type)
-            return {"type": "input_file", "filename": name, "file_data": _data_url(part.data, part.media_type)}
+            return {"type": "input_file", "filename": name, "file_data": data_url(part.data, part.media_type)}
         case _:
             assert_never(part)
 
@@ -258,10 +251,6 @@ def _suffix(media_type: str) -> str:
     """The ending that a file's name must have for the provider to know what it is."""
     subtype = media_type.partition(";")[0].rpartition("/")[2]
     return "." + {"plain": "txt", "markdown": "md"}.get(subtype, subtype)
-
-
-def _data_url(data: bytes | None, media_type: str) -> str:
-    return f"data:{media_type};base64,{b64encode(data or b'').decode()}"
 
 
 def _tool(spec: ToolSpec) -> Json:
@@ -284,13 +273,6 @@ def _among(request: ModelRequest, names: Sequence[str]) -> Json:
     """The choice among some of the tools that the request describes."""
     tools = [{"type": "function", "name": name} for name in names]
     return {"type": "allowed_tools", "mode": request.tool_choice, "tools": tools}
-
-
-def _effort(settings: ModelSettings) -> str | None:
-    wish = settings.thinking
-    if wish is None or isinstance(wish, str):
-        return wish
-    return "none" if wish == 0 else next((effort for size, effort in EFFORTS if wish <= size), "high")
 
 
 def _format(schema: Json) -> Json:

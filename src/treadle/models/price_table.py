@@ -14,25 +14,12 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from treadle.kernel.errors import Misuse
-from treadle.models.price import Price
+from treadle.models.price import KINDS, Price
 
 VARIABLE: Final = "TREADLE_PRICES"
 """The environment variable that names the file."""
 
-FIELDS: Final = (
-    "input",
-    "output",
-    "cache_read",
-    "cache_write",
-    "cache_write_hour",
-    "reasoning",
-    "audio",
-    "image",
-    "request",
-    "web_search",
-    "above",
-    "services",
-)
+FIELDS: Final = (*KINDS, "request", "web_search", "above", "services")
 
 
 class PriceTable:
