@@ -19,6 +19,7 @@ from treadle.models import (
     Price,
     TextTools,
 )
+from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import ModelReply, ToolCallCompleted
 from treadle.models.profile import ModelProfile, profile_of
 from treadle.testing import ScriptedModel
@@ -422,6 +423,15 @@ async def test_an_item_of_responses_that_is_said_twice_goes_back_once(serve, pai
     sent = [item["id"] for item in json.loads(server.requests[1].body)["input"] if "id" in item]
     assert "rs" in sent
     assert len(sent) == len(set(sent))
+
+
+@pytest.mark.parametrize("named", ["id", "call_id"])
+def test_a_response_that_says_a_call_twice_begins_it_once(named):
+    """Whoever watched saw two calls begin, of which the reply had one."""
+    call = {"type": "function_call", named: "a1", "name": "pay", "arguments": '{"to": "A"}', "status": "completed"}
+    *events, reply = ResponsesCodec().decode_body({"status": "completed", "output": [call, {**call}]})
+    assert [type(event).__name__ for event in events] == ["ToolCallStarted", "ToolCallDelta", "ToolCallCompleted"]
+    assert [call.name for call in reply.message.calls] == ["pay"]
 
 
 async def test_usage_beside_what_cannot_be_read_is_heard(serve):

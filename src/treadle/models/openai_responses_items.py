@@ -91,6 +91,12 @@ def says(fields: Json) -> bool:
             return bool(fields.get("arguments"))
 
 
+def said_once(items: Sequence[Json]) -> list[Json]:
+    """`items` without those that are said again under their id: the provider refuses a history that has one twice."""
+    named = [(item, item.get("id") or item.get("call_id")) for item in items]
+    return [item for place, (item, name) in enumerate(named) if not (name and item in items[:place])]
+
+
 def call_id_of(item: Json) -> str:
     """The id that a result must carry: `call_id`, or the item's own where a server knows only that."""
     return name_in(item, "call_id") or name_in(item, "id")

@@ -35,6 +35,7 @@ from treadle.models.openai_responses_items import (
     in_text,
     parts_of,
     said_in,
+    said_once,
     says,
     texts_in,
     thinking_in,
@@ -263,7 +264,7 @@ class ResponsesDecoder:
     def _close(self, response: Json) -> list[ModelEvent]:
         self._hear(response)
         told = map(in_text, response.get("output") or ())
-        output = [self._last_word(place, fields) for place, fields in enumerate(told)]
+        output = said_once([self._last_word(place, fields) for place, fields in enumerate(told)])
         if (status := response.get("status") or "completed") not in WHOLE or response.get("error"):
             failed = status == "failed" or response.get("error")
             fault = response.get("error") or {"message": "the response failed without a reason"}
@@ -347,8 +348,7 @@ def _is_call(item: Item, fields: Json) -> bool:
 def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     parts: list[AssistantPart] = []
     called = refused = False
-    # An item that is said twice under its id is one, and the provider refuses a history that has it twice.
-    output = [item for place, item in enumerate(output) if not (item.get("id") and item in output[:place])]
+    output = said_once(output)
     for item in output:
         match item["type"]:
             case "message":
