@@ -31,6 +31,7 @@ from treadle.journal import family
 from treadle.kernel.events import ToolStarted
 from treadle.models.errors import Overloaded
 from treadle.telemetry import send
+from treadle.telemetry.attributes import of_model
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -494,3 +495,19 @@ async def test_a_run_under_the_name_of_a_deleted_one_is_a_trace_of_its_own(recei
     assert len(first) == len(second) > 4
     assert not first & second
     assert {span.parent.span_id for span in spans if span.parent} <= first | second
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "model"),
+    [
+        ("anthropic:claude-sonnet-4-5", "anthropic", "claude-sonnet-4-5"),
+        ("text:json:openai:gpt-5", "openai", "gpt-5"),
+        ("text:tags:ollama:qwen3:8b", "ollama", "qwen3:8b"),
+        ("text:react:local:m@http://somebody:1/v1", "local", "m"),
+        ("fallback(openai:gpt-5, groq:m)", "_OTHER", "fallback(openai:gpt-5, groq:m)"),
+        ("text:", "text", ""),
+    ],
+)
+def test_providers_and_models_are_named_whatever_stands_around_them(name: str, provider: str, model: str) -> None:
+    """A model that is given its tools in text was one of the provider "json", and several were one of "fallback("."""
+    assert of_model(name) == {"gen_ai.provider.name": provider, "gen_ai.request.model": model}

@@ -1,9 +1,12 @@
 """Attributes: what is said of models and their calls, by the names of the semantic conventions."""
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
 from treadle.kernel.messages import ModelSettings, Usage
+from treadle.models.named import in_text
+from treadle.models.names import UnknownModel
 
 PROVIDERS: Final = {
     "anthropic": "anthropic",
@@ -26,7 +29,13 @@ PROVIDERS: Final = {
 
 @lru_cache(1000)
 def _of_model(name: str) -> tuple[str, str]:
-    provider, colon, model = name.removeprefix("text:").partition(":")
+    with suppress(UnknownModel):
+        inner = in_text(name)
+        name = name if inner is None else inner.name
+    provider, colon, model = name.partition(":")
+    if "(" in provider:
+        # It stands for several, and which one was asked is told of its replies alone.
+        return "", name
     if not colon:
         return PROVIDERS.get(provider, provider), name
     # What follows an @ is an address, which may be somebody's own.
