@@ -220,3 +220,13 @@ async def test_a_request_counts_of_the_models_that_were_given_up_and_of_no_other
     assert len(counted) == len(asked)
     prices = [Decimal(10**place) / 10**6 for place in asked]
     assert result.cost == sum(usage.input_tokens * price for usage, price in zip(counted, prices, strict=True))
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-search-preview", "gpt-5-search-api", "gpt-4o-search-preview-2025-03-11"])
+async def test_a_search_that_a_model_makes_of_itself_is_charged_though_nobody_counts_it(serve, name):
+    """It was free: a run cost what its tokens do."""
+    server = answering(serve, completion(**PLAIN))
+    given = {"base_url": server.url, "api_key": "k", "price": Price(1, 1, web_search=0.025)}
+    for model, cost, searches in ((name, "0.025015", 1), (name.partition("-search")[0], "0.000015", 0)):
+        result = await Agent(OpenAIChatModel(model, **given)).run("go")
+        assert (result.cost, result.usage.web_searches) == (Decimal(cost), searches)

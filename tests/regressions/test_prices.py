@@ -331,6 +331,15 @@ def test_what_nothing_bounds_is_refused_under_a_limit(extra, words, limits):
     Agent(claude, limits=limits, settings=ModelSettings(extra={"tools": mine, "enable_search": False}))
 
 
+@pytest.mark.parametrize("limits", [Limits(usd=1), Limits(tokens=100_000)])
+@pytest.mark.parametrize("name", ["sonar-deep-research", "groq/compound", "compound-mini", "openai/gpt-5:online"])
+def test_what_a_model_does_by_its_name_is_refused_under_a_limit_as_if_it_were_asked_for(name, limits):
+    model = OpenAIChatModel(name, provider="openrouter", api_key="k")
+    with pytest.raises(Misuse, match=r"is left to the provider, and nothing bounds|the web is searched|is not known"):
+        Agent(model, limits=limits)
+    Agent(model, limits=Limits(steps=3))
+
+
 async def test_searches_are_reserved_with_all_that_may_be_read():
     def turn(request):
         return ModelReply(AssistantMessage((Text("done"),)), usage=Usage(2 * 4000, 10, web_searches=2))

@@ -39,7 +39,7 @@ from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
-from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
+from treadle.models.terms import SEARCHING, Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
 
@@ -129,7 +129,8 @@ class HttpModel:
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
-        return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
+        asked = asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
+        return named_terms(asked, self.model)
 
     @property
     def profile(self) -> ModelProfile:
@@ -274,6 +275,10 @@ class HttpModel:
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
         """`reply` with what it cost, where `cost(usage)` does not say it: another model may have given it."""
+        usage = reply.usage
+        if reply.cost is None and usage is not None and not usage.web_searches and SEARCHING.search(self.model):
+            # It has searched for this one, and its provider charges for that and does not count it.
+            reply = structs.replace(reply, usage=structs.replace(usage, web_searches=1))
         if not asks_others(settings) or is_dated(reply.model, self.model):
             # A price of one's own goes before what the provider says.
             own = self.price is not None and reply.cost is not None

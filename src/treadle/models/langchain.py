@@ -36,7 +36,7 @@ from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.profile import ModelProfile, OutputMode, profile_with_window
-from treadle.models.terms import Terms, asked_terms
+from treadle.models.terms import Terms, asked_terms, named_terms
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -194,7 +194,7 @@ class LangChainModel:
         """On what terms a request with `settings` is billed, what the chat model itself asks for included."""
         own = {name: value for name in OWN_SETTINGS if (value := getattr(self.chat_model, name, None)) is not None}
         extra = {**own, **(getattr(self.chat_model, "model_kwargs", None) or {}), **(settings.extra or {})}
-        return asked_terms(ModelSettings(extra=extra), hour=True)
+        return named_terms(asked_terms(ModelSettings(extra=extra), hour=True), _model_name(self.chat_model))
 
     def _profile(self, name: str) -> int | None:
         profile = getattr(self.chat_model, "profile", None)

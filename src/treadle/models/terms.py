@@ -64,6 +64,16 @@ LEFT: Final[Mapping[str, str]] = {
 }
 """What a field leaves to the provider that nobody else can reckon with."""
 
+SEARCHING: Final = re.compile(r":online$|-search-(?:preview|api)(?![a-z])")
+"""How the names of models look that search the web for each reply: OpenRouter's variant of any, OpenAI's own.
+
+Sources: https://openrouter.ai/docs/features/web-search,
+https://platform.openai.com/docs/guides/tools-web-search#limitations
+"""
+
+WORKING: Final = re.compile(r"deep-research|^(?:groq/)?compound(?![a-z])")
+"""How the names of models look that search, read and run code as often as they see fit."""
+
 OTHER_MODELS: Final = ("models", "route", "fallbacks")
 """The fields by which another model than the one that is named may answer."""
 
@@ -95,6 +105,13 @@ def terms_of(model: object, settings: ModelSettings) -> Terms:
     if not isinstance(found, Terms):
         raise Misuse(f"terms(settings) of a model returns treadle.models.terms.Terms; it returned {found!r:.100}")
     return found
+
+
+def named_terms(terms: Terms, model: str) -> Terms:
+    """`terms` of a request to a model that is called `model`, which may be one that asks for more by its name."""
+    if work := WORKING.search(model):
+        return replace(terms, endless=terms.endless or work[0])
+    return replace(terms, searches=terms.searches + 1) if SEARCHING.search(model) else terms
 
 
 def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
