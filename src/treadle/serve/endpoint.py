@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from treadle.serve.refusals import refusal
-from treadle.serve.refused import TROUBLE, refused_by
+from treadle.serve.refusals import refusing
 from treadle.serve.serving import Serving
 
 EVENTS: Final = "text/event-stream"
@@ -42,13 +41,10 @@ class Endpoint(NamedTuple):
         """The route that is served."""
 
         async def answer(request: Request) -> Response:
-            try:
-                if self.body is not None:
-                    return await self.call(serving, request, await serving.body(request, self.body))
-                if self.query is not None:
-                    return await self.call(serving, request, serving.query(request, self.query))
-                return await self.call(serving, request)
-            except TROUBLE as error:
-                return refusal(request, refused_by(error))
+            if self.body is not None:
+                return await self.call(serving, request, await serving.body(request, self.body))
+            if self.query is not None:
+                return await self.call(serving, request, serving.query(request, self.query))
+            return await self.call(serving, request)
 
-        return Route(self.path, answer, methods=[self.method], name=f"{self.method} {self.path}")
+        return Route(self.path, refusing(answer), methods=[self.method], name=f"{self.method} {self.path}")

@@ -4,7 +4,7 @@ A post goes on with what the server knows of the chat or thread, its own user's;
 browser's copy. What is decided twice is told twice and done once.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
@@ -26,9 +26,8 @@ from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import approval_id, bad
-from treadle.serve.refusals import refusal
+from treadle.serve.refusals import refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Telling
 from treadle.serve.turns import answer_of
@@ -59,23 +58,11 @@ def routes(serving: Serving) -> list[BaseRoute]:
     """The routes of both protocols."""
     fronts = Fronts(serving)
     return [
-        Route("/ai-sdk/{agent}", _answered(fronts.post_ai_sdk), methods=["POST"]),
-        Route("/ai-sdk/{agent}/{chat:path}/stream", _answered(fronts.again_ai_sdk), methods=["GET"]),
-        Route("/ai-sdk/{agent}/{chat:path}/messages", _answered(fronts.messages_ai_sdk), methods=["GET"]),
-        Route("/ag-ui/{agent}", _answered(fronts.post_ag_ui), methods=["POST"]),
+        Route("/ai-sdk/{agent}", refusing(fronts.post_ai_sdk), methods=["POST"]),
+        Route("/ai-sdk/{agent}/{chat:path}/stream", refusing(fronts.again_ai_sdk), methods=["GET"]),
+        Route("/ai-sdk/{agent}/{chat:path}/messages", refusing(fronts.messages_ai_sdk), methods=["GET"]),
+        Route("/ag-ui/{agent}", refusing(fronts.post_ag_ui), methods=["POST"]),
     ]
-
-
-def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """`call`, with what it refuses told in the protocol's own form."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await call(request)
-        except TROUBLE as error:
-            return refusal(request, refused_by(error))
-
-    return answer
 
 
 class Fronts:
@@ -108,7 +95,7 @@ class Fronts:
 
     async def _ai_sdk_point(self, user: User, agent: str, post: ai_sdk.Posted, posting: Posting | None) -> Point:
         # First: what another server does with the same meanwhile is seen by the look that follows.
-        last = await newest(self._runs, user, post.chat)
+        last = await self._runs.conversations.newest(user, post.chat)
         before = None if posting is None else await self._before(user, post.chat, posting)
         if before is not None:
             return before
@@ -129,7 +116,7 @@ class Fronts:
         user, agent = self._serving.user(request), request.path_params["agent"]
         asked = self._asked(request)
         self._runs.agent(user, agent)
-        last = await newest(self._runs, user, request.path_params["chat"])
+        last = await self._runs.conversations.newest(user, request.path_params["chat"])
         if last is None or not (await self._runs.views.describe(user, last.run_id)).driven:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
@@ -173,7 +160,7 @@ class Fronts:
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
         # First: what another server does with the same meanwhile is seen by the look that follows.
-        last = await newest(self._runs, user, post.thread)
+        last = await self._runs.conversations.newest(user, post.thread)
         says = post.message is not None and not post.verdicts
         before = await self._before(user, post.thread, posting) if says else None
         if before is not None:
@@ -261,11 +248,6 @@ def is_open(line: RunInfo) -> bool:
 def data(part: Json) -> bytes:
     """One server-sent event without a name."""
     return b"data: %b\n\n" % encoded(part)
-
-
-async def newest(runs: Runs, user: User, conversation: str) -> RunInfo | None:
-    """The newest run of a conversation of the user's; None if there is none."""
-    return await runs.conversations.newest(user, conversation)
 
 
 def _nothing_new() -> Refused:

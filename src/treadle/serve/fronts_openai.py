@@ -25,7 +25,7 @@ from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
 from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad, undecided
-from treadle.serve.refusals import refusal
+from treadle.serve.refusals import refusal, refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Telling
@@ -67,15 +67,14 @@ def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
-        except TROUBLE as trouble:
-            error = refused_by(trouble)
-            if isinstance(error, _NoModel):
-                return json_response(caller.no_model(error.message), error.status)
+        except _NoModel as error:
+            return json_response(caller.no_model(error.message), error.status)
+        except _Lost as error:
             response = refusal(request, error)
-            response.headers.update(NOT_AGAIN if isinstance(error, _Lost) else {})
+            response.headers.update(NOT_AGAIN)
             return response
 
-    return answer
+    return refusing(answer)
 
 
 class Fronts:

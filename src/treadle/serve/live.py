@@ -237,8 +237,6 @@ class Live:
                 words = "run %s was cancelled by something in it; it is left, and can be resumed"
                 log.warning(words, run.run_id, extra=_about(run))
                 self._stopped(run)
-        except JournalConflict as error:
-            self._failed(error, told, run)
         except Exception as error:
             self._failed(error, told, run)
         finally:

@@ -4,12 +4,14 @@ By the path alone, so that what is refused before any route is asked (who calls,
 is no route, is told as the routes there tell it.
 """
 
+from collections.abc import Awaitable, Callable
+
 from starlette._utils import get_route_path
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 
 from treadle.serve.protocols.openai_caller import error_form
-from treadle.serve.refused import Refusal, Refused
+from treadle.serve.refused import TROUBLE, Refusal, Refused, refused_by
 from treadle.serve.serving import json_response
 
 
@@ -26,3 +28,15 @@ def refusal(request: HTTPConnection, error: Refused) -> Response:
     if error.kind == "unauthorised":
         response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def refusing(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """`call`, with what it refuses told as above."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await call(request)
+        except TROUBLE as error:
+            return refusal(request, refused_by(error))
+
+    return answer
