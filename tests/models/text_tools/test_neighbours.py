@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle import Agent, tool
+from treadle.kernel.messages import Thinking
 from treadle.models import TextTools
 from treadle.models.port import ToolCallCompleted
 from treadle.testing import ScriptedModel
@@ -187,6 +188,7 @@ ANSWERS = [
     "<tool_calls>\nnone\n</tool_calls>",
     "A call begins with `<|tool_calls_section_begin|>`, or with <start_function_call>, in their templates.",
     "<start_function_call> is the mark that Gemma writes.\nIt comes first.",
+    "In Kimi's template <|tool_calls_section_begin|> stands before calls, and <|tool_call_begin|> before each.",
     "Marks:\n- [TOOL_CALLS] is what Mistral writes\n- <|tool_calls_section_begin|> is what Kimi writes",
     'Others write `<tool_calls>[{"name": "search", "arguments": {"query": "x"}}]</tool_calls>` for it.',
     "Final: 42",
@@ -310,6 +312,41 @@ def test_what_a_reply_is_cut_into_does_not_matter(protocols, format, forms, data
     whole = protocols.events(text, format)[-1]
     assert protocols.events(text, format, pieces)[-1] == whole
     assert protocols.events(text, format, list(text))[-1] == whole
+
+
+MARKED = [
+    form for form, text in (READ | UNSURE).items() if text.startswith(("[TOOL", "<|python", "<|tool_", "<｜", "<start"))
+]
+MARKED.remove("tool_call with bars")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("before", ["I will look it up. ", "I will look it up:", "Of <a> and [1], `x`, "])
+@pytest.mark.parametrize("form", MARKED)
+def test_a_mark_of_a_call_in_the_middle_of_a_line_is_no_answer(protocols, form, before, format):
+    """The whole line was the answer, marks and all, and the run was over."""
+    text = before + (READ | UNSURE)[form]
+    reply = protocols.events(text, format, list(text))[-1]
+    assert [call.name for call in reply.message.calls] in (["search"], ["invalid_call"])
+    # What ends the turn is no part of an object.
+    assert reply.message.text.removesuffix("</s>").removesuffix("<|eom_id|>") == before.rstrip()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_gpt_oss_thinks_and_says_in_channels_is_no_answer_as_it_stands(protocols, format):
+    """All of it was the answer."""
+    thinks, says = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant", "<|channel|>final<|message|>It is 4."
+    call = f"<|channel|>commentary to=functions.search <|constrain|>json<|message|>{BODY}<|call|>"
+    for thoughts in (["Hm."], ["Hm.", "Well, <|x|>."], []):
+        for last in (says, call):
+            text = "".join(map(thinks.format, thoughts)) + last
+            for pieces in ([text], list(text)):
+                message = protocols.events(text, format, pieces)[-1].message
+                thought = [part.text for part in message.content if isinstance(part, Thinking)]
+                assert thought == (["".join(thoughts)] if thoughts else [])
+                assert (message.text, [call.name for call in message.calls]) == (
+                    ("It is 4.", []) if last is says else ("", ["search"])
+                )
 
 
 def completed(events):

@@ -15,7 +15,7 @@ from treadle.models.text_tools import fences
 from treadle.models.text_tools.peeled import WAIT
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Thought
 from treadle.models.text_tools.places import line_start
-from treadle.models.text_tools.wrappings import Wrappings
+from treadle.models.text_tools.wrappings import MARKER, Wrappings
 
 _THOUGHT: Final = re.compile(r"[ \t]*+[*_#]{0,6}+thoughts?[ \t]*+\d{0,4}+[*_]{0,4}+:", re.IGNORECASE)
 _ANSWER: Final = re.compile(r"[ \t]*+[*_#]{0,6}+final[ _]answer[*_]{0,4}+[ \t]*+:", re.IGNORECASE)
@@ -37,6 +37,10 @@ _TAGS: Final = re.compile(
     r"|\[/?TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST\])*)"
 )
 _QUOTED: Final = re.compile(r"[ \t]*+>")
+_MARK: Final = re.compile(MARKER, re.IGNORECASE)
+_MAY_BE_MARK: Final = re.compile(r"(?:<(?:[|｜][^<>\n]{0,260}+|s[a-z_]{0,20}+)?|\[[a-z_]{0,12}+)\Z", re.IGNORECASE)
+_SHOWN: Final = frozenset("`\"'“")
+"""What stands before a mark that is spoken of."""
 _EAGERNESS: Final = 32
 """As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
 
@@ -48,14 +52,15 @@ class Neighbours:
         offer: what may be called.
     """
 
-    __slots__ = ("_chunks", "_code", "_look_at", "_middle", "_over", "_size", "_spoke", "_thinking", "_wrappings")
+    __slots__ = ("_chunks", "_code", "_last", "_look_at", "_over", "_size", "_spoke", "_thinking", "_wrappings")
 
     def __init__(self, offer: Offer) -> None:
         self._wrappings = Wrappings(offer)
         self._chunks: list[str] = []
         self._size = self._look_at = 0
         self._code: re.Pattern[str] | None = None
-        self._middle = self._spoke = self._thinking = False
+        self._last = ""
+        self._spoke = self._thinking = False
         self._over = not offer.tools
 
     def read(self, pieces: list[Piece], final: bool) -> list[Piece]:
@@ -71,7 +76,7 @@ class Neighbours:
                     out += self._looked_through(False)
             elif isinstance(piece, Thought):
                 out += self._looked_through(False)
-                held, self._middle = self._taken_out(), False
+                held, self._last = self._taken_out(), ""
                 out += [Prose(held), piece] if held else [piece]
             else:
                 out += self._looked_through(False)
@@ -102,24 +107,24 @@ class Neighbours:
         """Reads on from `at` as far as is certain, and returns where that is."""
         if self._code is not None:
             return self._in_code(self._code, text, at, final, out)
-        if self._middle:
-            return self._said_through(text, at, out)
+        if self._is_in_line and not self._is_mark(text, at):
+            return self._said_through(text, at, at, final, out)
         says_answer = _ANSWER.match(text, at) is not None
         if says_answer or (not self._thinking and not self._spoke and _THOUGHT.match(text, at)):
             self._over, self._thinking = says_answer, True
-            return self._said_through(text, at, out)
+            return self._said_through(text, at, at, final, out)
         if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
             return at
         found = self._wrappings.read(text, at, final, alone=not self._spoke)
         if found is WAIT:
             return at
-        if found is None:
+        if found is None or (self._is_in_line and not self._wrappings.names_tool(text[at:])):
             fence = fences.OPEN.match(text, at)
             if fence is not None and not final and not fence.group().endswith("\n"):
                 return at
             if fence is not None:
                 self._code = fences.closing(fence["fence"])
-            return self._said_through(text, at, out)
+            return self._said_through(text, at, at + 1, final, out)
         calls, end = found
         if end < len(text) and _MADE_UP.match(text, end):
             out += [*self._meant(calls, text[at:end]), Cut()]
@@ -146,15 +151,32 @@ class Neighbours:
             return self._said(text, at, close.end(), out)
         return self._said(text, at, len(text) if final else line_start(text, at), out)
 
-    def _said_through(self, text: str, at: int, out: list[Piece]) -> int:
-        """What stands on this line is said, as far as it has come."""
+    def _said_through(self, text: str, at: int, since: int, final: bool, out: list[Piece]) -> int:
+        """What stands on this line is said, as far as it has come, but for a mark of a call from `since` on."""
         line = text.find("\n", at)
-        return self._said(text, at, len(text) if line < 0 else line + 1, out)
+        end = len(text) if line < 0 else line + 1
+        marks = [one for one in _MARK.finditer(text, since, end) if self._is_mark(text, one.start())]
+        held = _MAY_BE_MARK.search(text, since) if line < 0 and not final and not marks else None
+        if held is not None and self._before_of(text, held.start()) not in _SHOWN:
+            end = held.start()
+        return self._said(text, at, marks[0].start() if marks else end, out)
+
+    @property
+    def _is_in_line(self) -> bool:
+        """Whether something was said before on the line that is read."""
+        return self._last not in ("", "\n")
+
+    def _before_of(self, text: str, at: int) -> str:
+        return text[at - 1] if at else self._last
+
+    def _is_mark(self, text: str, at: int) -> bool:
+        """Whether a mark stands there that is not shown in quotes."""
+        return self._before_of(text, at) not in _SHOWN and _MARK.match(text, at) is not None
 
     def _said(self, text: str, at: int, end: int, out: list[Piece]) -> int:
         if end > at:
             out.append(Prose(text[at:end]))
-            self._middle = text[end - 1] != "\n"
+            self._last = text[end - 1]
             self._spoke = self._spoke or (not self._thinking and not text[at:end].isspace())
         return end
 
@@ -177,7 +199,12 @@ class Neighbours:
     def _before(self, piece: Piece) -> list[Piece]:
         """What was held back, now that the format has found `piece` after it."""
         text = self._taken_out()
-        if isinstance(piece, Call | Fault | Cut) and self._code is None and not self._middle and text:
+        if (
+            isinstance(piece, Call | Fault | Cut)
+            and self._code is None
+            and text
+            and not (self._is_in_line and not self._is_mark(text, 0))
+        ):
             match = _TAGS.match(text)
             if match is not None and match.end() == len(text):
                 return []  # the wrapping of what follows

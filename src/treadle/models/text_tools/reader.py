@@ -37,9 +37,15 @@ from treadle.models.text_tools.pieces import (
     Thought,
 )
 
-_THINK: Final = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
-_MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8})?\Z", re.IGNORECASE)
-_TAIL: Final = re.compile(r"<(?:/[a-z]{0,8})?\Z", re.IGNORECASE)
+_THINK: Final = re.compile(
+    r"\s*(?:<(?P<tag>think|thinking)>"
+    r"|(?:<\|start\|>assistant\s*)?<\|channel\|>(?P<channel>analysis|final)\s*<\|message\|>)",
+    re.IGNORECASE,
+)
+"""How thinking begins, between tags or in a channel of gpt-oss's, and there what it is followed by: the answer."""
+_MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8}|<\|[^{\n]{0,50})?\Z", re.IGNORECASE)
+_CHANNEL_END: Final = re.compile(r"<\|end\|>")
+_TAIL: Final = re.compile(r"<(?:/[a-z]{0,8}|\|[a-z]{0,3}\|?)?\Z", re.IGNORECASE)
 _Kind = Literal["nothing", "text", "thought", "thinking", "call"]
 _PIECE: Final = re.compile(r"\S{0,11}\s|\S{12}")
 """What is looked at at once: the rest of a word, or some of a long one; these fill any text without gaps."""
@@ -141,12 +147,13 @@ class Reader:
     def _read(self, *, final: bool) -> list[ModelEvent]:
         events: list[ModelEvent] = []
         self._take_in()
-        if not self._begun and not self._begin(final):
-            return events
-        if self._thinking is not None:
-            events += self._thought_through(self._thinking, final)
-            if self._thinking is not None:
+        while self._thinking is not None or not self._begun:
+            if self._thinking is None and not self._begin(final):
                 return events
+            if self._thinking is not None:
+                events += self._thought_through(self._thinking, final)
+                if self._thinking is not None:
+                    return events
         pieces, self._at = self._scanner.read(self._window, self._at, final)
         for piece in self._neighbours.read(pieces, final):
             events += self._piece(piece)
@@ -168,14 +175,16 @@ class Reader:
         self._coming = []
 
     def _begin(self, final: bool) -> bool:
-        """Looks whether the reply begins with thinking between tags; False if that cannot be told yet."""
-        opened = _THINK.match(self._window)
-        if opened is None and not final and _MAY_THINK.match(self._window):
+        """Looks whether the reply begins with thinking, or goes on with it; False if that cannot be told yet."""
+        opened = _THINK.match(self._window, self._at)
+        if opened is None and not final and _MAY_THINK.match(self._window, self._at):
             return False
-        self._begun = True
+        # Another channel follows that of the thinking.
+        self._begun = opened is None or (opened["channel"] or "").lower() != "analysis"
         if opened is not None:
             self._at = opened.end()
-            self._thinking = re.compile(f"</{opened.group(1)}>\\s*", re.IGNORECASE)
+            tagged = re.compile(f"</{opened['tag']}>\\s*", re.IGNORECASE) if opened["tag"] else None
+            self._thinking = tagged if self._begun else _CHANNEL_END
         return True
 
     def _thought_through(self, end: re.Pattern[str], final: bool) -> list[ModelEvent]:

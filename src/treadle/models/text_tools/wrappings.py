@@ -23,13 +23,16 @@ _ELEMENT: Final = (
     r"<\|?(?:tool[_-]?calls?|function[_-]?calls?|tool|invoke|function)(?![\w-])[^<>\n]{0,200}+>"
     r"|<\w{1,20}+:(?:tool|function)[_-]?calls?>"
 )
+MARKER: Final = (
+    r"(?:\[TOOL_(?:CALLS?|REQUEST)\]|<\|python_tag\|>|<\|tool_call_start\|>"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:section_)?begin[|｜]>|<[|｜]DSML[|｜]\w{1,40}+(?=[\s>｜|])[^<>\n]{0,200}+>"
+    r"|<start_function_call>|<\|tools_prefix\|>)"
+)
+"""The marks that models write before calls and nowhere else, but where somebody asks about them."""
 _OPEN: Final = re.compile(
     r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+.-]*+)[ \t]*+(?:\n\s*+)?(?=\S)"
     r"|(?P<ticks>`{1,2}+)(?=[^`\s])"
-    r"|(?P<marker>\[TOOL_(?:CALLS?|REQUEST)\]|<\|python_tag\|>|<\|tool_call_start\|>"
-    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:section_)?begin[|｜]>|<[|｜]DSML[|｜]\w{1,40}+(?=[\s>｜|])[^<>\n]{0,200}+>"
-    r"|<start_function_call>|<\|tools_prefix\|>)"
-    rf"|(?P<element>{_ELEMENT})"
+    rf"|(?P<marker>{MARKER})|(?P<element>{_ELEMENT})"
     r"|(?P<object>(?=\{|\[\s*+\{))"
     rf"|(?P<list>\[\s*+(?={_NAME}\())"
     r"|(?P<action>(?=[*_#]{0,6}+[ \t]*+action[ \t]*+\d{0,6}+[ \t]*+[*_]{0,4}+[ \t]*+:))"
@@ -340,10 +343,14 @@ class Wrappings:
         if found:
             return found, at
         written = text[opened.start() :]
-        if _SPOKEN_OF.match(text, opened.end()) and not any(map(self._offer.known, _WORD.findall(written))):
+        if _SPOKEN_OF.match(text, opened.end()) and not self.names_tool(written):
             self._failures += 1
             return None
         return [Fault(written, "what follows the mark is no JSON")], len(text)
+
+    def names_tool(self, text: str) -> bool:
+        """Whether a tool that there is is named anywhere in a text."""
+        return any(map(self._offer.known, _WORD.findall(text)))
 
     def _action(self, text: str, at: int, final: bool) -> Found | None:
         named = _ACTION.match(text, at)
